@@ -7,20 +7,20 @@
     import CCrypto
 #endif
 
-/// Encryption that notices every change.
+/// Authenticated encryption.
 package enum AESGCM {
-    /// Bytes of a key.
+    /// The size of a key in bytes.
     package static let keyBytes = 32
-    /// Bytes of a nonce, of which none may be used twice with one key.
+    /// The size of a nonce in bytes. A nonce must not be used twice with one key.
     package static let nonceBytes = 12
-    /// Bytes of a tag.
+    /// The size of a tag in bytes.
     package static let tagBytes = 16
 
-    /// Encrypts.
+    /// Encrypts and authenticates.
     ///
     /// - Parameters:
-    ///   - plaintext: what is encrypted.
-    ///   - header: what is authenticated and not encrypted.
+    ///   - plaintext: the bytes to encrypt.
+    ///   - header: the associated data, which is authenticated and not encrypted.
     ///   - key: 32 bytes.
     ///   - nonce: 12 bytes.
     /// - Returns: the ciphertext with the tag after it; nil if the system cannot encrypt.
@@ -59,9 +59,9 @@ package enum AESGCM {
         #endif
     }
 
-    /// Decrypts what `seal` made.
+    /// Decrypts the result of `seal`.
     ///
-    /// - Returns: nil where anything is not as it was.
+    /// - Returns: nil if the ciphertext, the tag, the header, the key or the nonce is not the same.
     /// - Complexity: O(bytes).
     package static func open(
         _ sealed: [UInt8], header: [UInt8], key: SecretBytes, nonce: [UInt8]
@@ -83,8 +83,8 @@ package enum AESGCM {
             guard let context = EVP_CIPHER_CTX_new() else { return nil }
             defer { EVP_CIPHER_CTX_free(context) }
             var plaintext = [UInt8](repeating: 0, count: ciphertext.count)
-            // Where there is nothing to finish, nothing is written.
-            var rest = [UInt8](repeating: 0, count: tagBytes)
+            // GCM writes no final bytes; the call needs a buffer all the same.
+            var finalBytes = [UInt8](repeating: 0, count: tagBytes)
             var count: Int32 = 0
             guard
                 key.withBytes({
@@ -97,7 +97,7 @@ package enum AESGCM {
                 EVP_DecryptUpdate(context, &plaintext, &count, ciphertext, cipherCount) == 1,
                 EVP_CIPHER_CTX_ctrl(
                     context, EVP_CTRL_AEAD_SET_TAG, Int32(tagBytes), &tag) == 1,
-                EVP_DecryptFinal_ex(context, &rest, &count) == 1
+                EVP_DecryptFinal_ex(context, &finalBytes, &count) == 1
             else { return nil }
             return plaintext
         #endif

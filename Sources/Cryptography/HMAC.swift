@@ -1,6 +1,6 @@
 // HMAC and HKDF with SHA-256, as of RFC 2104 and RFC 5869.
 
-/// A hash that only those who have a key can compute.
+/// A hash that can be computed only with a key.
 package enum HMAC {
     private static let blockBytes = 64
 
@@ -13,11 +13,11 @@ package enum HMAC {
     }
 }
 
-/// Keys that follow from a key.
+/// Derives keys from a key.
 package enum HKDF {
     /// HKDF with SHA-256, without salt.
     ///
-    /// - Parameter count: bytes wanted, 1 to 8,160 (RFC 5869, 2.3).
+    /// - Parameter count: the number of bytes, 1 to 8,160 (RFC 5869, 2.3).
     package static func sha256(_ key: [UInt8], info: [UInt8], count: Int) -> [UInt8] {
         let extracted = HMAC.sha256(key, key: [UInt8](repeating: 0, count: SHA256.byteCount))
         var derived: [UInt8] = []

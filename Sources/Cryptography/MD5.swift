@@ -1,5 +1,5 @@
-// MD5 as of RFC 1321, computed by the system: how the content cache names its files. It protects
-// nothing: two texts with one hash can be made. Spec/model/content.md.
+// MD5 as of RFC 1321, computed by the system: the content cache names its files with it. Not for security:
+// two texts with the same hash can be computed. Spec/model/content.md.
 
 #if canImport(CryptoKit)
     import CryptoKit

@@ -1,6 +1,5 @@
-// SHA-256 as of FIPS 180-4, computed by the system: libcrypto on Linux, CryptoKit elsewhere. What the
-// files of a store are named by, and what the sealed file and the server's tokens rest on.
-// Spec/decisions/0032.
+// SHA-256 as of FIPS 180-4, computed by the system: libcrypto on Linux, CryptoKit elsewhere. For the names of
+// a store's files, the sealed file, and the server's tokens. Spec/decisions/0032.
 
 #if canImport(CryptoKit)
     import CryptoKit
@@ -8,36 +7,36 @@
     import CCrypto
 #endif
 
-/// SHA-256, fed piece by piece. O(bytes).
+/// An incremental SHA-256. O(bytes).
 public struct SHA256 {
-    /// Bytes of a hash.
+    /// The size of a hash in bytes.
     public static let byteCount = 32
 
     #if canImport(CryptoKit)
         private var hash = CryptoKit.SHA256()
 
-        /// Begins with no bytes.
+        /// Creates a hash of no bytes.
         public init() {}
 
-        /// Takes in more bytes.
+        /// Appends bytes.
         public mutating func update(_ bytes: RawSpan) {
             bytes.withUnsafeBytes { hash.update(bufferPointer: $0) }
         }
 
-        /// The hash of what was taken in: 32 bytes.
+        /// The hash of the appended bytes: 32 bytes.
         public func finished() -> [UInt8] { Array(hash.finalize()) }
     #else
         private var context = SHA256_CTX()
 
-        /// Begins with no bytes.
+        /// Creates a hash of no bytes.
         public init() { SHA256_Init(&context) }
 
-        /// Takes in more bytes.
+        /// Appends bytes.
         public mutating func update(_ bytes: RawSpan) {
             _ = bytes.withUnsafeBytes { SHA256_Update(&context, $0.baseAddress, $0.count) }
         }
 
-        /// The hash of what was taken in: 32 bytes.
+        /// The hash of the appended bytes: 32 bytes.
         public func finished() -> [UInt8] {
             var copy = context
             var hash = [UInt8](repeating: 0, count: Self.byteCount)

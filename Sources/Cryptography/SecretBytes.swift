@@ -8,16 +8,16 @@
 
 /// A key. Its memory is overwritten when the last reference to it goes.
 package final class SecretBytes: Sendable {
-    /// Never changed but by `deinit`.
+    /// Immutable until `deinit`.
     private nonisolated(unsafe) let memory: UnsafeMutableBufferPointer<UInt8>
 
-    /// Copies a key. What the caller holds is not overwritten.
+    /// Copies a key. The caller's copy is not overwritten.
     package init(_ bytes: [UInt8]) {
         memory = .allocate(capacity: bytes.count)
         _ = memory.initialize(from: bytes)
     }
 
-    /// How many bytes.
+    /// The number of bytes.
     package var count: Int { memory.count }
 
     /// Calls `body` with the bytes, which it must not keep.
@@ -27,7 +27,7 @@ package final class SecretBytes: Sendable {
         try body(UnsafeBufferPointer(memory))
     }
 
-    /// Random bytes of the system, fit for keys and nonces.
+    /// Random bytes from the system's generator, for keys and nonces.
     package static func random(_ count: Int) -> [UInt8] {
         var generator = SystemRandomNumberGenerator()
         return (0..<count).map { _ in UInt8.random(in: 0...255, using: &generator) }

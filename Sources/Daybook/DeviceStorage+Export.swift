@@ -1,4 +1,5 @@
-// A copy of one account's events for the user, as a file, whether the account is logged in or not.
+// Exports the events of one account to a file without opening a store, whether the account is logged in or
+// not.
 
 import EventSourcing
 import Foundation
@@ -15,7 +16,7 @@ extension DeviceStorage {
     ///   - account: the account that owns the log, as given to `EventStore.open`.
     ///   - file: the destination; its folder must exist and must not be in the log's.
     ///   - types: only events of these types; nil for all.
-    ///   - replacing: whether a file that is there already is replaced.
+    ///   - replacing: whether an existing file is replaced.
     ///   - progress: called every 1,000 events with what has been written so far, on another thread.
     /// - Returns: what was written.
     /// - Throws: as `EventStore.export`, but for `closed` and `suspended`; `LogError` (`noSuchLog`) if
@@ -40,20 +41,20 @@ extension DeviceStorage {
     /// The folder of an account's log.
     private func logFolder(of account: String) throws -> String {
         let fileSystem = environment.fileSystem
-        // A log that cannot be read, or is being erased, must not stand in the way of another account's.
-        let found = folders.flatMap { (try? logs(in: $0)) ?? [] }.filter { log in
+        // A log that cannot be read, or is being erased, must not prevent the export of another account's.
+        let owned = folders.flatMap { (try? logs(in: $0)) ?? [] }.filter { log in
             (try? LogReader(log, fileSystem: fileSystem).files())?.account == account
         }
-        guard let log = found.first else {
+        guard let log = owned.first else {
             throw LogError(
                 .noSuchLog, path: database.path,
-                "no log that can be read belongs to the account \(account)")
+                "no readable log belongs to the account \(account)")
         }
-        guard found.count == 1 else {
+        guard owned.count == 1 else {
             throw EventError(
                 .refused,
-                "several logs belong to the account \(account): \(found.joined(separator: ", ")). "
-                    + "Open and export each by itself")
+                "several logs belong to the account \(account): \(owned.joined(separator: ", ")); "
+                    + "open and export each by itself")
         }
         return log
     }

@@ -1,5 +1,5 @@
-// Where an app keeps what it keeps on a device: folders of logs, folders of caches, secrets. And how
-// all of it goes. Spec/model/settings.md, SET-9 to SET-12.
+// An app's data on a device: folders of logs, folders of caches, secrets; and the reset that deletes all of
+// it. Spec/model/settings.md, SET-9 to SET-12.
 
 import EventSourcing
 import Foundation
@@ -7,7 +7,7 @@ import LogStorage
 import Replay
 import Synchronization
 
-/// The places of an app's data on a device.
+/// An app's data on a device: logs, caches and secrets.
 ///
 /// ```swift
 /// let storage = DeviceStorage(.iOS(home: home), secrets: [secrets])
@@ -21,7 +21,7 @@ import Synchronization
 public struct DeviceStorage: Sendable {
     /// The folder of logs, each in a folder of its own. Nothing else may be in it.
     public let database: URL
-    /// The folder of what can be fetched again, such as cached images and downloads on their way. The
+    /// The folder of files that can be fetched again, such as cached images and unfinished downloads. The
     /// system may delete it. Nothing else may be in it.
     public let cache: URL
     private let secrets: [any SecretStore]
@@ -29,13 +29,13 @@ public struct DeviceStorage: Sendable {
 
     /// The folders of a platform, as values: nothing is created.
     public struct Paths: Hashable, Sendable {
-        /// For what must stay.
+        /// The folder of data that must stay.
         public var database: URL
-        /// For what the system may delete when it needs room.
+        /// The folder of data that the system may delete when it needs space.
         public var cache: URL
 
-        /// Names folders, neither of them in the other. They belong to Daybook alone: a reset
-        /// deletes all that is in them.
+        /// Creates paths from two folders, neither of them in the other. They belong to Daybook alone: a
+        /// reset deletes everything in them.
         public init(database: URL, cache: URL) {
             self.database = database
             self.cache = cache
@@ -44,8 +44,7 @@ public struct DeviceStorage: Sendable {
         /// The folders of an Android app: in `databases` and `cache` of its own folder. Secrets
         /// belong into the Android Keystore.
         ///
-        /// - Parameter data: the app's folder as the system names it: `/data/data/<app>` for the
-        ///   first user of the device.
+        /// - Parameter data: the app's folder: `/data/data/<app>` for the first user of the device.
         public static func android(data: URL) -> Paths {
             Paths(
                 database: data.appending(path: "databases/daybook"),
@@ -64,12 +63,11 @@ public struct DeviceStorage: Sendable {
         }
     }
 
-    /// Names the places; nothing is read or created yet.
+    /// Creates the value; nothing is read or created on the disk yet.
     ///
     /// - Parameters:
     ///   - paths: the folders.
-    ///   - secrets: all secret stores of the app, whosever secrets they keep: a reset deletes what
-    ///     is in them.
+    ///   - secrets: all secret stores of the app, of all accounts: a reset deletes their content.
     ///   - environment: the file system; tests bring their own.
     public init(
         _ paths: Paths, secrets: [any SecretStore] = [],
@@ -81,44 +79,43 @@ public struct DeviceStorage: Sendable {
         self.environment = environment
     }
 
-    /// Creates what is missing of the folders, and ends a reset that a kill has interrupted: what an
-    /// app does at its start, before it opens a store.
+    /// Creates missing folders, and finishes a reset that was interrupted by a kill. An app calls it at its
+    /// start, before it opens a store.
     ///
-    /// - Returns: whether a reset was ended, so that the app shows its login screen.
-    /// - Throws: `EventError` (`refused`) for folders of which one is in the other, and for URLs
-    ///   that are not of folders on this device; `LogError` for
-    ///   a folder that cannot be created, or, `locked`, where another process resets, or has a log
-    ///   open that is to go; `SecretStoreError`.
+    /// - Returns: true if a reset was finished, so that the app shows its login screen.
+    /// - Throws: `EventError` (`refused`) if one folder is in the other, and for a URL that is not a folder
+    ///   on this device; `LogError` for a folder that cannot be created; `LogError` (`locked`) if another
+    ///   process resets, or has a log open that is to be deleted; `SecretStoreError`.
     @discardableResult
     public func prepare() async throws -> Bool {
         let lock = try await lock()
         defer { lock.release() }
-        let isUnfinished = try await BlockingWork.run { [marker] in try marker.isThere }
+        let isUnfinished = try await BlockingWork.run { [marker] in try marker.exists }
         if isUnfinished { try await finish([], []) }
         return isUnfinished
     }
 
-    /// Deletes everything that the app keeps on the device: secrets, logs with their files, caches.
-    /// On return it is gone, power cuts included; of both folders nothing is left but a lock. If the
-    /// process ends before, or this fails when it has begun, the next `prepare()` deletes the rest.
+    /// Deletes everything that the app stores on the device: secrets, logs with their files, caches. The
+    /// deletion is durable on return; only a lock file is left in the folders. If the process ends before, or
+    /// the reset fails after it has begun, the next `prepare()` deletes the rest.
     ///
-    /// Have nothing recorded meanwhile, and no token renewed: sign credentials out first.
+    /// The app must record nothing meanwhile and renew no token: sign credentials out first.
     ///
     /// - Parameters:
-    ///   - stores: all that are open in the folders; they are closed, also if this fails when it
-    ///     has begun.
-    ///   - rules: the rules of the app's event types, as for `EventStore.open`. With them it is known
-    ///     which events of closed logs are unsynced.
-    ///   - upcasters: the ways from older event types, as for `EventStore.open`.
+    ///   - stores: all stores that are open in the folders. They are closed, also if the reset fails after
+    ///     it has begun.
+    ///   - rules: the rules of the app's event types, as for `EventStore.open`. They determine which events
+    ///     of closed logs are unsynced.
+    ///   - upcasters: the upcasters of older event types, as for `EventStore.open`.
     ///   - catalogue: the event types of a library, as for `EventStore.open`.
-    ///   - discardingUnsynced: whether to go on if there is something that no server has, or a log
-    ///     that cannot be read.
-    /// - Throws: with nothing changed: `UnsyncedError` with the number of events that no server
-    ///   has, those of closed logs included, if it is not told to discard them; `EventError`
-    ///   (`refused`) for a store that is not in one of the folders, and for rules or upcasters that do not
-    ///   go together; `LogError`: `closed` or `suspended` for such a store, `locked` for a
-    ///   log that is open and not among the stores. Later: `LogError`, `SecretStoreError`.
-    /// - Complexity: O(files), and O(events behind the checkpoint) for each closed log.
+    ///   - discardingUnsynced: whether to continue if there are unsynced events, or a log that cannot be
+    ///     read.
+    /// - Throws: with nothing changed: `UnsyncedError` with the number of unsynced events, those of closed
+    ///   logs included, unless `discardingUnsynced`; `EventError` (`refused`) for a store that is not in one
+    ///   of the folders, and for rules or upcasters that are inconsistent; `LogError`: `closed` or
+    ///   `suspended` for one of the stores, `locked` for a log that is open and not among the stores. After
+    ///   it has begun: `LogError`, `SecretStoreError`.
+    /// - Complexity: O(files), and O(events after the checkpoint) for each closed log.
     public func reset(
         _ stores: [any ErasableStore], rules: [EventRule] = [], upcasters: [Upcaster] = [],
         extending catalogue: EventCatalogue = .ownTypes, discardingUnsynced: Bool = false
@@ -144,7 +141,7 @@ public struct DeviceStorage: Sendable {
         }
         defer { for log in claimed { log.release() } }
         try await BlockingWork.run { [marker] in
-            if try !marker.isThere { try marker.begin() }
+            if try !marker.exists { try marker.begin() }
         }
         do {
             try await finish(stores, claimed)
@@ -167,15 +164,15 @@ public struct DeviceStorage: Sendable {
         guard folders.map(Self.standardized).contains(Self.standardized(parent)) else {
             throw EventError(
                 .refused,
-                "the store at \(directory) is neither in \(database.path) nor in \(cache.path). "
-                    + "Erase it by itself")
+                "the store at \(directory) is neither in \(database.path) nor in \(cache.path); "
+                    + "erase it by itself")
         }
     }
 
     private func checkAreApart() throws(EventError) {
         let (one, other) = (folders[0], folders[1])
         guard !FolderPath(one).overlaps(FolderPath(other)) else {
-            throw EventError(.refused, "one of the folders \(one) and \(other) is in the other")
+            throw EventError(.refused, "the folders \(one) and \(other) overlap; choose others")
         }
     }
 
@@ -191,7 +188,7 @@ public struct DeviceStorage: Sendable {
         return logs
     }
 
-    /// How many events of a closed log no server has.
+    /// The number of unsynced events of a closed log.
     private func unsynced(_ log: String, _ catalogue: EventCatalogue) async throws -> Int {
         do {
             let store = try await EventStore.open(
@@ -201,23 +198,23 @@ public struct DeviceStorage: Sendable {
             try await store.close()
             return count
         } catch let error as LogError where error.code == .noSuchLog {
-            // One that was being erased, or has no event yet.
+            // The log was being erased, or has no event yet.
             return 0
         }
     }
 
-    // MARK: The way of a reset
+    // MARK: Reset
 
-    /// Names in the database folder that are no log's.
+    /// The names of the marker and the lock in the database folder.
     private static let own = [".resetting", ".lock"]
-    /// While it is there, everything else is to go.
+    /// The marker of an unfinished reset.
     private var marker: ErasureMarker {
         ErasureMarker(in: database.path, Self.own[0], environment.fileSystem)
     }
 
-    /// Creates what is missing of the folders, and sees to it that nobody else resets.
+    /// Creates missing folders and locks them against another reset.
     ///
-    /// - Returns: the lock, to be released.
+    /// - Returns: the lock, which the caller must release.
     private func lock() async throws -> StorageLock {
         for folder in [database, cache] { _ = try folder.localPath() }
         try checkAreApart()
@@ -230,9 +227,9 @@ public struct DeviceStorage: Sendable {
         }
     }
 
-    /// Deletes what is there, the marker last. Can be done again.
+    /// Deletes everything, the marker last. Can be repeated after a failure.
     private func finish(_ stores: [any ErasableStore], _ claimed: [ClaimedLog]) async throws {
-        // One that a start finds may be in the page cache only.
+        // A marker that was found may be in the page cache only.
         try await BlockingWork.run { [marker] in try marker.makeDurable() }
         for store in secrets { try await store.deleteAll() }
         for store in stores { try await store.erase(discardingUnsynced: true) }
@@ -244,7 +241,7 @@ public struct DeviceStorage: Sendable {
     }
 
     private func empty(_ folder: String) throws(LogError) {
-        // Under their locks: a log that another process writes must not be deleted under it.
+        // Under the log's lock: another process may have it open.
         for log in try logs(in: folder) {
             try ClaimedLog(log, environment).erase()
         }
@@ -258,7 +255,7 @@ public struct DeviceStorage: Sendable {
     }
 }
 
-/// A store that can be erased with what belongs to it.
+/// A store that can be erased with its files and secrets.
 public protocol ErasableStore: Sendable {
     /// The store's events.
     var eventStore: EventStore { get }
@@ -266,7 +263,7 @@ public protocol ErasableStore: Sendable {
     /// Closes the store. See `EventStore.close()`.
     func close() async throws
 
-    /// Deletes the store and what belongs to it. See `EventStore.erase(discardingUnsynced:removing:)`.
+    /// Deletes the store with its files and secrets. See `EventStore.erase(discardingUnsynced:removing:)`.
     func erase(discardingUnsynced: Bool) async throws
 }
 
@@ -280,8 +277,8 @@ extension EventStore: ErasableStore {
     }
 }
 
-/// The lock of one who prepares or resets. Released by a call and not with the last reference, which
-/// another thread may hold for a moment longer.
+/// The lock of `prepare()` and `reset()`. Released by a call and not with the last reference, which another
+/// thread may hold for a moment longer.
 private final class StorageLock: Sendable {
     private let file: Mutex<(any File)?>
 
@@ -291,7 +288,8 @@ private final class StorageLock: Sendable {
             return (file, try file.lock())
         }
         guard isFree else {
-            throw LogError(.locked, path: path, "somebody else prepares or resets this storage")
+            throw LogError(
+                .locked, path: path, "another process prepares or resets this storage; try again")
         }
         self.file = Mutex(file)
     }

@@ -1,4 +1,4 @@
-// A copy of the events for the user, as a file.
+// Exports the events of an open store to a file.
 
 import EventSourcing
 import Foundation
@@ -7,22 +7,22 @@ extension EventStore {
     /// Writes the recorded events into a file, one JSON object a line, as `logtool export` does and
     /// `logtool import` reads them (`Spec/operations/logtool.md`, TOOL-10). Durable on return.
     ///
-    /// The file appears under its name when it is whole, and only its owner may read it. Secrets are
-    /// not in the log, so they are not in the file; files beside the log, such as images, are not in
-    /// it, either. The store goes on recording meanwhile; an event that was recorded before the call
-    /// is in the file, one that is recorded after it may be.
+    /// The file gets its name when it is complete, and only its owner may read it. Secrets are not in the
+    /// log, so they are not in the file; nor are files beside the log, such as images. The store can record
+    /// meanwhile: an event that was recorded before the call is in the file, a later one may be.
     ///
     /// - Parameters:
     ///   - file: the destination; its folder must exist and must not be in the log's.
     ///   - types: only events of these types; nil for all.
-    ///   - first: from this position on.
-    ///   - replacing: whether a file that is there already is replaced.
+    ///   - first: the first position to export.
+    ///   - replacing: whether an existing file is replaced.
     ///   - progress: called every 1,000 events with what has been written so far, on another thread.
     /// - Returns: what was written.
-    /// - Throws: `EventError` (`refused`) for a URL that is not one of a file on this device. `LogError`:
-    ///   `io` for a file that exists, that cannot be made, or that would lie in the log's folder;
-    ///   `diskFull`; `corrupt` where the log is damaged: everything before the damage is in the file, unless
-    ///   there was a file already, which then stays; `closed`, `suspended`. `CancellationError` if the task is cancelled; then there is no file.
+    /// - Throws: `EventError` (`refused`) for a URL that is not a file on this device. `LogError`: `io` for a
+    ///   file that exists, that cannot be created, or that would be in the log's folder; `diskFull`;
+    ///   `corrupt` if the log is damaged: everything before the damage is in the file, unless there was a
+    ///   file already, which then stays; `closed`, `suspended`. `CancellationError` if the task is
+    ///   cancelled; then there is no file.
     /// - Complexity: O(bytes of the log from `first` on); memory for one frame.
     @discardableResult
     public nonisolated func export(

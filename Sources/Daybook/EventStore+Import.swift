@@ -1,22 +1,22 @@
-// Events of an export, recorded again: for a user who brings a file.
+// Imports the events of an exported file.
 
 import EventSourcing
 import Foundation
 
 extension EventStore {
-    /// Records the events of a file that `export(to:)` or `logtool export` has written, as if they had
-    /// been made here (`Spec/operations/logtool.md`, TOOL-4). They keep their ids and times, are in the
-    /// views, and wait to be sent. Events that the log has already are counted, so a file can be imported
-    /// twice. Durable on return.
+    /// Records the events of a file that `export(to:)` or `logtool export` has written as own events
+    /// (`Spec/operations/logtool.md`, TOOL-4). They keep their ids and times, and are in the views and the
+    /// outbox. Events that the log has already are counted and skipped, so a file can be imported twice.
+    /// Durable on return.
     ///
     /// - Parameters:
     ///   - file: one JSON object a line.
     ///   - progress: called after each commit with what has been imported so far.
     /// - Returns: what was imported.
-    /// - Throws: `EventError` (`refused`) for a URL that is not one of a file on this device. `ImportError`
-    ///   for a line that is not an event or that is refused, naming it. `LogError`: `io` for a file that
-    ///   cannot be read, and as `append(_:durability:)`. `CancellationError` if the task is cancelled. In
-    ///   all cases what came before is recorded.
+    /// - Throws: `EventError` (`refused`) for a URL that is not a file on this device. `ImportError` with the
+    ///   number of a line that is not an event or that is refused. `LogError`: `io` for a file that cannot be
+    ///   read, and as `append(_:durability:)`. `CancellationError` if the task is cancelled. In all cases the
+    ///   commits before are recorded.
     /// - Complexity: O(bytes), and an index lookup for each event; memory for one commit.
     @discardableResult
     public nonisolated func importEvents(

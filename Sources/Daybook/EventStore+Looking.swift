@@ -1,5 +1,5 @@
-// What a support screen asks of a log: what became of one event, and how much there is of what. Reads
-// the files, also beside the store that writes them. Spec/operations/logtool.md.
+// The history of one event and the statistics of a log, for a support screen. Reads the files, also while a
+// store writes them. Spec/operations/logtool.md.
 
 import EventSourcing
 import Foundation
@@ -7,14 +7,14 @@ import LogStorage
 import Replay
 
 extension EventStore {
-    /// Reads the log for the story of an event: where it is stored, what caused it, what the server said
-    /// of it, what it waits for; as `logtool why` does. The store goes on recording meanwhile.
+    /// Reads the story of an event: its segment, causes, verdicts, decisions and present state, as
+    /// `logtool why` does. The store can record meanwhile.
     ///
     /// - Parameters:
     ///   - id: the event's id.
     ///   - progress: called with the part of the log that has been read, from 0 to 1, on another thread.
-    /// - Returns: the story; nil if no event has the id. Of one that compaction removed more than 90
-    ///   days ago, nothing is known.
+    /// - Returns: the story; nil if no event has the id, or if compaction removed the event more than 90
+    ///   days ago.
     /// - Throws: `LogError`: `closed`, `suspended`, `corrupt`, `io`, …; `CancellationError` if the task
     ///   is cancelled.
     /// - Complexity: O(bytes of the log); memory for one frame and the outbox.
@@ -25,8 +25,8 @@ extension EventStore {
         return try await EventStory.read(of: id, in: directory, catalogue, environment, progress)
     }
 
-    /// Reads the log for its numbers: events, bytes, types, times, what is not synced; as `logtool
-    /// inspect` does. The store goes on recording meanwhile.
+    /// Reads the statistics of the log: events, bytes, types, times, unsynced events; as `logtool inspect`
+    /// does. The store can record meanwhile.
     ///
     /// - Parameter progress: called with the part of the log that has been read, from 0 to 1, on another
     ///   thread.
@@ -42,23 +42,21 @@ extension EventStore {
 }
 
 extension ReadOnlyStore {
-    /// Opens the log in a folder to read it, while another process may have it open to write. Takes no
-    /// lock and changes nothing.
+    /// Opens the log in a folder for reading, also while a store in this or another process has it open.
+    /// Takes no lock and changes nothing.
     ///
     /// - Parameters:
     ///   - url: the log's folder.
-    ///   - rules: the rules of the app's event types, as for `EventStore.open`: the outbox follows from
-    ///     them.
-    ///   - upcasters: the ways from older event types to those that have replaced them.
+    ///   - rules: the rules of the app's event types, as for `EventStore.open`: they determine the outbox.
+    ///   - upcasters: the upcasters of older event types.
     ///   - views: the views to keep; the outbox is always one of them.
     ///   - catalogue: the event types of a library, to which those of the app are added.
     ///   - environment: file system and clock; tests bring their own.
     ///   - progress: called with the part of the log's bytes that has been read, from 0 to 1, on another
     ///     thread.
-    /// - Throws: `EventError` (`refused`) for a URL that is not one of a folder on this device, and for
-    ///   rules, upcasters or views that do not go together, naming them. `LogError`: `noSuchLog` where
-    ///   there is none yet, `newerVersion`, `corrupt`, `io`, …; `CancellationError` if the task is
-    ///   cancelled.
+    /// - Throws: `EventError` (`refused`) for a URL that is not a folder on this device, and for rules,
+    ///   upcasters or views that are inconsistent, with their names. `LogError`: `noSuchLog` if there is no
+    ///   log yet, `newerVersion`, `corrupt`, `io`, …; `CancellationError` if the task is cancelled.
     /// - Complexity: O(states + events after the newest checkpoint), not O(history).
     public static func open(
         at url: URL, rules: [EventRule] = [], upcasters: [Upcaster] = [],
@@ -71,9 +69,9 @@ extension ReadOnlyStore {
             views: views + [Outbox.self], environment: environment, progress: progress)
     }
 
-    /// Reads the log for the story of an event. See `EventStore.story(of:progress:)`.
+    /// Reads the story of an event. See `EventStore.story(of:progress:)`.
     ///
-    /// - Throws: `LogError`: `noSuchLog` where the log was erased, `corrupt`, `io`, …;
+    /// - Throws: `LogError`: `noSuchLog` if the log was erased, `corrupt`, `io`, …;
     ///   `CancellationError`.
     /// - Complexity: O(bytes of the log).
     public nonisolated func story(
@@ -82,9 +80,9 @@ extension ReadOnlyStore {
         try await EventStory.read(of: id, in: directory, catalogue, environment, progress)
     }
 
-    /// Reads the log for its numbers. See `EventStore.statistics(progress:)`.
+    /// Reads the statistics of the log. See `EventStore.statistics(progress:)`.
     ///
-    /// - Throws: `LogError`: `noSuchLog` where the log was erased, `corrupt`, `io`, …;
+    /// - Throws: `LogError`: `noSuchLog` if the log was erased, `corrupt`, `io`, …;
     ///   `CancellationError`.
     /// - Complexity: O(bytes of the log).
     public nonisolated func statistics(

@@ -1,9 +1,8 @@
-// What an app with events of its own imports: a store of them that views follow, that syncs, and that
-// removes by itself what nothing needs any more. Spec/overview.md.
+// Opens the stores of an app: of an account, shared by all accounts, or in memory. Spec/overview.md.
 
 @_exported import EventSourcing
 import Foundation
-// The persistent collections of which states of views are made.
+// The persistent collections for the states of views.
 @_exported import HashTreeCollections
 @_exported import LogFormat
 @_exported import LogStorage
@@ -25,22 +24,22 @@ extension EventStore {
     /// - Parameters:
     ///   - url: the log's folder; its parent must exist. One process at a time can have it open.
     ///   - create: whether a missing or empty folder becomes a new log.
-    ///   - account: the account that owns the log, fixed when it is created; nil takes what the log says.
-    ///   - secrets: the secrets that go with the log: `erase()` deletes all that is in this secret store.
+    ///   - account: the account that owns the log, fixed when the log is created; nil accepts any account.
+    ///   - secrets: the secret store of the log: `erase()` deletes all secrets in it.
     ///   - rules: the rules of the app's event types.
-    ///   - upcasters: the ways from older event types to those that have replaced them.
+    ///   - upcasters: the upcasters of older event types.
     ///   - views: the views to keep; the outbox is always one of them.
     ///   - catalogue: the event types of a library, to which those of the app are added. Without one,
     ///     an app can name any type that does not begin with `daybook.` (EVT-16).
-    ///   - compaction: when the store takes out what nothing needs any more; nil for only when
+    ///   - compaction: when the store removes events that no view needs any more; nil for only when
     ///     `compact()` is called.
     ///   - environment: file system, clock and randomness; tests bring their own.
-    ///   - progress: called now and then with the number of events folded so far and their total,
-    ///     where there are many: at the first opening with a new or changed view.
-    /// - Throws: `EventError` (`refused`) for a URL that is not one of a folder on this device, and for
-    ///   rules, upcasters, views or a policy that do not go together (`Spec/model/events.md`, EVT-15), naming
-    ///   them. `LogError`: `locked` if another store has the log open, `wrongAccount`, `newerVersion`,
-    ///   `corrupt`, … `SecretStoreError` where an erasure that a kill has interrupted cannot be finished.
+    ///   - progress: called with the number of events folded so far and their total, if there are many: at
+    ///     the first opening with a new or changed view.
+    /// - Throws: `EventError` (`refused`) for a URL that is not a folder on this device, and for rules,
+    ///   upcasters, views or a policy that are inconsistent (`Spec/model/events.md`, EVT-15), with their
+    ///   names. `LogError`: `locked` if another store has the log open, `wrongAccount`, `newerVersion`,
+    ///   `corrupt`, … `SecretStoreError` if an interrupted erasure cannot be finished.
     /// - Complexity: O(states + events after the newest checkpoint), not O(history).
     public static func open(
         at url: URL, create: Bool = true, account: String? = nil,
@@ -56,11 +55,11 @@ extension EventStore {
             catalogue.adding(rules, upcasters: upcasters), views, compaction, environment, progress)
     }
 
-    /// Opens the store that all accounts of a device share, or creates it there: for what belongs
-    /// to the device and not to a user. It survives logout and erasure of an account's store.
+    /// Opens the store that all accounts of a device share, or creates it: for data of the device and not of
+    /// a user. It survives logout and erasure of an account's store.
     ///
-    /// Types that are shipped to the server are refused there (`EventError`, `refused`), and so is
-    /// syncing: the account of a request follows from its token, and this store has none.
+    /// Shipped types are refused in it (`EventError`, `refused`), and so is syncing: a request is for the
+    /// account of its token, and this store has no account.
     ///
     /// - Parameters: as `open`.
     /// - Throws: as `open`; `wrongAccount` for the log of an account.
@@ -78,17 +77,17 @@ extension EventStore {
             environment, progress)
     }
 
-    /// Opens a new, empty store in memory: for tests and previews. It behaves like one on a disk,
-    /// and is gone with the last reference to it.
+    /// Opens a new, empty store in memory: for tests and previews. It behaves like a store on a disk, and is
+    /// released with the last reference to it.
     ///
-    /// Where a test opens one log twice, it makes an `InMemoryFileSystem` and hands it to
-    /// `open(at:environment:)`; where it cuts the power, `DaybookTestKit` has file systems for it.
+    /// A test that opens one log twice creates an `InMemoryFileSystem` and passes it to
+    /// `open(at:environment:)`; `DaybookTestKit` has file systems that simulate power failures.
     ///
     /// - Parameters:
     ///   - account: the account that owns the log.
-    ///   - secrets: the secrets that go with the log.
+    ///   - secrets: the secret store of the log.
     ///   - rules: the rules of the app's event types.
-    ///   - upcasters: the ways from older event types to those that have replaced them.
+    ///   - upcasters: the upcasters of older event types.
     ///   - views: the views to keep.
     ///   - catalogue: the event types of a library, to which those of the app are added.
     ///   - clock: the source of the time.
@@ -117,7 +116,7 @@ extension EventStore {
         guard account != "" else {
             throw EventError(
                 .refused,
-                "the account is empty. Name it, or pass nil to open the log of any account")
+                "the account is empty; name it, or pass nil to open the log of any account")
         }
         let directory = try url.localPath()
         var eraseSecrets: (@Sendable () async throws -> Void)?
@@ -130,15 +129,15 @@ extension EventStore {
             catalogue: catalogue,
             views: views + [Outbox.self], environment: environment, progress: progress,
             eraseSecrets: eraseSecrets)
-        // First: what compaction records is stamped with the clock.
+        // Before compaction, whose records get their time from the corrected clock.
         if !isShared { await store.restoreClock() }
-        // Sync records are summed up before they are taken out.
+        // A folded record must replace the sync records before compaction removes them.
         await store.prepareCompaction { try await $0.foldSyncRecords() }
         try await store.setCompactionPolicy(compaction)
         return store
     }
 
-    /// Deletes the secrets of a store that was being erased when the process ended.
+    /// Finishes an erasure that was interrupted before the secrets were deleted.
     private static func finishErasure(
         of secrets: any SecretStore, with directory: String, _ environment: LogEnvironment
     ) async throws {
@@ -153,13 +152,13 @@ extension EventStore {
 }
 
 extension EventCatalogue {
-    /// The catalogue that an app with types of its own extends: it reserves those that begin with
-    /// `daybook.` (`Spec/model/events.md`, EVT-16).
+    /// The catalogue without any types that an app extends. It reserves the types that begin with `daybook.`
+    /// (`Spec/model/events.md`, EVT-16).
     public static let ownTypes = EventCatalogue().reserving("daybook.")
 }
 
 extension LogEnvironment {
-    /// An environment whose files are in memory, with a clock of its own: for tests and previews.
+    /// An environment with files in memory and a given clock: for tests and previews.
     public static func inMemory(
         clock: @escaping @Sendable () -> Date = { Date() }
     ) -> LogEnvironment {

@@ -1,26 +1,24 @@
-// One call that exchanges events with a server. Spec/protocol/sync-protocol.md.
+// Exchanges events with a server in one call. Spec/protocol/sync-protocol.md.
 
 import EventSourcing
 import Foundation
 import Replay
 
 extension EventStore {
-    /// Ships what the server has not settled, then takes in what other devices of the account have
-    /// recorded. One call at a time: while another is under way, this one leaves everything to it,
-    /// ends at once and says so in its report.
+    /// Ships the outbox, then reads the events of the account's other devices. One call at a time: while
+    /// another run is under way, this one ends at once, and its report has `isElsewhere`.
     ///
     /// - Parameters:
-    ///   - endpoint: the server's address, an http or https URL, or its `…/v1/events`. A
-    ///     token goes to this machine or over https only; other options are `HTTPTransport`'s.
-    ///   - credentials: where the token comes from that says for which account they are.
-    ///   - http: headers, certificate and proxy of the requests, and how long the server may be
-    ///     silent.
-    ///   - resolver: decides conflicts; nil leaves them to the app, and they show as CONFLICT.
-    ///   - deadline: when to stop at the latest; nil stops when nothing more can be done now, or
-    ///     when the server has been silent for `http.timeoutSeconds`.
-    ///   - progress: called when something was sent, and after every reply.
-    /// - Returns: what was done and what is left.
-    /// - Throws: `LogError`; `closed` where the store is closed meanwhile. `EventError` (`refused`) for
+    ///   - endpoint: the server's address, an http or https URL, or its `…/v1/events`. A token is sent
+    ///     to this machine or over https only, unless `http` allows it.
+    ///   - credentials: the source of the token, which determines the account.
+    ///   - http: headers, certificate, proxy and timeout of the requests.
+    ///   - resolver: decides conflicts; nil leaves them to the app, and they are shown as CONFLICT.
+    ///   - deadline: the latest time to stop; nil stops when nothing more can be done now, or after a
+    ///     request has timed out.
+    ///   - progress: called after a batch was sent, and after every reply.
+    /// - Returns: the report.
+    /// - Throws: `LogError`; `closed` if the store is closed meanwhile. `EventError` (`refused`) for
     ///   the store that all accounts share. `TransportError` for an endpoint or options that cannot be
     ///   used (`badEndpoint`, `tokenInClear`, …), before anything is sent; a certificate that cannot be
     ///   opened is in the report on Linux. Failures of the network are no errors; they are in the report.
@@ -35,10 +33,9 @@ extension EventStore {
             resolver: resolver, until: deadline, progress: progress)
     }
 
-    /// Ships and reads as `sync(to:)` does, over a transport with options of its own: a time-out,
-    /// headers, the server's name for the account.
+    /// Ships and reads as `sync(to:)` does, with the app's transport.
     ///
-    /// - Returns: what was done and what is left.
+    /// - Returns: the report.
     /// - Throws: as `sync(to:)`.
     @discardableResult
     public nonisolated func sync(
@@ -54,9 +51,9 @@ extension EventStore {
             until: deadline.map { .at(Timestamp($0)) } ?? .whenNothingMoves, progress: progress)
     }
 
-    /// The actions that the server has not settled, and what to do about those that it will not take.
+    /// The unsettled actions, and the decisions on those that are parked or in conflict.
     public nonisolated var outbox: OutboxCommands { OutboxCommands(self) }
 
-    /// How many actions the server has not settled. O(1).
+    /// The number of unsettled actions. O(1).
     public nonisolated var outboxCount: ViewQuery<Int> { query(Outbox.self) { $0.count } }
 }

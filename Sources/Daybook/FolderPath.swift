@@ -1,8 +1,8 @@
-// Paths of folders that are compared, whatever links lead to them.
+// Folder paths that can be compared, also through symbolic links.
 
 import Foundation
 
-/// The path of a folder, with links resolved.
+/// The path of a folder, with symbolic links resolved.
 struct FolderPath {
     private let path: String
 
@@ -10,9 +10,9 @@ struct FolderPath {
         self.path = URL(filePath: path).standardizedFileURL.resolvingSymlinksInPath().path
     }
 
-    /// Whether this folder is the other, or in it.
+    /// Whether this folder equals the other, or is in it.
     func isInside(_ other: FolderPath) -> Bool { (path + "/").hasPrefix(other.path + "/") }
 
-    /// Whether one of both folders is in the other, or they are one.
+    /// Whether the folders are equal, or one is in the other.
     func overlaps(_ other: FolderPath) -> Bool { isInside(other) || other.isInside(self) }
 }

@@ -1,5 +1,5 @@
-// What an app shows a person of the errors of the log, and what can be done about them. `failureReason` has
-// the location alone: file, byte, positions.
+// The errors of the log as sentences for an app to show, each with a remedy. `failureReason` is the error's
+// own description.
 
 import EventSourcing
 import Foundation
@@ -31,7 +31,7 @@ extension LogError: LocalizedError {
     /// The file or folder, the location in it, and the system's reason.
     public var failureReason: String? { description }
 
-    /// What to do next.
+    /// The remedy.
     public var recoverySuggestion: String? {
         switch code {
         case .noSuchLog:
@@ -74,7 +74,7 @@ extension EventError: LocalizedError {
         }
     }
 
-    /// What to do next.
+    /// The remedy.
     public var recoverySuggestion: String? {
         switch code {
         case .notJSON: "Give the data as JSON."
@@ -108,7 +108,7 @@ extension FileError: LocalizedError {
     /// The operation, the path and the system's reason.
     public var failureReason: String? { description }
 
-    /// What to do next.
+    /// The remedy.
     public var recoverySuggestion: String? {
         switch code {
         case .notFound: "Check the path."
@@ -123,9 +123,9 @@ extension FileError: LocalizedError {
 
 extension FormatError: LocalizedError {
     /// What is wrong with the bytes, in one sentence.
-    public var errorDescription: String? { "The bytes are not what a log holds: \(detail)." }
+    public var errorDescription: String? { "The bytes are not those of a log: \(detail)." }
 
-    /// What to do next.
+    /// The remedy.
     public var recoverySuggestion: String? {
         switch code {
         case .newerVersion, .unknownFeature: "Update the app."
@@ -138,19 +138,19 @@ extension JSONError: LocalizedError {
     /// What is wrong with the text, and where.
     public var errorDescription: String? { "The text is not JSON: \(description)." }
 
-    /// What to do next.
+    /// The remedy.
     public var recoverySuggestion: String? { "Correct the text at that byte." }
 }
 
 extension UnsyncedError: LocalizedError {
-    /// How much the server does not have yet, in one sentence.
+    /// The number of unsynced changes, in one sentence.
     public var errorDescription: String? {
         count == 1
             ? "1 change has not been saved online yet."
             : "\(count) changes have not been saved online yet."
     }
 
-    /// What to do next.
+    /// The remedy.
     public var recoverySuggestion: String? {
         "Sync first, or discard the changes with discardingUnsynced: true."
     }

@@ -1,5 +1,5 @@
-// Verifies, repairs and salvages a log that no store has open: what `logtool
-// verify` and `logtool repair` do, for an app. Spec/format/repair.md.
+// Verifies, repairs and salvages a log, as `logtool verify` and `logtool repair` do, for an app.
+// Spec/format/repair.md.
 
 import EventSourcing
 import Foundation
@@ -21,19 +21,19 @@ public struct LogMaintenance: Sendable {
     private let views: [any Projection.Type]
     private let environment: LogEnvironment
 
-    /// Names a log; reads nothing.
+    /// Creates the value for a log; reads nothing.
     ///
     /// - Parameters:
     ///   - url: the log's folder.
     ///   - account: the account that the app opens the log with; nil for a log of no account. A repair needs
-    ///     it where the damage has left no file that names the account.
+    ///     it if the damage has left no file with the account.
     ///   - rules: the rules of the app's event types.
-    ///   - upcasters: the ways from older event types to those that have replaced them.
+    ///   - upcasters: the upcasters of older event types.
     ///   - views: the views of the app, whose stored states are compared with the events.
     ///   - catalogue: the event types of a library, to which those of the app are added.
     ///   - environment: file system, clock and randomness.
-    /// - Throws: `EventError` (`refused`) for a URL that is not one of a folder on this device, and for rules
-    ///   and upcasters that do not go together.
+    /// - Throws: `EventError` (`refused`) for a URL that is not a folder on this device, and for rules and
+    ///   upcasters that are inconsistent.
     public init(
         at url: URL, account: String?, rules: [EventRule] = [], upcasters: [Upcaster] = [],
         views: [any Projection.Type] = [], extending catalogue: EventCatalogue = .ownTypes,
@@ -47,39 +47,40 @@ public struct LogMaintenance: Sendable {
         self.environment = environment
     }
 
-    /// Reads the whole log, beside a store that has it open or without one. Changes nothing.
+    /// Reads the whole log and compares stored states with the events, also while a store has the log open.
+    /// Changes nothing.
     ///
     /// - Parameter progress: called with the part that has been read, from 0 to 1, on another thread.
-    /// - Returns: what was read, and all that is damaged.
-    /// - Throws: `LogError` where there is no log, it is of a newer version, or a file cannot be read.
+    /// - Returns: the report with all damage.
+    /// - Throws: `LogError` if there is no log, it is of a newer version, or a file cannot be read.
     ///   `CancellationError` if the task is cancelled.
     /// - Complexity: O(bytes of the log); memory for one frame and the views.
     public func verify(
         progress: (@Sendable (_ part: Double) -> Void)? = nil
     ) async throws -> VerificationReport {
-        let found = try await LongRead.run(
+        let verification = try await LongRead.run(
             of: directory, environment.fileSystem, verifying: true, progress: progress
         ) { files in
             try Verification(of: directory, files, catalogue: catalogue, views: views) { _ in }
         }
         return VerificationReport(
-            events: found.summary.events, last: found.summary.last,
-            unfinishedBytes: found.summary.tornTail?.byteCount ?? 0,
-            damage: found.findings.map {
+            events: verification.summary.events, last: verification.summary.last,
+            unfinishedBytes: verification.summary.tornTail?.byteCount ?? 0,
+            damage: verification.findings.map {
                 LogDamage(
                     file: $0.segment, offset: $0.offset, positions: $0.positions,
                     description: $0.detail)
             })
     }
 
-    /// Repairs a damaged log: what is intact keeps its position, and every file that is changed
-    /// is first moved to the folder `quarantine/` of the log. No store may have the log open. Durable on
-    /// return; after an error or a kill, repair again.
+    /// Repairs a damaged log: intact events keep their positions, and every file that is changed is first
+    /// moved to the folder `quarantine/` of the log. No store may have the log open. Durable on return; after
+    /// an error or a kill, call it again.
     ///
     /// - Parameters:
-    ///   - isTrial: whether nothing is changed, and the report says what would be.
+    ///   - isTrial: true to change nothing and only report what a repair would change.
     ///   - progress: called with the part that has been read, from 0 to 1, on another thread.
-    /// - Returns: what was replaced, and the positions that are lost.
+    /// - Returns: the replaced files, and the lost positions.
     /// - Throws: `LogError`: `locked`, `noSuchLog`, `notALog`, `newerVersion`, `diskFull`, `readOnly`, `io`.
     ///   `CancellationError` if the task is cancelled before anything was changed.
     /// - Complexity: O(bytes of the log).
@@ -96,17 +97,16 @@ public struct LogMaintenance: Sendable {
         }
     }
 
-    /// Copies the log into a new folder and repairs the copy; the files of the damaged log stay as they are,
-    /// but for its lock, which is held meanwhile. Links in the folder are left out. The way out for
-    /// an app whose log cannot be opened: open the copy, and keep the old folder until it is no longer
-    /// needed. Durable on return.
+    /// Copies the log into a new folder and repairs the copy. The files of the damaged log do not change; its
+    /// lock is held meanwhile. Symbolic links in the folder are not copied. For an app whose log cannot be
+    /// opened: open the copy, and keep the old folder until it is not needed any more. Durable on return.
     ///
     /// - Parameters:
     ///   - url: the folder of the copy, which must not exist; its parent must.
-    ///   - progress: called with the part of the log that has been copied, about, from 0 to 1.
-    /// - Returns: what was repaired in the copy, and the positions that are lost.
-    /// - Throws: as `repair`; `LogError` (`io`) where the folder exists or
-    ///   would lie in the log's, and for a file that cannot be read. After an error there is no copy.
+    ///   - progress: called with the approximate part of the log that has been copied, from 0 to 1.
+    /// - Returns: the replaced files of the copy, and the lost positions.
+    /// - Throws: as `repair`; `LogError` (`io`) if the folder exists or would be in the log's folder, and for
+    ///   a file that cannot be read. After an error there is no copy.
     /// - Complexity: O(bytes of the log).
     @discardableResult
     public func salvage(
@@ -136,7 +136,8 @@ public struct LogMaintenance: Sendable {
         environment = other.environment
     }
 
-    /// The checkpoints that a repair sets aside. What cannot be verified at all is judged by its files alone.
+    /// The checkpoints whose states differ from the events, with reasons: a repair sets them aside. Empty if
+    /// the log cannot be verified; the repair then examines the files alone.
     private func wrongCheckpoints(
         _ progress: (@Sendable (Double) -> Void)?
     ) async throws -> [String: String] {
@@ -151,41 +152,41 @@ public struct LogMaintenance: Sendable {
     }
 }
 
-/// A place in a log that is not as a writer leaves it.
+/// Damage at one location of a log.
 public struct LogDamage: Hashable, Sendable, CustomStringConvertible {
-    /// The file, as named from the log's folder.
+    /// The file, relative to the log's folder.
     public let file: String
-    /// The byte in the file, where there is one.
+    /// The offset in the file; nil if it does not apply.
     public let offset: Int?
-    /// The events concerned, where they are known.
+    /// The positions of the affected events, if they are known.
     public let positions: ClosedRange<Position>?
-    /// What is wrong.
+    /// What is wrong, in English.
     public let description: String
 }
 
-/// What verification found.
+/// The result of a verification.
 public struct VerificationReport: Hashable, Sendable {
-    /// How many events can be read.
+    /// The number of readable events.
     public let events: Int
-    /// The position of the last event that can be reached; `.zero` where the damage hides all of them.
+    /// The position of the last readable event; `.zero` if none is readable.
     public let last: Position
-    /// Bytes of a write that a crash interrupted; the next opening sets them aside. No damage.
+    /// The size in bytes of the torn tail, which the next opening sets aside. It is not damage.
     public let unfinishedBytes: Int
-    /// All that is damaged.
+    /// The damage.
     public let damage: [LogDamage]
     /// True if no damage was found.
     public var isIntact: Bool { damage.isEmpty }
 }
 
-/// What a repair changed, or would change.
+/// The changes of a repair, made or planned.
 public struct RepairSummary: Hashable, Sendable {
-    /// The files that were replaced or set aside, and why.
+    /// The files that were replaced or set aside, with reasons.
     public let damage: [LogDamage]
-    /// The positions whose events are lost, in order. Where it is not known how many there were, the last
-    /// range reaches to the greatest position that is possible.
+    /// The positions of the lost events, in order. If their number is unknown, the last range ends at the
+    /// greatest possible position.
     public let lost: [ClosedRange<Position>]
-    /// How many events are lost, records of the store's own included; nil where that is not known. A sync
-    /// brings back those that the server has.
+    /// The number of lost events, the store's own records included; nil if unknown. A sync restores those
+    /// that the server has.
     public let lostCount: Int?
 
     init(_ report: RepairReport) {

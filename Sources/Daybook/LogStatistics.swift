@@ -1,4 +1,4 @@
-// What a log holds, in numbers: as `logtool inspect` shows it, for a support screen.
+// The statistics of a log, as `logtool inspect` prints them, for a support screen.
 // Spec/operations/logtool.md.
 
 import EventSourcing
@@ -7,16 +7,16 @@ import LogFormat
 import LogStorage
 import Replay
 
-/// The numbers of a log.
+/// The statistics of a log.
 ///
 /// ```swift
 /// let statistics = try await store.statistics()
 /// print("\(statistics.events) events, \(statistics.diskBytes) bytes, \(statistics.unsynced) not synced")
 /// ```
 public struct LogStatistics: Hashable, Sendable {
-    /// The log's own id.
+    /// The log's id.
     public let logID: UUID
-    /// The account the log belongs to, if any.
+    /// The account that owns the log, if any.
     public let account: String?
     /// The number of segment files.
     public let segments: Int
@@ -24,7 +24,7 @@ public struct LogStatistics: Hashable, Sendable {
     public let diskBytes: Int
     /// True if a store has the log open, or has left it without closing it.
     public let isOpen: Bool
-    /// Bytes of an unfinished write, which the next opening sets aside; nil without any.
+    /// The torn tail, which the next opening sets aside; nil if there is none.
     public let tornTail: TornTail?
     /// The stored states of views.
     public let checkpoints: [Checkpoint]
@@ -35,18 +35,18 @@ public struct LogStatistics: Hashable, Sendable {
     public let lineBytes: Int
     /// The first and the last event's position; nil without events. Compaction leaves gaps.
     public let positions: ClosedRange<Position>?
-    /// The last position that was used, also where compaction has removed the event; `zero` without any.
+    /// The last used position, even if compaction has removed its event; `zero` without any.
     public let last: Position
     /// The earliest and the latest time of an event, by the clock of the device that made it; nil
     /// without events.
     public let times: ClosedRange<Timestamp>?
     /// Events and bytes by type, as recorded.
     public let types: [String: Amount]
-    /// How many events the server has not settled, the parked ones and those in conflict included.
+    /// The number of unsettled events, parked ones and those in conflict included.
     public let unsynced: Int
-    /// How many of them are parked.
+    /// The number of parked events.
     public let parked: Int
-    /// How many of them are in conflict.
+    /// The number of events in conflict.
     public let inConflict: Int
 
     /// Bytes of lines for each byte on the disk; 0 for a log without files.
@@ -66,14 +66,15 @@ public struct LogStatistics: Hashable, Sendable {
     public struct Checkpoint: Hashable, Sendable {
         /// The file's name, `a` or `b`.
         public let slot: String
-        /// What it holds.
+        /// The content of the file.
         public let content: Content
 
-        /// What the file of a checkpoint holds.
+        /// The content of a checkpoint file.
         public enum Content: Hashable, Sendable {
-            /// States at a position, and when they were written. An opening folds what comes after.
+            /// States at a position, and the time at which they were written. An opening folds the events
+            /// after it.
             case states(position: Position, time: Timestamp)
-            /// Nothing that can be used; an opening does without it.
+            /// Unusable; an opening ignores the file.
             case unusable(reason: String)
         }
     }
@@ -87,7 +88,7 @@ public struct LogStatistics: Hashable, Sendable {
         _ body: (Event) throws -> Void = { _ in }
     ) throws {
         let slots = CheckpointSlots(directory, fileSystem: fileSystem)
-        // First: what a checkpoint covers then is in the log from that moment on.
+        // Before the log is read, so that the log is at least as new as the checkpoints.
         checkpoints = slots.contents().map { Checkpoint($0, $1) }
         let reader = LogReader(directory, fileSystem: fileSystem)
         var outbox = Outbox()

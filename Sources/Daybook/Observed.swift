@@ -1,10 +1,9 @@
-// A query's value where SwiftUI looks: on the main actor, observed. Comes after the queries, before
-// the screens.
+// The value of a query on the main actor, observable by SwiftUI.
 
 import EventSourcing
 import Observation
 
-/// The present value of a query, for screens.
+/// The present value of a query, for SwiftUI views.
 ///
 /// ```swift
 /// struct Minutes: View {
@@ -19,7 +18,7 @@ import Observation
 /// }
 /// ```
 ///
-/// It follows the query until it goes. Values are computed off the main actor.
+/// It follows the query until it is deallocated. Values are computed off the main actor.
 @MainActor @Observable
 public final class Observed<Value: Equatable & Sendable> {
     /// The newest value.
@@ -32,14 +31,14 @@ public final class Observed<Value: Equatable & Sendable> {
         let changes = query.changes
         following = Task.detached { [weak self] in
             for await value in changes {
-                guard await self?.take(value) != nil else { return }
+                guard await self?.setValue(value) != nil else { return }
             }
         }
     }
 
-    /// An equal value is told to nobody: `@Observable` compares.
-    private func take(_ value: Value) { self.value = value }
+    /// Sets the value. Observers are not notified of an equal value: `@Observable` compares.
+    private func setValue(_ value: Value) { self.value = value }
 
-    // Not `isolated`: what Swift calls for that aborts on some systems (issue 85663 of swiftlang/swift).
+    // Not `isolated`: the runtime function for that aborts on some systems (issue 85663 of swiftlang/swift).
     deinit { following?.cancel() }
 }

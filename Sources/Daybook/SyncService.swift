@@ -1,6 +1,5 @@
-// Keeps a store in step with its server while an app runs: one task that sleeps until something
-// happens. Between the app's events (start, resume, network, settings) and the replayer.
-// Spec/protocol/triggers.md.
+// Keeps a store synced while an app runs: one task that sleeps until a trigger. Between the app's signals
+// (start, resume, network, settings) and the replayer. Spec/protocol/triggers.md.
 
 import EventSourcing
 import Foundation
@@ -8,7 +7,7 @@ import LogStorage
 import Replay
 import Synchronization
 
-/// Syncs by itself whenever there is something to do and it may be done.
+/// Syncs whenever there is something to do and the rules allow it.
 ///
 /// ```swift
 /// let service = SyncService(
@@ -18,10 +17,9 @@ import Synchronization
 /// syncing.cancel()                                 // at logout
 /// ```
 ///
-/// It syncs when it begins, when something is recorded, when the network comes back, when its rules
-/// allow it again, when `syncNow()` asks for it, and every `Replayer.Options.readInterval` if that is
-/// set. Where there is nothing to do it waits without a timer. While the store is suspended it rests,
-/// and goes on at `resume()`.
+/// It syncs at its start, after each commit, when the network comes back, when its rules allow it again, when
+/// `syncNow()` is called, and every `Replayer.Options.readInterval` if that is set. With nothing to do it
+/// waits without a timer. While the store is suspended it waits, and continues at `resume()`.
 public final class SyncService: Sendable {
     private let store: EventStore
     private let replayer: Replayer
@@ -33,7 +31,7 @@ public final class SyncService: Sendable {
     private struct State {
         /// Wakes the service while no run is under way.
         var wake: AsyncStream<Void>.Continuation?
-        /// Where the run under way hears of what happens.
+        /// Passes triggers to the run under way.
         var triggers: AsyncStream<Replayer.Trigger>.Continuation?
         var isAskedFor = false
     }
@@ -41,13 +39,13 @@ public final class SyncService: Sendable {
     /// Creates a service; `run()` does the work.
     ///
     /// - Parameters:
-    ///   - store: what is kept in step.
-    ///   - transport: how a request reaches the server.
-    ///   - credentials: where tokens come from.
-    ///   - options: how it is done.
-    ///   - rules: a query whose value limits syncing, now and as it changes; nil for no limits.
-    ///   - reachability: the source of the network's state. The system's reports none on a machine
-    ///     without a default route: for a server on it, give `AlwaysReachable()`.
+    ///   - store: the store to sync.
+    ///   - transport: carries requests to the server.
+    ///   - credentials: the source of tokens.
+    ///   - options: the settings of the replayer.
+    ///   - rules: a query whose value limits syncing, now and after each change; nil for no limits.
+    ///   - reachability: the source of the network's state. The system's reports no network on a machine
+    ///     without a default route: for a server on the same machine, pass `AlwaysReachable()`.
     public init(
         _ store: EventStore, transport: any Transport,
         credentials: any Credentials = NoCredentials(),
@@ -61,12 +59,11 @@ public final class SyncService: Sendable {
             store, transport: transport, credentials: credentials, options: options)
     }
 
-    /// What has been done so far, and what is under way now.
+    /// The report so far, with the events in unanswered requests.
     public var report: SyncReport { latest.withLock { $0 } }
 
-    /// Syncs now, whatever the rules say, without waiting for a backoff to end: when the app
-    /// comes to the front, or the user asks for it. Returns at once. Without `run()` under way
-    /// nothing happens.
+    /// Syncs now, whatever the rules say, and ends a backoff. An app calls it when it comes to the front, or
+    /// when the user requests it. Returns at once. Without `run()` under way, the next one syncs at once.
     public func syncNow() {
         state.withLock { state in
             if let triggers = state.triggers {
@@ -78,13 +75,13 @@ public final class SyncService: Sendable {
         }
     }
 
-    /// Works until the calling task is cancelled or the store is closed. One call at a time: another
+    /// Syncs until the calling task is cancelled or the store is closed. One call at a time: another
     /// one returns at once.
     ///
-    /// - Throws: `LogError` where the log could not be read or written; `EventError` (`refused`) for
-    ///   the store that all accounts share; `TransportError` (`badEndpoint`, `tokenInClear`) where the
-    ///   transport cannot be used. Failures of the network are no errors, and with a full disk it goes
-    ///   on when something has changed.
+    /// - Throws: `LogError` if the log could not be read or written; `EventError` (`refused`) for
+    ///   the store that all accounts share; `TransportError` (`badEndpoint`, `tokenInClear`) if the
+    ///   transport cannot be used. Failures of the network are no errors, and after a full disk it
+    ///   continues with the next change of the store.
     public func run() async throws {
         let (wakes, wake) = AsyncStream.makeStream(
             of: Void.self, bufferingPolicy: .bufferingNewest(1))
@@ -95,7 +92,7 @@ public final class SyncService: Sendable {
         }
         guard isFirst else { return }
         defer { state.withLock { $0 = State() } }
-        // Heard from the beginning on, so that nothing that changes meanwhile is missed.
+        // Subscribed before the first run, so that no commit is missed.
         let commits = await store.commits()
         let listener = Task {
             for await _ in commits { wake.yield() }
@@ -107,11 +104,11 @@ public final class SyncService: Sendable {
             do {
                 try await runOnce()
             } catch let error as LogError where [.suspended, .diskFull].contains(error.code) {
-                // It goes on when the store is resumed, or something could be recorded again.
+                // Waits for `resume()`, or for the next commit.
             } catch let error as LogError where error.code == .closed {
                 return
             }
-            // Another run may have had the store: it tells when it ends.
+            // If another run exchanged the store's events, it signals a change at its end.
             guard await changes.next() != nil else { return }
         }
     }
@@ -129,7 +126,7 @@ public final class SyncService: Sendable {
         }
         let watch = Task { [rules, reachability] in await conditions.watch(rules, reachability) }
         defer { watch.cancel() }
-        // Nothing is sent before it is known what may be, whoever asks.
+        // Nothing is sent before the network and the rules are known, not even after `syncNow()`.
         let unknown = ReplayState.Conditions(isReachable: false, isAllowed: false)
         let report = try await replayer.run(
             until: .never, under: unknown, triggers: stream
@@ -140,22 +137,22 @@ public final class SyncService: Sendable {
     }
 }
 
-/// The limits of a sync service: what it does without being asked.
+/// The limits of a sync service. `SyncService.syncNow()` overrides them.
 public struct SyncRules: Hashable, Sendable {
-    /// Whether anything is done but what `SyncService.syncNow()` asks for.
+    /// Whether the service syncs without `syncNow()`.
     public var isAllowed: Bool
-    /// Whether what other devices have recorded is read over a network that is paid by volume. The
-    /// outbox is shipped over any.
+    /// Whether the events of other devices are read over a metered network. The outbox is shipped over any
+    /// network.
     public var readsOverMetered: Bool
 
-    /// Creates rules; without arguments everything is allowed.
+    /// Creates rules; the defaults allow everything.
     public init(isAllowed: Bool = true, readsOverMetered: Bool = true) {
         self.isAllowed = isAllowed
         self.readsOverMetered = readsOverMetered
     }
 }
 
-/// What the network and the rules allow together.
+/// The conditions of a run, from the network's state and the rules.
 private final class SyncConditions: Sendable {
     private struct Known {
         var path: NetworkPath?
@@ -163,14 +160,15 @@ private final class SyncConditions: Sendable {
     }
 
     private let known = Mutex(Known())
-    private let tell: @Sendable (ReplayState.Conditions) -> Void
+    private let report: @Sendable (ReplayState.Conditions) -> Void
 
-    init(hasRules: Bool, tell: @escaping @Sendable (ReplayState.Conditions) -> Void) {
+    init(hasRules: Bool, report: @escaping @Sendable (ReplayState.Conditions) -> Void) {
         if !hasRules { known.withLock { $0.rules = SyncRules() } }
-        self.tell = tell
+        self.report = report
     }
 
-    /// Tells whenever the network or the rules change, until the calling task is cancelled.
+    /// Reports the conditions after each change of the network or the rules, until the calling task is
+    /// cancelled.
     func watch(_ rules: ViewQuery<SyncRules>?, _ reachability: any Reachability) async {
         await withTaskGroup(of: Void.self) { group in
             group.addTask {
@@ -183,13 +181,13 @@ private final class SyncConditions: Sendable {
     }
 
     private func update(_ path: NetworkPath?, _ rules: SyncRules?) {
-        // Told inside, so that the newest is told last.
+        // Reports inside the lock, so that the newest conditions are reported last.
         known.withLock { known in
             known.path = path ?? known.path
             known.rules = rules ?? known.rules
-            // Nothing is allowed before both are known.
+            // Reports nothing before both are known.
             guard let path = known.path, let rules = known.rules else { return }
-            tell(
+            report(
                 ReplayState.Conditions(
                     isReachable: path != .none, isAllowed: rules.isAllowed,
                     mayRead: path == .wifi || rules.readsOverMetered))

@@ -1,16 +1,16 @@
-// Why a store is not erased without further ado.
+// The refusal to erase a store with unsynced events.
 
-/// The log holds events that no server has: erasing it would lose them.
+/// The log has events that no server has: erasing it would lose them.
 public struct UnsyncedError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// How many events are in the outbox, parked ones included.
+    /// The number of events in the outbox, parked ones included.
     public let count: Int
 
     /// Creates an error.
     public init(count: Int) { self.count = count }
 
-    /// What is at stake and what to do.
+    /// The number of unsynced events, with the remedy.
     public var description: String {
-        "\(count) \(count == 1 ? "event has" : "events have") not reached the server. Sync first, "
-            + "or say that they are to be discarded"
+        "\(count) \(count == 1 ? "event has" : "events have") not reached the server; sync first, "
+            + "or discard them with discardingUnsynced: true"
     }
 }

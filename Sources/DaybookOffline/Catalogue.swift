@@ -7,7 +7,7 @@ public enum OfflineModel {
     /// Prefix of all built-in types.
     static let prefix = "daybook."
 
-    /// The types with their rules; those with an action are shipped to the server.
+    /// The event types with their rules. A type with an action is shipped to the server.
     public static let catalogue = EventCatalogue([
         .of(CitySaved.self, action: "SAVE_CITY"),
         .of(CityUnsaved.self, action: "UNSAVE_CITY"),
@@ -39,7 +39,7 @@ public enum OfflineModel {
         .of(ReviewRemoved.self), .of(VocabularyCached.self),
     ]).reserving(prefix)
 
-    /// The views that follow from them.
+    /// The views that are folded from these events.
     public static let views: [any ListableView.Type] = [
         CitiesView.self, NotesView.self, PreferencesView.self, ProgressView.self, PagesView.self,
         ContentView.self, DownloadsView.self, SettingsView.self, LearningView.self,
@@ -48,7 +48,7 @@ public enum OfflineModel {
 }
 
 extension EventPayload {
-    /// Checks an identifier before it goes into an event.
+    /// Checks that an identifier is not empty before it is recorded.
     static func require(_ value: String, _ name: String) throws(EventError) {
         guard !value.isEmpty else { throw EventError(.refused, "the \(name) is empty") }
     }

@@ -1,29 +1,31 @@
-// The bytes of a sealed file: header, nonce, ciphertext, tag. No I/O.
-// SealedFileSecretStore uses it; SecretTable is what is sealed. Spec/operations/secrets.md, SEC-5 and SEC-7.
+// The bytes of a sealed file: header, nonce, ciphertext, tag. The plaintext is a SecretTable. No I/O.
+// Spec/operations/secrets.md, SEC-5 and SEC-7.
 
 import Cryptography
 import Foundation
 import Replay
 
-/// Seals bytes under a key, and opens them.
+/// Encrypts bytes with a key, and decrypts them.
 struct SealedFile: Sendable {
     private let key: SecretBytes
-    /// Tells the key from others without giving anything of it away.
+    /// Derived from the key by HKDF: it identifies the key without revealing it.
     private let keyCheck: [UInt8]
 
     static let magic = Array("DAYBSEC\0".utf8)
     static let version: UInt8 = 1
     static let keyBytes = AESGCM.keyBytes
     static let checkBytes = 16
-    /// Magic, version, three zeros, key check: all of it is authenticated.
+    /// The size of the header: magic, version, three zeros, key check. All of it is authenticated.
     static let headerBytes = 8 + 4 + checkBytes
     static let nonceBytes = AESGCM.nonceBytes
     static let tagBytes = AESGCM.tagBytes
     static let bytesMin = headerBytes + nonceBytes + tagBytes
-    /// Bytes of a file at most.
+    /// The largest size of a file in bytes.
     static let bytesMax = 1024 * 1024
 
-    /// Takes a key of 32 bytes.
+    /// Creates the value for a key of 32 bytes.
+    ///
+    /// - Throws: `SecretStoreError` with `badKey`.
     init(key: [UInt8], place: String) throws(SecretStoreError) {
         guard key.count == Self.keyBytes else {
             throw SecretStoreError(
@@ -36,21 +38,24 @@ struct SealedFile: Sendable {
 
     private var header: [UInt8] { Self.magic + [Self.version, 0, 0, 0] + keyCheck }
 
-    /// Seals under a fresh random nonce.
+    /// Encrypts with a new random nonce.
     func seal(_ plaintext: [UInt8], place: String) throws(SecretStoreError) -> [UInt8] {
         guard plaintext.count <= Self.bytesMax - Self.bytesMin else {
             throw SecretStoreError(
                 .tooLarge, place: place,
-                "with this the file would have more than \(Self.bytesMax) bytes")
+                "the file would have more than \(Self.bytesMax) bytes")
         }
         let nonce = SecretBytes.random(Self.nonceBytes)
         guard let sealed = AESGCM.seal(plaintext, header: header, key: key, nonce: nonce) else {
-            throw SecretStoreError(.io, place: place, "the system's cryptography cannot seal it")
+            throw SecretStoreError(
+                .io, place: place, "the system's cryptography cannot encrypt it")
         }
         return header + nonce + sealed
     }
 
-    /// Opens what `seal` made.
+    /// Decrypts the result of `seal`.
+    ///
+    /// - Throws: `SecretStoreError` with `damaged`, `newerVersion` or `wrongKey`.
     func open(_ bytes: [UInt8], place: String) throws(SecretStoreError) -> [UInt8] {
         guard bytes.count >= Self.bytesMin, bytes.starts(with: Self.magic) else {
             throw Self.damaged(place)
@@ -64,8 +69,8 @@ struct SealedFile: Sendable {
                 .newerVersion, place: place,
                 "it is of version \(version), or damaged; this is version \(Self.version)")
         }
-        // With the check that this key would have written: so a damaged check is told from a file
-        // under another key.
+        // Authenticated with the key check of this key, to distinguish a damaged key check from a file with
+        // another key.
         let sealed = bytes[Self.headerBytes...]
         let plaintext = AESGCM.open(
             Array(sealed.dropFirst(Self.nonceBytes)), header: header, key: key,
@@ -75,7 +80,7 @@ struct SealedFile: Sendable {
             guard plaintext == nil, !isSameKey else { throw Self.damaged(place) }
             throw SecretStoreError(
                 .wrongKey, place: place,
-                "it was sealed under another key. Give that key, or call deleteAll()")
+                "it was encrypted with another key; use that key, or call deleteAll()")
         }
         return plaintext
     }
@@ -83,13 +88,13 @@ struct SealedFile: Sendable {
     static func damaged(_ place: String) -> SecretStoreError {
         SecretStoreError(
             .damaged, place: place,
-            "it is not as it was written. Put back a copy, or call deleteAll() and sign in again")
+            "it is damaged; restore a copy, or call deleteAll() and sign in again")
     }
 }
 
 extension SealedFile: CustomStringConvertible, CustomReflectable {
-    /// Says nothing of the key.
+    /// The type's name without the key.
     var description: String { "SealedFile(hidden)" }
-    /// Shows nothing, so that `dump` does not either.
+    /// A mirror without children, so that `dump` does not show the key.
     var customMirror: Mirror { Mirror(self, children: [:]) }
 }

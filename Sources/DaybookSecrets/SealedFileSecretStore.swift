@@ -1,5 +1,5 @@
-// Secrets in one file, sealed under a key of the app, for systems without a keychain. SealedFile
-// has the bytes; LogStorage's FileSystem has the calls, so that a simulated disk can try this, too.
+// Secrets in one file, encrypted with a key of the app, for systems without a keychain. SealedFile has the
+// bytes; LogStorage's FileSystem has the system calls, so that tests can simulate the disk.
 // Spec/operations/secrets.md, SEC-8 to SEC-11.
 
 import EventSourcing
@@ -7,30 +7,29 @@ import Foundation
 import LogStorage
 import Replay
 
-/// A file that holds secrets, sealed as a whole with AES-GCM.
+/// A file of secrets, encrypted as a whole with AES-GCM.
 ///
-/// Where the key comes from is the app's affair: a file of the administrator, a TPM, a pass phrase.
-/// Whoever has the key and the file has the secrets. Each change writes the file anew; a cut at any
-/// moment leaves the old content or the new. Any number of stores and processes may use one file.
+/// The app provides the key: from a file of the administrator, a TPM, a pass phrase. The key and the file
+/// together give the secrets. Each change writes a new file; a power failure at any moment leaves the old or
+/// the new content. Any number of stores and processes may use one file.
 public actor SealedFileSecretStore: SecretStore {
     private let path: String
     private let folder: String
     private let sealed: SealedFile
     private let fileSystem: any FileSystem
 
-    /// How often somebody who finds another at work tries again, and after how long.
+    /// The number of attempts to get the lock, and the time between two.
     private static let attempts = 100
     private static let pause = Duration.milliseconds(10)
 
-    /// Names a file. It need not exist yet; its folder must. Nothing is opened.
+    /// Creates the store for a file, which need not exist yet; its folder must. Nothing is opened.
     ///
     /// - Parameters:
-    ///   - file: the file. Beside it there will be `<file>.lock` and, while a change is written,
+    ///   - file: the file. The store also creates `<file>.lock` and, while it writes a change,
     ///     `<file>.new`.
     ///   - key: 32 random bytes.
-    ///   - fileSystem: where the file is.
-    /// - Throws: `SecretStoreError`: `badKey`; `unsafePlace` for a URL that is not one of a file on
-    ///   this device.
+    ///   - fileSystem: the file system of the file.
+    /// - Throws: `SecretStoreError`: `badKey`; `unsafePlace` for a URL that is not a file on this device.
     public init(
         file: URL, key: [UInt8], fileSystem: any FileSystem = POSIXFileSystem()
     ) throws(SecretStoreError) {
@@ -54,13 +53,13 @@ public actor SealedFileSecretStore: SecretStore {
         try await change { $0[name] = value }
     }
 
-    /// Forgets the value under a name. What the file held may still be on the medium, sealed.
+    /// Deletes the value with a name. The old file's bytes may still be on the medium, encrypted.
     public func delete(_ name: String) async throws(SecretStoreError) {
         try check(name)
         try await change { $0[name] = nil }
     }
 
-    /// Removes the file, whatever it holds. Also the way out where the key is lost.
+    /// Removes the file. Works without the right key, too.
     public func deleteAll() async throws(SecretStoreError) {
         let lock = try await lock()
         defer { withExtendedLifetime(lock) {} }
@@ -85,12 +84,12 @@ public actor SealedFileSecretStore: SecretStore {
 
     // MARK: The file
 
-    /// Reads needs no lock: a rename puts one whole file in the place of another.
+    /// Reads the file. Needs no lock: a rename replaces the whole file atomically.
     private func table() throws(SecretStoreError) -> [String: [UInt8]] {
         let bytes: [UInt8]
         do throws(FileError) {
             let file = try fileSystem.open(path, .read)
-            // One more than there may be, so that a longer file is noticed and not read.
+            // One byte more than the limit, so that a longer file is noticed without reading all of it.
             bytes = try file.read(at: 0, count: min(try file.size(), SealedFile.bytesMax + 1))
         } catch {
             if error.code == .notFound { return [:] }
@@ -107,21 +106,21 @@ public actor SealedFileSecretStore: SecretStore {
     ) async throws(SecretStoreError) {
         let lock = try await lock()
         defer { withExtendedLifetime(lock) {} }
-        // Nothing below waits, so nobody comes between reading and writing.
+        // No suspension point below, so no other call comes between the read and the write.
         let old = try table()
         var new = old
         body(&new)
-        // Nothing to forget, and no file to begin with.
+        // Nothing to delete: no file is created.
         if new.isEmpty, old.isEmpty { return }
         try replace(with: try sealed.seal(SecretTable.bytes(new), place: path))
     }
 
-    /// Puts a new file in the place of the old one.
+    /// Replaces the file by one with these bytes.
     private func replace(with bytes: [UInt8]) throws(SecretStoreError) {
         let new = path + ".new"
         var isRenamed = false
         do throws(FileError) {
-            // Under the lock it can only be what a crash left.
+            // The lock is held, so an existing file is left from a crash.
             try removeIfThere(new)
             let file = try fileSystem.open(new, .createNew)
             try file.write(bytes, at: 0)
@@ -138,17 +137,17 @@ public actor SealedFileSecretStore: SecretStore {
         }
     }
 
-    /// Takes the lock of all who change this file; held until the result is dropped.
+    /// Locks the file against other writers. The lock is released with the last reference to the result.
     private func lock() async throws(SecretStoreError) -> any File {
         for attempt in 1...Self.attempts {
             do throws(FileError) {
                 let file = try fileSystem.open(path + ".lock", .createIfMissing)
                 if try file.lock() { return file }
             } catch { throw failure(error) }
-            // Cancelled or not, the change is carried out or refused as a whole.
+            // Cancellation is ignored: the change is made or refused as a whole.
             if attempt < Self.attempts { try? await Task.sleep(for: Self.pause) }
         }
-        throw SecretStoreError(.busy, place: path, "somebody else writes it. Try again")
+        throw SecretStoreError(.busy, place: path, "another process writes it; try again")
     }
 
     private func removeIfThere(_ path: String) throws(FileError) {
@@ -160,8 +159,8 @@ public actor SealedFileSecretStore: SecretStore {
     private func indeterminate(_ error: FileError) -> SecretStoreError {
         SecretStoreError(
             .indeterminate, place: path,
-            "\(error.operation): \(error.reason). It is done, and whether it outlives a power cut "
-                + "is not known. Do it again")
+            "\(error.operation): \(error.reason); the change was made but may not survive a power "
+                + "failure; make it again")
     }
 
     private static func parent(of path: String) -> String {

@@ -1,11 +1,10 @@
-// What is sealed: names and values, sorted by name. Used by SealedFileSecretStore.
-// Spec/operations/secrets.md, SEC-6.
+// The plaintext of a sealed file: names and values, sorted by name. Spec/operations/secrets.md, SEC-6.
 
 /// The content of a sealed file.
 enum SecretTable {
     static let nameBytesMax = 256
 
-    /// The bytes of a table.
+    /// Encodes a table.
     static func bytes(_ secrets: [String: [UInt8]]) -> [UInt8] {
         var bytes: [UInt8] = []
         append(secrets.count, to: &bytes)
@@ -19,18 +18,19 @@ enum SecretTable {
         return bytes
     }
 
-    /// The table of these bytes; nil if they are none. Every length is bounded by what is there.
+    /// Decodes a table; nil if the bytes are not a table. Every length is checked against the remaining
+    /// bytes.
     static func read(_ bytes: [UInt8]) -> [String: [UInt8]]? {
-        var rest = bytes[...]
-        guard let count = number(&rest) else { return nil }
+        var remaining = bytes[...]
+        guard let count = number(&remaining) else { return nil }
         var secrets: [String: [UInt8]] = [:]
         for _ in 0..<count {
-            guard let name = row(&rest), 1...nameBytesMax ~= name.count,
-                let text = String(validating: name, as: UTF8.self), let value = row(&rest),
+            guard let name = row(&remaining), 1...nameBytesMax ~= name.count,
+                let text = String(validating: name, as: UTF8.self), let value = row(&remaining),
                 secrets.updateValue(Array(value), forKey: text) == nil
             else { return nil }
         }
-        return rest.isEmpty ? secrets : nil
+        return remaining.isEmpty ? secrets : nil
     }
 
     private static func append(_ number: Int, to bytes: inout [UInt8]) {
@@ -39,16 +39,16 @@ enum SecretTable {
         }
     }
 
-    private static func number(_ rest: inout ArraySlice<UInt8>) -> Int? {
-        guard rest.count >= 4 else { return nil }
-        let number = rest.prefix(4).reversed().reduce(0) { $0 << 8 | Int($1) }
-        rest = rest.dropFirst(4)
+    private static func number(_ remaining: inout ArraySlice<UInt8>) -> Int? {
+        guard remaining.count >= 4 else { return nil }
+        let number = remaining.prefix(4).reversed().reduce(0) { $0 << 8 | Int($1) }
+        remaining = remaining.dropFirst(4)
         return number
     }
 
-    private static func row(_ rest: inout ArraySlice<UInt8>) -> ArraySlice<UInt8>? {
-        guard let count = number(&rest), count <= rest.count else { return nil }
-        defer { rest = rest.dropFirst(count) }
-        return rest.prefix(count)
+    private static func row(_ remaining: inout ArraySlice<UInt8>) -> ArraySlice<UInt8>? {
+        guard let count = number(&remaining), count <= remaining.count else { return nil }
+        defer { remaining = remaining.dropFirst(count) }
+        return remaining.prefix(count)
     }
 }

@@ -1,10 +1,10 @@
-// Compresses the blocks of one frame, each with the plaintext before it as history. Comes after the
-// lines were put together and before the segment writer. Spec/format/block-and-frame.md.
+// Compresses the blocks of one frame, each with the plaintext before it as history. Comes between the
+// lines of a commit and the segment writer. Spec/format/block-and-frame.md.
 
 /// The compressor of one frame.
 ///
-/// Owns a buffer of the frame's whole plaintext, so that the history of a block is right before it.
-/// Nothing here fails: a block that does not shrink is stored as it is and still counts as history.
+/// Owns a buffer of the frame's whole plaintext, so that a block's history is directly before it.
+/// Nothing here fails: a block that does not shrink is stored uncompressed and still counts as history.
 package struct BlockCompressor: ~Copyable {
     private var encoder = BlockEncoder()
     private let plaintext: UnsafeMutableRawBufferPointer
@@ -28,16 +28,17 @@ package struct BlockCompressor: ~Copyable {
         plaintextBytes = 0
     }
 
-    /// Goes on with a frame whose plaintext so far is given: what is compressed next refers to it.
+    /// Resumes a frame: the next blocks refer to `framePlaintext`, its plaintext so far. O(n).
     package mutating func load(framePlaintext: RawSpan) {
         precondition(
-            framePlaintext.byteCount <= plaintext.count, "a frame holds less plaintext than this")
+            framePlaintext.byteCount <= plaintext.count,
+            "the plaintext exceeds the frame's capacity")
         framePlaintext.withUnsafeBytes { plaintext.copyMemory(from: $0) }
         plaintextBytes = framePlaintext.byteCount
         encoder.load(UnsafeRawBufferPointer(rebasing: plaintext[..<plaintextBytes]))
     }
 
-    /// Appends one block (header, data, checksum) that holds `bytes` to `output`. O(n).
+    /// Compresses `bytes` and appends the block (header, data, checksum) to `output`. O(n).
     package mutating func append(block bytes: RawSpan, to output: inout [UInt8]) {
         let count = bytes.byteCount
         precondition(
@@ -66,7 +67,7 @@ package struct BlockCompressor: ~Copyable {
     }
 }
 
-/// A big commit: a whole frame with its content size, its blocks linked like any other's.
+/// A big commit: a frame of its own that declares its content size, with linked blocks.
 package enum BigCommit {
     /// Appends the frame of `plaintext` (more than a block, at most a commit) to `output`. O(n).
     package static func append(_ plaintext: RawSpan, to output: inout [UInt8]) {
@@ -82,7 +83,7 @@ package enum BigCommit {
         }
     }
 
-    /// The most bytes such a frame of `plaintextBytes` can take on disk.
+    /// The upper bound of the bytes on disk of a big commit with `plaintextBytes`.
     package static func encodedBytesMax(plaintextBytes: Int) -> Int {
         let blocks =
             (plaintextBytes + FormatLimit.bigCommitBlockPlaintextBytes - 1)

@@ -1,10 +1,9 @@
-// Gives back the plaintext of a frame, block by block. The reading side of BlockCompressor; every
-// length is bounded by the limits and by bytes that are there before anything is allocated.
-// Spec/format/block-and-frame.md.
+// Decompresses a frame block by block: the inverse of BlockCompressor. Every length is checked against
+// the limits and the bytes present before memory is allocated. Spec/format/block-and-frame.md.
 
-/// The plaintext of one frame as far as its blocks have been read.
+/// The plaintext of one frame, as far as its blocks have been decoded.
 package struct BlockDecompressor: Sendable {
-    /// The plaintext, then room. Only the first `plaintextBytes` count.
+    /// The plaintext in the first `plaintextBytes` bytes; the bytes after it are unused.
     package private(set) var storage: [UInt8] = []
 
     /// Plaintext bytes of the frame so far.
@@ -22,25 +21,25 @@ package struct BlockDecompressor: Sendable {
         contentBytes = header.contentBytes
     }
 
-    /// Decodes the block at `offset` of `bytes`, whose header has been read and whose data and
-    /// checksum are there.
+    /// Decodes the block at `offset` of `bytes`. The caller has read the header and checked that data
+    /// and checksum are within `bytes`.
     ///
-    /// - Returns: the range of `storage` that it gave.
+    /// - Returns: the range of `storage` that the block's plaintext fills.
     /// - Throws: `FormatError`: `checksum`, `undecodable`, or `malformed` where the frame would
-    ///   exceed what it declared. The plaintext before is untouched.
+    ///   exceed its declared size. The plaintext of the blocks before is untouched.
     package mutating func append(
         _ header: BlockHeader, at offset: Int, of bytes: RawSpan
     ) throws(FormatError) -> Range<Int> {
         let data = bytes.extracting(offset + 4..<offset + 4 + header.dataBytes)
         guard XXH32.hash(data) == bytes.integer(at: offset + 4 + header.dataBytes, as: UInt32.self)
         else { throw FormatError(.checksum, "the block's checksum does not match") }
-        let room = min(FormatLimit.blockBytesMax, limit - plaintextBytes)
-        guard room > 0, !header.isStored || header.dataBytes <= room else {
+        let capacity = min(FormatLimit.blockBytesMax, limit - plaintextBytes)
+        guard capacity > 0, !header.isStored || header.dataBytes <= capacity else {
             throw FormatError(.malformed, "the frame holds more than it may")
         }
-        if plaintextBytes + room > storage.count {
-            // Most running frames need a part of what they may have; a big commit needs all of it.
-            let blocks = (plaintextBytes + room - 1) / FormatLimit.blockBytesMax + 1
+        if plaintextBytes + capacity > storage.count {
+            // Most running frames stay far below their limit; a big commit needs its declared size.
+            let blocks = (plaintextBytes + capacity - 1) / FormatLimit.blockBytesMax + 1
             let larger = max(
                 blocks * FormatLimit.blockBytesMax, min(2 * storage.count, contentBytes ?? 0))
             storage += [UInt8](repeating: 0, count: larger - storage.count)
@@ -48,7 +47,7 @@ package struct BlockDecompressor: Sendable {
         let start = plaintextBytes
         let count = data.withUnsafeBytes { source in
             storage.withUnsafeMutableBytes { target in
-                Self.decode(source, header, into: target, at: start, room: room)
+                Self.decode(source, header, into: target, at: start, capacity: capacity)
             }
         }
         guard count > 0 else { throw FormatError(.undecodable, "the block is not valid LZ4 data") }
@@ -56,8 +55,8 @@ package struct BlockDecompressor: Sendable {
         return start..<plaintextBytes
     }
 
-    /// What a compressed block would decode to, from its tokens alone: no history is needed for
-    /// that. Nil where they are malformed. https://github.com/lz4/lz4/blob/dev/doc/lz4_Block_format.md
+    /// The decoded size of a compressed block, computed from its tokens alone, without history. Nil
+    /// where they are malformed. https://github.com/lz4/lz4/blob/dev/doc/lz4_Block_format.md
     package static func plaintextBytes(ofCompressed data: RawSpan) -> Int? {
         var offset = 0
         var total = 0
@@ -88,10 +87,10 @@ package struct BlockDecompressor: Sendable {
 
     private static func decode(
         _ source: UnsafeRawBufferPointer, _ header: BlockHeader,
-        into target: UnsafeMutableRawBufferPointer, at start: Int, room: Int
+        into target: UnsafeMutableRawBufferPointer, at start: Int, capacity: Int
     ) -> Int {
         guard header.isStored else {
-            return BlockDecoder.decode(source, into: target, at: start, room: room) ?? -1
+            return BlockDecoder.decode(source, into: target, at: start, capacity: capacity) ?? -1
         }
         UnsafeMutableRawBufferPointer(rebasing: target[start...]).copyMemory(from: source)
         return source.count

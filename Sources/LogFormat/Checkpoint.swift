@@ -1,16 +1,16 @@
-// What makes opening a log quick: the states of its views at a position, and what a writer knows of
-// the log's segments there. A cache: whatever is wrong with one, the log alone gives the same.
+// The file that makes opening a log quick: the states of its views at a position, and the segments up
+// to there. A cache: without it, or with a damaged one, opening computes the same from the log.
 // Spec/format/checkpoint.md.
 
 /// The bytes of one view's state.
 package struct StoredState: Equatable, Sendable {
     /// The view's name.
     package var name: String
-    /// The version of the fold that made it.
+    /// The version of the fold that computed the state.
     package var version: UInt32
-    /// Fingerprint of the event types under which it was made.
+    /// The fingerprint of the event types with which the state was computed.
     package var types: UInt64
-    /// The last position folded into it.
+    /// The last position folded into the state.
     package var position: Position
     package var bytes: [UInt8]
 
@@ -25,16 +25,17 @@ package struct StoredState: Equatable, Sendable {
     }
 }
 
-/// The live segment as its writer knew it.
+/// The live segment at the checkpoint's position.
 package struct LiveSnapshot: Equatable, Sendable {
     package var base: Position
-    /// Where the last commit ends.
+    /// The offset after the last commit.
     package var dataEnd: Int
-    /// What a footer would have said. Its id index is empty where only a checkpoint's head was read.
+    /// The footer that sealing the segment here would write. Its id index is empty if only the
+    /// checkpoint's head was read.
     package private(set) var footer: SegmentFooter
-    /// Bytes of the id index.
+    /// The size of the id index in bytes.
     package let idIndexBytes: Int
-    /// XXH64 of the id index.
+    /// The XXH64 of the id index.
     package let idIndexDigest: UInt64
 
     package init(base: Position, dataEnd: Int, footer: SegmentFooter) {
@@ -56,10 +57,10 @@ package struct LiveSnapshot: Equatable, Sendable {
         self.idIndexDigest = idIndexDigest
     }
 
-    /// The id index that these bytes are.
+    /// Decodes the id index from `bytes`, after checking their size and digest.
     ///
-    /// - Throws: `FormatError` (`truncated`, `checksum`, `malformed`) for other bytes than the
-    ///   snapshot was taken with.
+    /// - Throws: `FormatError` (`truncated`, `checksum`, `malformed`) if they are not the bytes that
+    ///   the snapshot was made with.
     package func idIndex(_ bytes: [UInt8]) throws(FormatError) -> IDIndex {
         guard bytes.count == idIndexBytes else {
             throw FormatError(.truncated, "the checkpoint's id index has a wrong size")
@@ -70,24 +71,24 @@ package struct LiveSnapshot: Equatable, Sendable {
         return try IDIndex(bytes)
     }
 
-    fileprivate mutating func takeIn(idIndex bytes: [UInt8]) throws(FormatError) {
+    fileprivate mutating func attachIDIndex(_ bytes: [UInt8]) throws(FormatError) {
         _ = try idIndex(bytes)
         footer.idIndex = bytes
     }
 }
 
-/// A stored point of a log's history.
+/// The states of views at a position of a log, and the log's segments there.
 package struct Checkpoint: Equatable, Sendable {
     package var logID: UInt128
-    /// The last position that is covered; it was durable.
+    /// The last position that the checkpoint covers. It was durable before the checkpoint was written.
     package var position: Position
-    /// The id of the line there.
+    /// The id of the line at `position`.
     package var lastID: UInt128
-    /// When it was written, in milliseconds since 1970.
+    /// The time of writing, in milliseconds since 1970.
     package var createdAt: Int64
-    /// The sealed segments up to there: where each begins and what it covers.
+    /// The positions that each sealed segment covers, oldest first.
     package var sealed: [ClosedRange<Position>]
-    /// Missing if there was no live segment.
+    /// The live segment; nil if there was none.
     package var live: LiveSnapshot?
     package var states: [StoredState]
 
@@ -105,14 +106,14 @@ package struct Checkpoint: Equatable, Sendable {
     }
 
     private static let signature = Array("DAYBOOKC".utf8)
-    /// The version of the file's layout; others are of no use.
+    /// The version of the file's layout. A checkpoint of another version is ignored.
     package static let version: UInt16 = 2
     package static let headerBytes = 80
     private static let digestBytes = 8
 
     // MARK: Writing
 
-    /// The file's bytes. O(n).
+    /// Encodes the whole file. O(n).
     ///
     /// - Throws: `malformed` for more than `WriterSizes.checkpointPlaintextBytesMax` bytes of state,
     ///   and for a checkpoint of which only the head was read.
@@ -122,7 +123,10 @@ package struct Checkpoint: Equatable, Sendable {
         }
         let body = self.body()
         guard body.count <= WriterSizes.checkpointPlaintextBytesMax else {
-            throw FormatError(.malformed, "the states have \(body.count) bytes, more than fit")
+            throw FormatError(
+                .malformed,
+                "the states have \(body.count) bytes; a checkpoint holds at most "
+                    + "\(WriterSizes.checkpointPlaintextBytesMax)")
         }
         var bytes = Self.signature
         bytes.append(littleEndian: Self.version)
@@ -182,20 +186,20 @@ package struct Checkpoint: Equatable, Sendable {
 
     // MARK: Reading
 
-    /// What a header says, unchecked.
+    /// The fields of a header. The digest that covers them has not been checked.
     package struct Header: Equatable, Sendable {
         /// The last position that the checkpoint covers.
         package var position: Position
-        /// The log that it is of.
+        /// The id of the checkpoint's log.
         package var logID: UInt128
-        /// When it was made, in milliseconds since 1970.
+        /// The time of writing, in milliseconds since 1970.
         package var createdAt: Int64
-        /// Bytes of the head: all but the id index, which is needed last.
+        /// The size of the head in bytes: the file without the id index, which is needed last.
         package var headBytes: Int
     }
 
-    /// The header of a checkpoint that begins with these bytes; nil for the beginning of something
-    /// else.
+    /// Reads the header from the first bytes of a file; nil if they do not begin a checkpoint of this
+    /// version.
     package static func header(_ bytes: RawSpan) -> Header? {
         guard bytes.byteCount >= headerBytes, bytes.matches(signature, at: 0),
             bytes.integer(at: 8, as: UInt16.self) == version
@@ -207,10 +211,10 @@ package struct Checkpoint: Equatable, Sendable {
             headBytes: Int(clamping: bytes.integer(at: 72, as: UInt64.self)))
     }
 
-    /// Reads a whole file's bytes. Allocates at most `FormatLimit.checkpointPlaintextBytesMax`, what
-    /// the bytes really decode to, and the id index.
+    /// Reads a whole file's bytes. Allocates the decoded size, at most
+    /// `FormatLimit.checkpointPlaintextBytesMax`, and the id index.
     ///
-    /// - Throws: `FormatError`: whatever is wrong, the checkpoint is of no use.
+    /// - Throws: `FormatError`. Any error means that the checkpoint cannot be used.
     package init(_ bytes: RawSpan) throws(FormatError) {
         let headBytes = Self.header(bytes)?.headBytes ?? bytes.byteCount
         guard headBytes <= bytes.byteCount else {
@@ -219,14 +223,14 @@ package struct Checkpoint: Equatable, Sendable {
         try self.init(head: bytes.extracting(0..<headBytes))
         let idIndex = bytes.extracting(headBytes..<bytes.byteCount).array
         guard live != nil || idIndex.isEmpty else {
-            throw FormatError(.malformed, "an id index without a live segment")
+            throw FormatError(.malformed, "the checkpoint has an id index but no live segment")
         }
-        try live?.takeIn(idIndex: idIndex)
+        try live?.attachIDIndex(idIndex)
     }
 
-    /// Reads a head's bytes: all but the live segment's id index.
+    /// Reads a head: the file without the live segment's id index.
     ///
-    /// - Throws: as for a whole file.
+    /// - Throws: as `init(_:)`.
     package init(head bytes: RawSpan) throws(FormatError) {
         guard bytes.byteCount >= Self.headerBytes + Self.digestBytes else {
             throw FormatError(.truncated, "the checkpoint ends in its header")
@@ -236,16 +240,19 @@ package struct Checkpoint: Equatable, Sendable {
         }
         let end = bytes.byteCount - Self.digestBytes
         guard bytes.integer(at: 8, as: UInt16.self) == Self.version else {
-            throw FormatError(.newerVersion, "the checkpoint is of another version")
+            throw FormatError(.newerVersion, "the checkpoint has another version of the layout")
         }
         guard XXH64.hash(bytes.extracting(0..<end)) == bytes.integer(at: end, as: UInt64.self)
         else { throw FormatError(.checksum, "the checkpoint's digest does not match") }
         guard Self.header(bytes)?.headBytes == bytes.byteCount else {
-            throw FormatError(.malformed, "the checkpoint's head has another size than it declares")
+            throw FormatError(.malformed, "the checkpoint's head differs from its declared size")
         }
         let bodyBytes = bytes.integer(at: 64, as: UInt64.self)
         guard bodyBytes <= UInt64(FormatLimit.checkpointPlaintextBytesMax) else {
-            throw FormatError(.malformed, "the checkpoint is larger than one can be")
+            throw FormatError(
+                .malformed,
+                "the checkpoint declares \(bodyBytes) bytes; the limit is "
+                    + "\(FormatLimit.checkpointPlaintextBytesMax)")
         }
         var body: [UInt8] = []
         var decompressor = BlockDecompressor()
@@ -253,33 +260,35 @@ package struct Checkpoint: Equatable, Sendable {
         while offset < end {
             let header = try FrameHeader(bytes, at: offset)
             guard header.contentBytes != nil else {
-                throw FormatError(.malformed, "a frame without a size")
+                throw FormatError(.malformed, "a frame of the checkpoint declares no content size")
             }
             offset += header.encodedBytes
             try decompressor.readFrame(header, of: bytes, at: &offset, end: end)
             guard UInt64(body.count + decompressor.plaintextBytes) <= bodyBytes else {
-                throw FormatError(.malformed, "the checkpoint holds more than it declares")
+                throw FormatError(.malformed, "the checkpoint's content exceeds its declared size")
             }
             body.append(
                 contentsOf: decompressor.storage.span.bytes.extracting(
                     0..<decompressor.plaintextBytes))
         }
         guard UInt64(body.count) == bodyBytes else {
-            throw FormatError(.malformed, "the checkpoint holds less than it declares")
+            throw FormatError(
+                .malformed, "the checkpoint's content is shorter than its declared size")
         }
         logID = bytes.integer(at: 16, as: UInt128.self).byteSwapped
         position = Position(bytes.integer(at: 32))
         lastID = bytes.integer(at: 40, as: UInt128.self).byteSwapped
         createdAt = bytes.integer(at: 56)
         guard position.rawValue <= FormatLimit.positionMax else {
-            throw FormatError(.malformed, "the checkpoint names position \(position)")
+            throw FormatError(
+                .malformed, "the checkpoint names position \(position), above the greatest")
         }
         var reader = ByteReader(body)
         sealed = try Self.sealed(&reader)
         live = try Self.live(&reader, from: sealed.last?.upperBound.next ?? Position(1))
         states = try Self.states(&reader, through: position)
         guard reader.isAtEnd else {
-            throw FormatError(.malformed, "bytes are left behind the last state")
+            throw FormatError(.malformed, "bytes follow the checkpoint's last state")
         }
     }
 
@@ -294,7 +303,7 @@ package struct Checkpoint: Equatable, Sendable {
             let through = Position(try reader.uint64())
             guard base == next, through >= base, through.rawValue <= FormatLimit.positionMax
             else {
-                throw FormatError(.malformed, "the segments do not follow each other")
+                throw FormatError(.malformed, "the checkpoint's segments are not contiguous")
             }
             sealed.append(base...through)
             next = through.next
@@ -340,7 +349,8 @@ package struct Checkpoint: Equatable, Sendable {
             let length = try reader.uint64()
             let hash = try reader.uint64()
             guard length <= UInt64(FormatLimit.checkpointPlaintextBytesMax), position <= last else {
-                throw FormatError(.malformed, "a state has impossible sizes")
+                throw FormatError(
+                    .malformed, "the state \(name) has an impossible size or position")
             }
             let state = StoredState(
                 name: name, version: version, types: types, position: position,
@@ -355,12 +365,12 @@ package struct Checkpoint: Equatable, Sendable {
 }
 
 extension StoredState {
-    /// XXH64 of the state's bytes: equal states have equal hashes.
+    /// The XXH64 of the state's bytes. Equal states have equal hashes.
     package var hash: UInt64 { XXH64.hash(bytes.span.bytes) }
 }
 
 extension BlockDecompressor {
-    /// Reads the blocks of a frame whose header has been read, and its end mark.
+    /// Decodes the blocks and the end mark of a frame whose header has been read.
     fileprivate mutating func readFrame(
         _ header: FrameHeader, of bytes: RawSpan, at offset: inout Int, end: Int
     ) throws(FormatError) {
@@ -380,12 +390,13 @@ extension BlockDecompressor {
             offset += block.blockBytes
         }
         guard plaintextBytes == header.contentBytes else {
-            throw FormatError(.malformed, "a frame has another size than it declares")
+            throw FormatError(
+                .malformed, "a frame of the checkpoint differs from its declared size")
         }
     }
 }
 
-/// Takes numbers and bytes off an array, never more than are there.
+/// A bounds-checked reader of numbers and bytes from an array.
 private struct ByteReader {
     private let source: [UInt8]
     private var offset = 0
@@ -421,7 +432,7 @@ private struct ByteReader {
 
     private mutating func advance(_ count: Int) throws(FormatError) {
         guard source.count - offset >= count else {
-            throw FormatError(.truncated, "the checkpoint's content ends early")
+            throw FormatError(.truncated, "the checkpoint's content ends inside a field")
         }
         offset += count
     }

@@ -1,5 +1,5 @@
-// The lines of one commit, each with its prefix, length and time. The encoder builds them and the log
-// appends them, so that no line is parsed twice. Spec/format/block-and-frame.md, FRM-4.
+// The lines of one commit, each with its prefix, length and time, from the encoder to the log: no line
+// is parsed twice. Spec/format/block-and-frame.md, FRM-4.
 
 /// The lines of one commit, in order of position.
 package struct CommitLines: Sendable {
@@ -19,7 +19,7 @@ package struct CommitLines: Sendable {
 
     package init() {}
 
-    /// Reads the lines of a text that was put together elsewhere. O(bytes).
+    /// Reads the lines of an encoded commit. O(bytes).
     ///
     /// - Precondition: each line ends with a newline and begins as a stored line must.
     package init(_ text: [UInt8]) {
@@ -38,7 +38,7 @@ package struct CommitLines: Sendable {
         }
     }
 
-    /// Reserves memory.
+    /// Reserves memory for `count` lines of `byteCount` bytes in total.
     package mutating func reserveCapacity(lines count: Int, bytes byteCount: Int) {
         lines.reserveCapacity(count)
         bytes.reserveCapacity(byteCount)
@@ -47,7 +47,7 @@ package struct CommitLines: Sendable {
     /// Appends a line.
     ///
     /// - Parameter write: appends the line's text, which begins with the prefix and ends with a newline.
-    /// - Returns: where the text is, its newline not included.
+    /// - Returns: the line's range in `bytes`, its newline not included.
     package mutating func append(
         _ prefix: LinePrefix, time: Int64, _ write: (inout [UInt8]) -> Void
     ) -> Range<Int> {
@@ -65,7 +65,7 @@ package struct CommitLines: Sendable {
         lines.append(contentsOf: other.lines)
     }
 
-    /// The first lines. O(their bytes).
+    /// The first `count` lines. O(their bytes).
     package func prefix(_ count: Int) -> CommitLines {
         var first = CommitLines()
         first.lines = Array(lines[..<count])

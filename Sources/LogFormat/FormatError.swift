@@ -1,12 +1,12 @@
-// What is wrong with bytes that claim to be a log. LogStorage adds the file and the offset.
+// The error of every decoder in this module. LogStorage adds the file and the offset.
 
 /// A reason why bytes are not valid format 1.
 public struct FormatError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// What kind of damage or mismatch it is. The raw value is stable and machine-readable.
+    /// The kind of damage or mismatch. The raw value is stable and machine-readable.
     public enum Code: String, Sendable, CaseIterable {
         /// The bytes end before the structure does.
         case truncated
-        /// A magic number, a length or a reserved field has a value no writer produces.
+        /// A field has a value that no writer produces.
         case malformed
         /// A checksum or digest does not match the bytes it covers.
         case checksum
@@ -14,19 +14,19 @@ public struct FormatError: Error, Hashable, Sendable, CustomStringConvertible {
         case undecodable
         /// A line is not terminated, too long, or does not begin as every stored line does.
         case badLine = "bad-line"
-        /// A line's position does not follow from the one before.
+        /// A line's position does not follow the position of the line before.
         case badPosition = "bad-position"
         /// The file is not a Daybook segment.
         case foreign
         /// The file was written by a newer format version.
         case newerVersion = "newer-version"
-        /// The file needs a feature this version does not know.
+        /// The file needs a feature that this version does not support.
         case unknownFeature = "unknown-feature"
     }
 
     /// The kind of fault.
     public let code: Code
-    /// The fault in words, without the place.
+    /// The description of the fault, without file and offset.
     public let detail: String
 
     /// Creates an error.

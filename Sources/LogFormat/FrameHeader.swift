@@ -1,14 +1,15 @@
-// The header of an LZ4 frame as this format writes it: linked blocks of at most 64 KB, a checksum
-// on each, and a content size exactly where the frame is one big commit. Spec/format/block-and-frame.md.
+// The header of an LZ4 frame as this format writes it: linked blocks of at most 64 KiB, a checksum
+// on each, and a content size if and only if the frame is one big commit. Spec/format/block-and-frame.md.
 
 /// The header of one LZ4 frame.
 package struct FrameHeader: Equatable, Sendable {
-    /// Plaintext bytes of the whole frame: declared for a big commit, absent for a running frame.
+    /// Plaintext bytes of the whole frame, declared for a big commit; nil for a running frame.
     package let contentBytes: Int?
 
     @inlinable package static var magic: UInt32 { 0x184D_2204 }
-    /// Bytes of a header without and with a content size.
+    /// Bytes of a header without a content size.
     package static let runningBytes = 7
+    /// Bytes of a header with a content size.
     package static let bigCommitBytes = 15
     /// The four zero bytes that end a frame.
     package static let endMarkBytes = 4
@@ -16,7 +17,7 @@ package struct FrameHeader: Equatable, Sendable {
     // Version 01, linked blocks, block checksums; bit 3 adds the content size.
     private static let flags: UInt8 = 0b0101_0000
     private static let contentSizeFlag: UInt8 = 0b0000_1000
-    // Maximum block size 4: 64 KB.
+    // Maximum block size 4: 64 KiB.
     private static let blockDescriptor: UInt8 = 0x40
 
     package init(contentBytes: Int?) { self.contentBytes = contentBytes }
@@ -32,12 +33,12 @@ package struct FrameHeader: Equatable, Sendable {
         bytes.append(contentBytes == nil ? Self.flags : Self.flags | Self.contentSizeFlag)
         bytes.append(Self.blockDescriptor)
         if let contentBytes { bytes.append(littleEndian: UInt64(contentBytes)) }
-        bytes.append(Self.check(bytes.span.bytes.extracting(descriptor..<bytes.count)))
+        bytes.append(Self.headerChecksum(bytes.span.bytes.extracting(descriptor..<bytes.count)))
     }
 
     /// Reads a header.
     ///
-    /// - Throws: `FormatError` with `malformed` for anything this format does not write, `checksum`
+    /// - Throws: `FormatError`: `malformed` for a header that this format does not write, `checksum`
     ///   for a wrong header checksum, `truncated` where the bytes end.
     package init(_ bytes: RawSpan, at offset: Int) throws(FormatError) {
         guard offset <= bytes.byteCount - Self.runningBytes else {
@@ -56,7 +57,7 @@ package struct FrameHeader: Equatable, Sendable {
             throw FormatError(.truncated, "the file ends inside a frame header")
         }
         let descriptor = bytes.extracting(offset + 4..<offset + length - 1)
-        guard Self.check(descriptor) == bytes.byte(at: offset + length - 1) else {
+        guard Self.headerChecksum(descriptor) == bytes.byte(at: offset + length - 1) else {
             throw FormatError(.checksum, "the frame header's checksum does not match")
         }
         guard isBig else {
@@ -66,12 +67,14 @@ package struct FrameHeader: Equatable, Sendable {
         let size: UInt64 = bytes.integer(at: offset + 6)
         guard size > 0, size <= UInt64(FormatLimit.commitPlaintextBytesMax) else {
             throw FormatError(
-                .malformed, "the frame declares \(size) bytes, more than a commit has")
+                .malformed,
+                "the frame declares \(size) bytes; a commit has 1 to "
+                    + "\(FormatLimit.commitPlaintextBytesMax)")
         }
         contentBytes = Int(size)
     }
 
-    private static func check(_ descriptor: RawSpan) -> UInt8 {
+    private static func headerChecksum(_ descriptor: RawSpan) -> UInt8 {
         UInt8(truncatingIfNeeded: XXH32.hash(descriptor) >> 8)
     }
 }
@@ -97,7 +100,9 @@ package struct BlockHeader: Equatable, Sendable {
         guard word != 0 else { return nil }
         let size = Int(word & ~storedFlag)
         guard size > 0, size <= FormatLimit.blockBytesMax else {
-            throw FormatError(.malformed, "a block of \(size) bytes is longer than a block can be")
+            throw FormatError(
+                .malformed,
+                "the block declares \(size) bytes; a block has 1 to \(FormatLimit.blockBytesMax)")
         }
         return BlockHeader(dataBytes: size, isStored: word & storedFlag != 0)
     }

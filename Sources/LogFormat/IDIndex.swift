@@ -1,11 +1,11 @@
-// Which frame of a sealed segment holds an event id: sorted seeded hashes, Rice-coded gaps, about
-// three and a half bytes an event. A hit is only a candidate; whoever looks up reads the frame and
+// An index from event ids to the frames of a sealed segment: sorted seeded hashes with Rice-coded gaps,
+// about three and a half bytes per event. A hit is a candidate: the reader decodes the frame and
 // compares the id. Spec/format/segment.md, SEG-6.
 
-/// One entry before encoding.
+/// One decoded entry.
 package struct IDIndexEntry: Equatable, Sendable {
     package var hash: UInt32
-    /// There are many entries at a time.
+    /// 32 bits, because up to a million entries are in memory at a time.
     private var frameNumber: UInt32
     package var frame: Int { Int(frameNumber) }
 
@@ -31,18 +31,18 @@ package struct IDIndex: Sendable {
     /// Number of ids.
     package let count: Int
 
-    /// The hash of an id under a seed: XXH32 of its sixteen bytes in network order.
+    /// The hash of an id with a seed: XXH32 of its sixteen bytes in network order.
     package static func hash(_ id: UInt128, seed: UInt32) -> UInt32 {
         withUnsafeBytes(of: id.bigEndian) { XXH32.hash(RawSpan(_unsafeBytes: $0), seed: seed) }
     }
 
-    /// What the hashes depend on.
+    /// The seed of the hashes.
     package var hashSeed: UInt32 { seed }
 
-    /// The hash of an id under this index's seed.
+    /// The hash of an id with this index's seed.
     package func hash(_ id: UInt128) -> UInt32 { Self.hash(id, seed: seed) }
 
-    /// The bytes of an index over `entries` in a segment of `frameCount` frames. O(n log n).
+    /// Encodes an index over `entries` in a segment of `frameCount` frames. O(n log n).
     package static func encode(
         _ entries: [IDIndexEntry], frameCount: Int, seed: UInt32
     ) -> [UInt8] {
@@ -78,7 +78,7 @@ package struct IDIndex: Sendable {
 
     /// Reads an index; its entries stay encoded. O(1).
     ///
-    /// - Throws: `FormatError` (`malformed`, `truncated`) for sizes that do not fit each other.
+    /// - Throws: `FormatError` (`malformed`, `truncated`) for sizes that contradict each other.
     package init(_ bytes: [UInt8]) throws(FormatError) {
         let span = bytes.span.bytes
         guard span.byteCount >= Self.prefixBytes else {
@@ -120,7 +120,7 @@ package struct IDIndex: Sendable {
         return found
     }
 
-    /// A filter that answers at once for nearly all ids that are not here. O(n).
+    /// Creates a filter that rejects nearly all ids that are not in the index. O(n).
     ///
     /// - Throws: as `entries()`.
     package func filter() throws(FormatError) -> IDFilter {
@@ -163,8 +163,8 @@ package struct IDIndex: Sendable {
     }
 }
 
-/// Which ids an index certainly does not have: a bit for each of eight to sixteen times as many values
-/// as there are ids. Made from an index that is asked often; never stored.
+/// A filter with false positives and no false negatives: a bitmap of 8 to 16 bits per id, one of them
+/// set for each. Made from an index that is searched often; never stored.
 package struct IDFilter: Sendable {
     private let seed: UInt32
     private let shift: UInt32
@@ -181,8 +181,8 @@ package struct IDFilter: Sendable {
         }
     }
 
-    /// False for an id that the index does not have.
-    package func mayHold(_ id: UInt128) -> Bool {
+    /// False if the index certainly lacks the id.
+    package func mayContain(_ id: UInt128) -> Bool {
         let value = Int(IDIndex.hash(id, seed: seed) >> shift)
         return bits[value >> 6] & 1 << UInt64(value & 63) != 0
     }
@@ -205,16 +205,17 @@ private struct BitWriter {
         }
     }
 
-    /// A number as so many ones and a zero.
+    /// Appends a number in unary: `value` ones and a zero.
     mutating func append(unary value: Int) {
-        var rest = value
-        while rest >= 16 {
+        var remaining = value
+        while remaining >= 16 {
             append(0xFFFF, bits: 16)
-            rest -= 16
+            remaining -= 16
         }
-        append((1 << UInt64(rest + 1)) - 2, bits: rest + 1)
+        append((1 << UInt64(remaining + 1)) - 2, bits: remaining + 1)
     }
 
+    /// The bytes, the last one padded with zeros.
     func finished() -> [UInt8] {
         var copy = self
         if copy.filled > 0 { copy.append(0, bits: 8 - copy.filled) }
@@ -228,7 +229,7 @@ private struct BitReader {
 
     init(offset: Int) { self.offset = offset }
 
-    /// At least 57 bits from here on, as far as there are any, the first the most significant.
+    /// The next 57 bits or more, the first in the most significant place; zeros after the end.
     private func window(_ bytes: RawSpan) -> UInt64 {
         let first = offset / 8
         var word: UInt64 = 0
@@ -243,7 +244,9 @@ private struct BitReader {
         return word << UInt64(offset % 8)
     }
 
-    /// - Parameter count: 31 at most.
+    /// Reads `count` bits as a number.
+    ///
+    /// - Parameter count: at most 31.
     mutating func bits(_ count: Int, in bytes: RawSpan) throws(FormatError) -> UInt64 {
         guard count > 0 else { return 0 }
         guard offset + count <= bytes.byteCount * 8 else { throw Self.tooShort }
@@ -251,6 +254,7 @@ private struct BitReader {
         return window(bytes) >> UInt64(64 - count)
     }
 
+    /// Reads a number in unary.
     mutating func unary(in bytes: RawSpan) throws(FormatError) -> Int {
         var value = 0
         while true {

@@ -1,5 +1,5 @@
-// The fixed beginning of every stored line: where it can be told, without parsing JSON, which event
-// it is and where it belongs. Spec/format/line.md, LINE-2.
+// The fixed beginning of every stored line: gives id, source, sequence and position without parsing
+// JSON. Spec/format/line.md, LINE-2.
 
 /// The fixed beginning of a stored line.
 package struct LinePrefix: Equatable, Sendable {
@@ -9,14 +9,14 @@ package struct LinePrefix: Equatable, Sendable {
     package var source: UInt128
     /// The line's number under its source.
     package var sequence: UInt64
-    /// The line's place in this log. Equal to `sequence` for lines made here.
+    /// The line's position in this log. Equal to `sequence` in the log's own lines.
     package var position: Position
 
-    /// Whether this log made the line. Such a line's position is its sequence, and it carries no
-    /// `position` member; a line from elsewhere always does, even if the numbers are the same.
+    /// True if this log made the line. Its own line has no `position` member, since position and sequence
+    /// are equal; a line from another log has one, even if the two are equal.
     package var isOwn: Bool
 
-    /// The prefix of a line from elsewhere.
+    /// Creates the prefix of a line from another log.
     package init(id: UInt128, source: UInt128, sequence: UInt64, position: Position) {
         self.id = id
         self.source = source
@@ -25,7 +25,7 @@ package struct LinePrefix: Equatable, Sendable {
         isOwn = false
     }
 
-    /// The prefix of a line made here.
+    /// Creates the prefix of a line that this log makes.
     package init(own id: UInt128, source: UInt128, at position: Position) {
         self.init(id: id, source: source, sequence: position.rawValue, position: position)
         isOwn = true
@@ -38,9 +38,9 @@ package struct LinePrefix: Equatable, Sendable {
     private static let beforeType: StaticString = "\",\"type\":\""
     private static let beforeTime: StaticString = ",\"time\":\""
 
-    /// Where the id's 36 characters begin in every line.
+    /// The offset of the id's 36 characters.
     package static let idOffset = beforeID.utf8CodeUnitCount
-    /// Where a line's position stands, if it has one; else its type.
+    /// The offset after the sequence: of the `position` member if there is one, otherwise of `type`.
     private static let sequenceEnd =
         idOffset + 36 + beforeSource.utf8CodeUnitCount + 36 + beforeSequence.utf8CodeUnitCount + 20
     private static let positionBytes = beforePosition.utf8CodeUnitCount + 20
@@ -50,7 +50,7 @@ package struct LinePrefix: Equatable, Sendable {
         Self.sequenceEnd + (isOwn ? 0 : Self.positionBytes) + Self.beforeType.utf8CodeUnitCount
     }
 
-    /// What the prefix ends with: the member whose value follows.
+    /// The end of the prefix: the member whose value follows.
     package static let typeStart: StaticString = "\"type\":\""
 
     /// Appends the prefix up to and including `"type":"`.
@@ -70,7 +70,7 @@ package struct LinePrefix: Equatable, Sendable {
 
     /// Reads the prefix of a line.
     ///
-    /// - Throws: `FormatError` with `badLine` where the line begins otherwise.
+    /// - Throws: `FormatError` with `badLine` if the line does not begin with a valid prefix.
     package init(_ line: RawSpan) throws(FormatError) {
         var offset = 0
         func expect(_ text: StaticString) throws(FormatError) {
@@ -110,8 +110,8 @@ package struct LinePrefix: Equatable, Sendable {
         try expect(Self.beforeType)
     }
 
-    /// Appends a stored line to `bytes` as it leaves the log: without its place there, if it came from
-    /// elsewhere; else as it is. Spec/format/line.md, LINE-3.
+    /// Appends a stored line to `bytes` in the form in which it leaves the log: without its `position`
+    /// member, which only a line from another log has. Spec/format/line.md, LINE-3.
     package func appendExported(_ line: RawSpan, to bytes: inout [UInt8]) {
         guard !isOwn else { return bytes.append(contentsOf: line) }
         bytes.append(contentsOf: line.extracting(0..<Self.sequenceEnd))
@@ -119,7 +119,7 @@ package struct LinePrefix: Equatable, Sendable {
             contentsOf: line.extracting(Self.sequenceEnd + Self.positionBytes..<line.byteCount))
     }
 
-    /// The time of a stored line in milliseconds since 1970, or nil where it has none.
+    /// The time of a stored line in milliseconds since 1970, or nil if it has none.
     ///
     /// The first `,"time":"` of a line is the envelope's: inside a string a quotation mark is
     /// escaped, members before it are scalars, and `data` comes last.

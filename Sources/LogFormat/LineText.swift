@@ -49,11 +49,11 @@ package enum LineText {
     /// Appends 20 decimal digits.
     package static func append(number: UInt64, to bytes: inout [UInt8]) {
         append(20, to: &bytes, filledWith: "0") { text in
-            var rest = number
+            var remaining = number
             var index = 19
-            while rest > 0 {
-                text[index] += UInt8(rest % 10)
-                rest /= 10
+            while remaining > 0 {
+                text[index] += UInt8(remaining % 10)
+                remaining /= 10
                 index -= 1
             }
         }
@@ -90,7 +90,7 @@ package enum LineText {
         }
     }
 
-    /// Appends a text of fixed width, which is made on the stack.
+    /// Appends a text of fixed width, which `body` writes on the stack.
     @inline(__always)
     private static func append(
         _ width: Int, to bytes: inout [UInt8], filledWith filling: Unicode.Scalar,
@@ -103,14 +103,14 @@ package enum LineText {
         }
     }
 
-    /// Writes so many decimal digits.
+    /// Writes `width` decimal digits.
     private static func write(
         _ value: Int, _ width: Int, at offset: Int, to text: UnsafeMutableBufferPointer<UInt8>
     ) {
-        var rest = value
+        var remaining = value
         for index in (offset..<offset + width).reversed() {
-            text[index] = UInt8(ascii: "0") + UInt8(rest % 10)
-            rest /= 10
+            text[index] = UInt8(ascii: "0") + UInt8(remaining % 10)
+            remaining /= 10
         }
     }
 
@@ -150,20 +150,19 @@ package enum LineText {
     }
 }
 
-/// Eight hexadecimal digits at a time, the first in the lowest byte, as a little-endian load gives
-/// them.
+/// Hexadecimal digits, eight in a word, the first in the lowest byte, as a little-endian load reads them.
 private enum Hex {
     private static let ones: UInt64 = 0x0101_0101_0101_0101
     private static let highs: UInt64 = 0x8080_8080_8080_8080
 
-    /// The highest bit of each byte that is within bounds. All bytes are below 128.
+    /// A mask with the highest bit of each byte that is within bounds. All bytes must be below 128.
     private static func within(_ text: UInt64, _ bounds: ClosedRange<UInt64>) -> UInt64 {
         let isAtLeast = text &+ ones &* (128 - bounds.lowerBound)
         let isAbove = text &+ ones &* (127 - bounds.upperBound)
         return isAtLeast & ~isAbove & highs
     }
 
-    /// The number that eight digits write.
+    /// The number that eight digits stand for.
     static func value(_ text: UInt64, _ acceptUppercase: Bool) -> UInt32? {
         guard text & highs == 0 else { return nil }
         let digits = within(text, 0x30...0x39)

@@ -1,8 +1,8 @@
-// Fixed-width little-endian numbers, the only integers format 1 uses outside its bit streams. Readers
-// spend most of their time here, so other targets may inline them.
+// Fixed-width little-endian numbers, the only integers that format 1 uses outside its bit streams.
+// Readers spend most of their time here, so other targets may inline these methods.
 
 extension RawSpan {
-    /// Reads a little-endian integer. The caller has checked that its bytes are there.
+    /// Reads a little-endian integer. The caller has checked that the span contains its bytes.
     @inlinable
     package func integer<T: FixedWidthInteger & BitwiseCopyable>(
         at offset: Int, as type: T.Type = T.self
@@ -19,7 +19,8 @@ extension RawSpan {
         return unsafeLoad(fromUncheckedByteOffset: offset, as: UInt8.self)
     }
 
-    /// The offset of the first such byte at or behind a place, or nil. Looks at eight at a time.
+    /// The offset of the first occurrence of `byte` at or after `start`, or nil. Compares eight bytes at
+    /// a time.
     @inlinable
     package func offset(of byte: UInt8, from start: Int = 0) -> Int? {
         let (ones, highs) = (UInt64(0x0101_0101_0101_0101), UInt64(0x8080_8080_8080_8080))
@@ -27,7 +28,7 @@ extension RawSpan {
         var offset = start
         while offset <= byteCount - 8 {
             let word = integer(at: offset, as: UInt64.self) ^ pattern
-            // The lowest bit that is set is right, those above it need not be.
+            // Only the lowest set bit is certain to be a match: a borrow can set those above it.
             let zeros = (word &- ones) & ~word & highs
             if zeros != 0 { return offset + zeros.trailingZeroBitCount / 8 }
             offset += 8
@@ -39,7 +40,7 @@ extension RawSpan {
         return nil
     }
 
-    /// Whether all bytes are ASCII.
+    /// True if all bytes are ASCII.
     @inlinable
     package var isASCII: Bool {
         var (all, offset) = (UInt64(0), 0)
@@ -54,7 +55,7 @@ extension RawSpan {
         return all & 0x8080_8080_8080_8080 == 0
     }
 
-    /// Whether a text stands at an offset.
+    /// True if the span contains `text` at an offset.
     @inlinable
     package func matches(_ text: StaticString, at offset: Int) -> Bool {
         matches(
@@ -62,12 +63,12 @@ extension RawSpan {
         )
     }
 
-    /// Whether these bytes stand at an offset.
+    /// True if the span contains `expected` at an offset.
     package func matches(_ expected: [UInt8], at offset: Int) -> Bool {
         expected.withUnsafeBytes { matches($0, at: offset) }
     }
 
-    /// Whether these bytes stand at an offset.
+    /// True if the span contains `expected` at an offset.
     @inlinable
     package func matches(_ expected: UnsafeRawBufferPointer, at offset: Int = 0) -> Bool {
         guard offset >= 0, offset <= byteCount - expected.count else { return false }
@@ -86,14 +87,14 @@ extension RawSpan {
         return true
     }
 
-    /// Whether these are all the bytes.
+    /// True if the span is the UTF-8 of `text`.
     @inlinable
     package func isEqual(to text: String) -> Bool {
         text.utf8.count == byteCount
             && text.utf8.withBytes { $0.withUnsafeBytes { matches($0) } }
     }
 
-    /// Whether these bytes stand before others in the order of bytes.
+    /// True if the span orders before `other`, compared byte by byte.
     @inlinable
     package func precedes(_ other: RawSpan) -> Bool {
         let common = min(byteCount, other.byteCount)
@@ -102,7 +103,7 @@ extension RawSpan {
             let (one, two) = (
                 integer(at: index, as: UInt64.self), other.integer(at: index, as: UInt64.self)
             )
-            // The first byte is the lowest.
+            // The load puts the first byte into the lowest place; comparing needs it in the highest.
             if one != two { return one.byteSwapped < two.byteSwapped }
             index += 8
         }
@@ -119,7 +120,7 @@ extension RawSpan {
         withUnsafeBytes { Array($0) }
     }
 
-    /// The bytes as text; what is not UTF-8 becomes U+FFFD.
+    /// The bytes as text. Invalid UTF-8 becomes U+FFFD.
     package var text: String {
         withUnsafeBytes { String(decoding: $0, as: UTF8.self) }
     }

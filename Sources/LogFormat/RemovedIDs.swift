@@ -1,12 +1,12 @@
-// What compaction remembers of the lines it took out of a segment: one skippable frame for each time
-// it did, with a record a line, sorted by id. Comes behind the last LZ4 frame, before the footer.
-// Spec/format/segment.md, SEG-8.
+// The lines that compaction removed from a segment: one skippable frame per compaction, with one record
+// per line, sorted by id. Stored between the last LZ4 frame and the footer. Spec/format/segment.md, SEG-8.
 
-/// Two hashes of an event's content: enough to tell whether a newcomer is the event it says it is.
+/// Two hashes of an event's content. They show whether an event that arrives with a removed id is the
+/// removed event.
 package struct ContentHashes: Hashable, Sendable {
-    /// Of everything but lane and time.
+    /// The hash of everything but lane and time.
     package var withoutTime: UInt32
-    /// Of everything but the lane.
+    /// The hash of everything but the lane.
     package var withTime: UInt32
 
     package init(withoutTime: UInt32, withTime: UInt32) {
@@ -15,10 +15,10 @@ package struct ContentHashes: Hashable, Sendable {
     }
 }
 
-/// What is remembered of one line.
+/// The record of one removed line.
 package struct RemovedID: Hashable, Sendable {
     package var id: UInt128
-    /// The place it had, which no other line ever gets.
+    /// The position of the removed line, which is never reused.
     package var position: Position
     package var hashes: ContentHashes
 
@@ -29,13 +29,13 @@ package struct RemovedID: Hashable, Sendable {
     }
 }
 
-/// A list of removed ids that was read once and found whole.
+/// A list of removed ids whose digest has been verified.
 ///
-/// Only every 64th id is held; a lookup says which bytes of the list to read.
+/// Only every 64th id is in memory. A lookup computes the range of the list to read from the file.
 package struct RemovedIDs: Sendable {
-    /// When the lines were taken out, in milliseconds since 1970.
+    /// The time of the compaction, in milliseconds since 1970.
     package let removedAt: Int64
-    /// Records in the list.
+    /// The number of records in the list.
     package let count: Int
     /// Every 64th id.
     private let fences: [UInt128]
@@ -44,10 +44,10 @@ package struct RemovedIDs: Sendable {
     package static let prefixBytes = 24
     package static let recordBytes = 28
     package static let digestBytes = 8
-    /// How long an id is remembered: 90 days.
+    /// The time after which a removed id expires: 90 days.
     package static let millisecondsKept: Int64 = 90 * 24 * 60 * 60 * 1_000
     fileprivate static let fenceSpacing = 64
-    /// Bytes that are encoded at a time.
+    /// The size from which encoded bytes are passed on.
     private static let portionBytes = 64 * 1024
 
     fileprivate init(removedAt: Int64, count: Int, fences: [UInt128]) {
@@ -56,12 +56,12 @@ package struct RemovedIDs: Sendable {
         self.fences = fences
     }
 
-    /// Bytes of a list on disk.
+    /// The size of a list on disk.
     package static func encodedBytes(count: Int) -> Int {
         prefixBytes + count * recordBytes + digestBytes
     }
 
-    /// Whether the list's ids are unknown again.
+    /// True if the list's ids have expired and count as unknown.
     package func isExpired(now: Int64) -> Bool {
         let (age, isHuge) = now.subtractingReportingOverflow(removedAt)
         return isHuge ? now > removedAt : age >= Self.millisecondsKept
@@ -69,9 +69,9 @@ package struct RemovedIDs: Sendable {
 
     // MARK: Writing
 
-    /// The bytes of a list, a whole skippable frame. O(n log n).
+    /// Encodes a list as a whole skippable frame. O(n log n).
     ///
-    /// - Parameter base: the first position of the segment; records hold the distance from it.
+    /// - Parameter base: the first position of the segment; records store the distance from it.
     package static func encode(
         _ records: [RemovedID], base: Position, removedAt: Int64
     ) -> [UInt8] {
@@ -81,7 +81,7 @@ package struct RemovedIDs: Sendable {
         return bytes
     }
 
-    /// The same bytes in portions, of records that are sorted by id. O(n), and memory for a portion.
+    /// Encodes a list in portions from records sorted by id. O(n); memory for one portion.
     package static func encode<E: Error>(
         sorted records: [RemovedID], base: Position, removedAt: Int64,
         write: ([UInt8]) throws(E) -> Void
@@ -110,11 +110,11 @@ package struct RemovedIDs: Sendable {
         try write(bytes)
     }
 
-    // MARK: Looking up
+    // MARK: Lookup
 
-    /// Which bytes of the list, counted from its first, hold the record of an id if there is one:
-    /// whole records, at most 64. Nil if there is none. O(log n).
-    package func place(of id: UInt128) -> Range<Int>? {
+    /// The range of the list, as offsets from its start, that contains the record of `id` if there is one:
+    /// whole records, at most 64. Nil if the list certainly lacks the id. O(log n).
+    package func recordRange(of id: UInt128) -> Range<Int>? {
         let low = fences.partitioningIndex { $0 > id }
         guard low > 0 else { return nil }
         let first = (low - 1) * Self.fenceSpacing
@@ -123,7 +123,7 @@ package struct RemovedIDs: Sendable {
             * Self.recordBytes
     }
 
-    /// The record of an id among whole records. O(log n).
+    /// Finds the record of an id in a range of whole records. O(log n).
     package static func find(_ id: UInt128, in records: RawSpan, base: Position) -> RemovedID? {
         var low = 0
         var high = records.byteCount / recordBytes
@@ -150,8 +150,8 @@ package struct RemovedIDs: Sendable {
     }
 }
 
-/// Reads a list piece by piece, so that none of it need be held: the prefix, whole records in any
-/// portions, the digest.
+/// A reader of a list in pieces, so that the list never is in memory as a whole: the prefix, whole records
+/// in portions of any size, the digest.
 package struct RemovedIDsReader {
     private let removedAt: Int64
     private let count: Int
@@ -159,19 +159,19 @@ package struct RemovedIDsReader {
     private let through: Position
     private var digest = XXH64()
     private var fences: [UInt128] = []
-    private var seen = 0
+    private var recordsRead = 0
     private var last: UInt128?
 
-    /// Bytes of the whole list.
+    /// The size of the whole list.
     package var encodedBytes: Int { RemovedIDs.encodedBytes(count: count) }
-    /// Records that are still to come.
-    package var missing: Int { count - seen }
+    /// The number of records that have not been read.
+    package var remaining: Int { count - recordsRead }
 
     /// Begins with the 24 bytes of the prefix.
     ///
     /// - Parameters:
     ///   - base: the first position of the segment.
-    ///   - through: the last one it covers.
+    ///   - through: the last position that the segment covers.
     /// - Throws: `FormatError` (`malformed`).
     package init(
         prefix bytes: RawSpan, base: Position, through: Position
@@ -190,9 +190,10 @@ package struct RemovedIDsReader {
         digest.update(bytes)
     }
 
-    /// Takes in the next records.
+    /// Reads the next records.
     ///
-    /// - Throws: `FormatError` (`malformed`) where they are not in order, or not of the segment.
+    /// - Throws: `FormatError` (`malformed`) if they are not in order or their positions are outside the
+    ///   segment.
     package mutating func update(records: RawSpan) throws(FormatError) {
         digest.update(records)
         for number in 0..<records.byteCount / RemovedIDs.recordBytes {
@@ -200,19 +201,20 @@ package struct RemovedIDsReader {
             guard last.map({ $0 < record.id }) ?? true, record.position >= base,
                 record.position <= through
             else {
-                throw FormatError(.malformed, "a list of removed ids is not in order")
+                throw FormatError(
+                    .malformed, "a list of removed ids is out of order or leaves the segment")
             }
-            if seen % RemovedIDs.fenceSpacing == 0 { fences.append(record.id) }
+            if recordsRead % RemovedIDs.fenceSpacing == 0 { fences.append(record.id) }
             last = record.id
-            seen += 1
+            recordsRead += 1
         }
     }
 
-    /// Takes in the digest, and gives the list.
+    /// Checks the digest and returns the list.
     ///
     /// - Throws: `FormatError` (`checksum`).
     package func finish(digest bytes: RawSpan) throws(FormatError) -> RemovedIDs {
-        guard bytes.byteCount == RemovedIDs.digestBytes, missing == 0,
+        guard bytes.byteCount == RemovedIDs.digestBytes, remaining == 0,
             digest.value() == bytes.integer(at: 0)
         else { throw FormatError(.checksum, "the digest of a list of removed ids does not match") }
         return RemovedIDs(removedAt: removedAt, count: count, fences: fences)

@@ -1,7 +1,7 @@
-// What stands at the end of a sealed segment: what it covers, where its frames begin, which ids it
-// holds, and a digest of all before. Found from the end of the file. Spec/format/segment.md, SEG-5.
+// The end of a sealed segment: the positions that it covers, the offsets of its frames, the index of its
+// ids, and a digest of the file before. Found from the end of the file. Spec/format/segment.md, SEG-5.
 
-/// Where a frame begins and which position its first line has.
+/// The offset of a frame and the position of its first line.
 package struct FrameEntry: Equatable, Sendable {
     package var offset: Int
     package var first: Position
@@ -14,30 +14,31 @@ package struct FrameEntry: Equatable, Sendable {
 
 /// The footer of a sealed segment.
 package struct SegmentFooter: Equatable, Sendable {
-    /// The last position that the segment answers for; the next segment begins after it.
+    /// The last position that the segment covers; the next segment begins after it.
     package var coveredThrough: Position
-    /// Positions of the first and the last line present; nil where there are none.
+    /// The positions of the first and the last line; nil if the segment has none.
     package var lines: ClosedRange<Position>?
-    /// Lines present.
+    /// The number of lines.
     package var eventCount: UInt64
-    /// Times of the oldest and the newest line, in milliseconds since 1970.
+    /// The times of the oldest and the newest line, in milliseconds since 1970.
     package var times: ClosedRange<Int64>?
-    /// Bytes of all lines, newlines included.
+    /// The bytes of all lines, newlines included.
     package var plaintextBytes: UInt64
-    /// What compaction says, if it took lines out, so that positions may have holes.
+    /// The compaction's fields; nil if no line was removed. The positions of a compacted segment may have
+    /// holes.
     package var compaction: Compaction?
     /// Every frame, in order.
     package var frames: [FrameEntry]
     /// The encoded id index.
     package var idIndex: [UInt8]
-    /// XXH64 of the file before the footer.
+    /// The XXH64 of the file before the footer.
     package var digest: UInt64
 
-    /// What the footer of a compacted segment says besides.
+    /// The additional fields in the footer of a compacted segment.
     package struct Compaction: Equatable, Sendable {
         /// States before this position cannot be rebuilt.
         package var through: Position
-        /// Bytes of the lists of removed ids, which end where the footer begins.
+        /// The size of the lists of removed ids, which end where the footer begins.
         package var removedIDBytes: Int
 
         package init(through: Position, removedIDBytes: Int) {
@@ -46,7 +47,7 @@ package struct SegmentFooter: Equatable, Sendable {
         }
     }
 
-    /// Whether compaction took lines out.
+    /// True if compaction removed lines.
     package var isCompacted: Bool { compaction != nil }
 
     private static let compactedFlag: UInt32 = 1
@@ -71,7 +72,7 @@ package struct SegmentFooter: Equatable, Sendable {
         self.digest = digest
     }
 
-    /// The footer's bytes, a whole skippable frame.
+    /// Encodes the footer as a whole skippable frame.
     package func encoded() -> [UInt8] {
         var sparse: [UInt8] = []
         var previous = FrameEntry(offset: 0, first: .zero)
@@ -110,7 +111,7 @@ package struct SegmentFooter: Equatable, Sendable {
         return bytes
     }
 
-    /// The length of the footer whose last bytes these are, or nil where no footer ends here.
+    /// The length of the footer that ends with `bytes`, or nil if the length is impossible.
     package static func length(atEnd bytes: RawSpan) -> Int? {
         guard bytes.byteCount >= 8 else { return nil }
         let length = Int(bytes.integer(at: bytes.byteCount - 8, as: UInt32.self))
@@ -196,17 +197,17 @@ package struct SegmentFooter: Equatable, Sendable {
 extension Array<UInt8> {
     /// Appends an unsigned LEB128 number.
     fileprivate mutating func append(varint value: UInt64) {
-        var rest = value
-        while rest >= 0x80 {
-            append(UInt8(truncatingIfNeeded: rest) | 0x80)
-            rest >>= 7
+        var remaining = value
+        while remaining >= 0x80 {
+            append(UInt8(truncatingIfNeeded: remaining) | 0x80)
+            remaining >>= 7
         }
-        append(UInt8(rest))
+        append(UInt8(remaining))
     }
 }
 
 extension RawSpan {
-    /// Reads an unsigned LEB128 number and moves the offset behind it.
+    /// Reads an unsigned LEB128 number and advances the offset past it.
     fileprivate func varint(at offset: inout Int, end: Int) throws(FormatError) -> UInt64 {
         var value: UInt64 = 0
         var shift: UInt64 = 0
@@ -217,6 +218,6 @@ extension RawSpan {
             if byte & 0x80 == 0 { return value }
             shift += 7
         }
-        throw FormatError(.malformed, "the footer has a number without an end")
+        throw FormatError(.malformed, "the footer has an unterminated number")
     }
 }

@@ -1,7 +1,7 @@
 // The first 512 bytes of a segment: one skippable frame of fixed size, in a sector of its own, so
 // that no later write touches it. Spec/format/segment.md, SEG-2.
 
-/// Who wrote a segment, and where in the history it begins.
+/// The log and account of a segment, and its first position.
 package struct SegmentHeader: Equatable, Sendable {
     /// The log that the segment belongs to.
     package var logID: UInt128
@@ -9,14 +9,14 @@ package struct SegmentHeader: Equatable, Sendable {
     package var account: String?
     /// The first position that the segment may hold.
     package var base: Position
-    /// When the segment was created, in milliseconds since 1970.
+    /// The time of creation, in milliseconds since 1970.
     package var createdAt: Int64
-    /// Features a reader may ignore.
+    /// Features that a reader may ignore.
     package var compatibleFlags: UInt32 = 0
 
-    /// Bytes on disk, always.
+    /// The fixed size on disk.
     package static let encodedBytes = 512
-    /// The incompatible features this version understands: none yet.
+    /// The incompatible features that this version supports: none yet.
     package static let knownIncompatibleFlags: UInt32 = 0
 
     private static let signature = Array("DAYBOOK\0".utf8)
@@ -31,7 +31,7 @@ package struct SegmentHeader: Equatable, Sendable {
         self.createdAt = createdAt
     }
 
-    /// The header's bytes.
+    /// Encodes the header.
     package func encoded() -> [UInt8] {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(Self.encodedBytes)
@@ -57,8 +57,8 @@ package struct SegmentHeader: Equatable, Sendable {
 
     /// Reads a header.
     ///
-    /// The signature is looked at first, then the checksum, then the version: a file that is not
-    /// ours is `foreign`, a damaged one `checksum`, and only an intact one is said to be newer.
+    /// The signature is checked first, then the checksum, then the version: a file of another program
+    /// is `foreign`, a damaged one `checksum`, and only an intact one `newerVersion`.
     ///
     /// - Throws: `FormatError`: `truncated`, `foreign`, `checksum`, `newerVersion`,
     ///   `unknownFeature`, `malformed`.
@@ -88,7 +88,7 @@ package struct SegmentHeader: Equatable, Sendable {
             throw FormatError(
                 .unknownFeature,
                 "the segment needs features (0x\(String(unknown, radix: 16))) that this version "
-                    + "does not know. Update Daybook to open it")
+                    + "does not support. Update Daybook to open it")
         }
         guard let frame = SkippableFrame.read(bytes, at: 0), frame.kind == .header,
             frame.contentBytes == Self.encodedBytes - SkippableFrame.prefixBytes
@@ -107,10 +107,10 @@ package struct SegmentHeader: Equatable, Sendable {
         self.account = account.isEmpty ? nil : account
     }
 
-    /// The header that these bytes were before one of their bits flipped, or nil. The checksum finds
-    /// the bit: of 4,096 that it can be, at most one makes it right, but for a chance of one in a
+    /// Reverts a single flipped bit in a header, or returns nil if no single bit explains the damage. The
+    /// checksum identifies the bit: the chance that another of the 4,096 bits matches too is one in a
     /// million.
-    package static func mended(_ bytes: RawSpan) -> SegmentHeader? {
+    package static func correctingBitFlip(in bytes: RawSpan) -> SegmentHeader? {
         guard bytes.byteCount >= encodedBytes else { return nil }
         var bytes = bytes.extracting(0..<encodedBytes).array
         for bit in 0..<encodedBytes * 8 {

@@ -1,24 +1,24 @@
-// Everything in a segment that is not plaintext hides in a skippable frame of the LZ4 frame format
-// (https://github.com/lz4/lz4/blob/dev/doc/lz4_Frame_format.md), which the stock tool steps over.
+// Everything in a segment that is not plaintext is stored in skippable frames of the LZ4 frame format
+// (https://github.com/lz4/lz4/blob/dev/doc/lz4_Frame_format.md), which the stock tool skips.
 // Spec/format/segment.md.
 
 /// The skippable frames of a segment: eight bytes of magic and size, then the content.
 package enum SkippableFrame: UInt32, CaseIterable, Sendable {
-    /// At the very start of the file: who wrote it and where it begins.
+    /// At the start of the file: log, account and first position.
     case header = 0x184D_2A50
-    /// At the end of a live segment: covers exactly the preallocated rest.
+    /// At the end of a live segment: covers exactly the preallocated space.
     case trailer = 0x184D_2A51
     /// At the end of a sealed segment: counts, indexes and digest.
     case footer = 0x184D_2A52
-    /// At the end of a segment whose log was closed in order.
-    case closeMark = 0x184D_2A53
-    /// Between the last frame and the footer of a compacted segment: ids that were taken out.
+    /// At the end of a live segment whose log was closed in order.
+    case cleanShutdownMarker = 0x184D_2A53
+    /// Between the last frame and the footer of a compacted segment: the ids that compaction removed.
     case removedIDs = 0x184D_2A54
 
     /// Bytes of magic and size.
     package static let prefixBytes = 8
 
-    /// The kind and the content size announced at an offset, if a skippable frame of ours is there.
+    /// Reads the kind and the content size at an offset; nil if no frame of these kinds begins there.
     package static func read(
         _ bytes: RawSpan, at offset: Int
     ) -> (kind: SkippableFrame, contentBytes: Int)? {
@@ -35,28 +35,28 @@ package enum SkippableFrame: UInt32, CaseIterable, Sendable {
     }
 }
 
-/// The mark that an orderly close leaves: proof that everything before it was synced.
-package struct CloseMark: Equatable, Sendable {
+/// The marker that an orderly close leaves: proof that everything before it was synced.
+package struct CleanShutdownMarker: Equatable, Sendable {
     /// The last position in the log.
     package let last: Position
-    /// Bytes on disk, prefix included.
+    /// The size on disk, prefix included.
     package static let encodedBytes = SkippableFrame.prefixBytes + 12
 
     package init(last: Position) { self.last = last }
 
-    /// The mark's bytes: prefix, last position, XXH32 of both.
+    /// Encodes the marker: prefix, last position, XXH32 of both.
     package func encoded() -> [UInt8] {
         var bytes: [UInt8] = []
-        SkippableFrame.closeMark.appendPrefix(contentBytes: 12, to: &bytes)
+        SkippableFrame.cleanShutdownMarker.appendPrefix(contentBytes: 12, to: &bytes)
         bytes.append(littleEndian: last.rawValue)
         bytes.append(littleEndian: XXH32.hash(bytes.span.bytes))
         return bytes
     }
 
-    /// Reads a mark, or nil where there is no valid one.
+    /// Reads a marker; nil if there is no valid one at `offset`.
     package init?(_ bytes: RawSpan, at offset: Int) {
         guard offset <= bytes.byteCount - Self.encodedBytes,
-            let frame = SkippableFrame.read(bytes, at: offset), frame.kind == .closeMark,
+            let frame = SkippableFrame.read(bytes, at: offset), frame.kind == .cleanShutdownMarker,
             frame.contentBytes == 12,
             XXH32.hash(bytes.extracting(offset..<offset + 16)) == bytes.integer(at: offset + 16),
             bytes.integer(at: offset + 8, as: UInt64.self) <= FormatLimit.positionMax

@@ -1,8 +1,8 @@
-// Finding a place in what is sorted: positions, frames, events of a queue.
+// Binary search in sorted collections: positions, frames, events of a queue.
 
 extension RandomAccessCollection where Index == Int {
-    /// The first index whose element, and all behind it, a condition holds for; `endIndex` if there
-    /// is none. The elements must be sorted accordingly. O(log n).
+    /// The index of the first element that satisfies `holds`; `endIndex` if none does. No element that
+    /// satisfies `holds` may come before one that does not. O(log n).
     @inlinable
     package func partitioningIndex(where holds: (Element) -> Bool) -> Int {
         var low = startIndex

@@ -1,21 +1,21 @@
-// The sizes that this writer chooses. No reader relies on them: a log may hold blocks, frames and segments
+// The sizes that this writer chooses. No reader relies on them: a log may have blocks, frames and segments
 // of other sizes, as long as they are within FormatLimit. Spec/format/block-and-frame.md, FRM-2.
 
-/// Sizes of what a writer makes.
+/// The sizes of the blocks, frames and segments that a writer writes.
 package struct WriterSizes: Sendable {
-    /// Plaintext bytes that fit one block of a running frame; at most `FormatLimit.blockBytesMax`. A
-    /// larger commit is a frame of its own.
+    /// The largest commit, in plaintext bytes, that becomes a block of a running frame; at most
+    /// `FormatLimit.blockBytesMax`. A larger commit is a frame of its own.
     package var blockPlaintextBytes = FormatLimit.bigCommitBlockPlaintextBytes
 
-    /// Plaintext bytes after which a running frame takes no further block. Frames are seek points, and a
+    /// Plaintext bytes from which a running frame accepts no further block. Frames are seek points, and a
     /// damaged block makes the rest of its frame unreadable.
     package var framePlaintextBytes = 128 * 1024
 
-    /// File size from which a segment takes no further commit.
+    /// File size from which a segment accepts no further commit.
     package var segmentBytes = 16 * 1024 * 1024
 
-    /// Events from which a segment takes no further commit, so that its footer stays within bounds
-    /// however small and alike its events are.
+    /// Events from which a segment accepts no further commit, so that its footer stays within bounds
+    /// however small and compressible its events are.
     package var segmentEvents = FormatLimit.segmentEventsBeforeLastCommitMax + 1
 
     /// Bytes of a commit's lines, newlines counted.
@@ -29,17 +29,17 @@ package struct WriterSizes: Sendable {
 
     package init() {}
 
-    /// The most plaintext that a running frame gets: one byte under its size, then a full block.
+    /// The upper bound of a running frame's plaintext: one byte below its size, then a full block.
     package var runningFramePlaintextBytesMax: Int { framePlaintextBytes - 1 + blockPlaintextBytes }
 
-    /// The most bytes that a segment gets: one byte under its size, then the largest commit, with the
-    /// footer of the most events.
+    /// The upper bound of a segment's file: one byte below its size, then the largest commit, then the
+    /// largest footer.
     private var segmentFileBytesMax: Int {
         segmentBytes - 1 + BigCommit.encodedBytesMax(plaintextBytes: Self.commitPlaintextBytesMax)
             + FormatLimit.footerBytesMax
     }
 
-    /// True if every reader accepts what is written with these sizes.
+    /// True if every reader accepts segments written with these sizes.
     package var areReadable: Bool {
         blockPlaintextBytes <= FormatLimit.blockBytesMax
             && runningFramePlaintextBytesMax <= FormatLimit.runningFramePlaintextBytesMax

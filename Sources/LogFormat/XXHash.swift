@@ -1,5 +1,5 @@
 // XXH32 and XXH64 as of https://github.com/Cyan4973/xxHash/blob/dev/doc/xxhash_spec.md.
-// XXH32 is what LZ4 frames use for headers and blocks; XXH64 is the digest in a segment's footer.
+// LZ4 frames use XXH32 for headers and blocks; XXH64 is the digest in a segment's footer.
 
 /// 32-bit xxHash.
 public enum XXH32 {
@@ -55,7 +55,7 @@ public enum XXH32 {
     }
 }
 
-/// 64-bit xxHash, fed piece by piece.
+/// 64-bit xxHash, computed incrementally.
 public struct XXH64: Sendable {
     private static let prime1: UInt64 = 11_400_714_785_074_694_791
     private static let prime2: UInt64 = 14_029_467_366_897_019_727
@@ -68,7 +68,7 @@ public struct XXH64: Sendable {
     private var pending: [UInt8] = []
     private var total: UInt64 = 0
 
-    /// A hash of nothing yet.
+    /// Creates the hash of no bytes.
     public init(seed: UInt64 = 0) {
         self.seed = seed
         lanes = (
@@ -77,14 +77,14 @@ public struct XXH64: Sendable {
         pending.reserveCapacity(32)
     }
 
-    /// The hash of bytes that are all there, with seed 0. O(n).
+    /// The hash of all bytes, with seed 0. O(n).
     public static func hash(_ bytes: RawSpan) -> UInt64 {
         var hash = XXH64()
         hash.update(bytes)
         return hash.value()
     }
 
-    /// Takes in more bytes. O(n).
+    /// Continues the hash with `bytes`. O(n).
     public mutating func update(_ bytes: RawSpan) {
         total &+= UInt64(bytes.byteCount)
         var offset = 0
@@ -104,7 +104,7 @@ public struct XXH64: Sendable {
         pending.append(contentsOf: bytes.extracting(offset..<bytes.byteCount))
     }
 
-    /// The hash of everything taken in so far; more may follow.
+    /// The hash of all bytes so far. More may follow.
     public func value() -> UInt64 {
         var hash: UInt64
         if total >= 32 {
@@ -118,21 +118,21 @@ public struct XXH64: Sendable {
             hash = seed &+ Self.prime5
         }
         hash = hash &+ total
-        let rest = pending.span.bytes
+        let tail = pending.span.bytes
         var offset = 0
-        while offset <= rest.byteCount - 8 {
-            hash = Self.rotl(hash ^ Self.round(0, rest.integer(at: offset)), 27)
+        while offset <= tail.byteCount - 8 {
+            hash = Self.rotl(hash ^ Self.round(0, tail.integer(at: offset)), 27)
             hash = hash &* Self.prime1 &+ Self.prime4
             offset += 8
         }
-        if offset <= rest.byteCount - 4 {
-            let word: UInt32 = rest.integer(at: offset)
+        if offset <= tail.byteCount - 4 {
+            let word: UInt32 = tail.integer(at: offset)
             hash = Self.rotl(hash ^ (UInt64(word) &* Self.prime1), 23)
             hash = hash &* Self.prime2 &+ Self.prime3
             offset += 4
         }
-        while offset < rest.byteCount {
-            hash = Self.rotl(hash ^ (UInt64(rest.byte(at: offset)) &* Self.prime5), 11)
+        while offset < tail.byteCount {
+            hash = Self.rotl(hash ^ (UInt64(tail.byte(at: offset)) &* Self.prime5), 11)
             hash = hash &* Self.prime1
             offset += 1
         }

@@ -10,8 +10,8 @@ import Logging
 
 /// The logger, the metrics and the tracer of one store or download manager.
 ///
-/// Lines, labels and spans hold the names of operations, durations, numbers and codes of errors: constants
-/// of the program and measurements, never what a user recorded.
+/// Lines, labels and spans have the names of operations, durations, numbers and codes of errors: constants of
+/// the program and measurements, never data of a user.
 public struct Instruments: Sendable {
     /// Receives a line for each operation that ends.
     public var logger: Logger
@@ -22,10 +22,10 @@ public struct Instruments: Sendable {
         private let tracer: (any Tracer)?
     #endif
 
-    /// Takes over the calling task's logger, metrics factory and tracer; where the task has none, those
-    /// that were bootstrapped. What is bootstrapped later does not count.
+    /// Creates instruments from the calling task's logger, metrics factory and tracer; if the task has none,
+    /// from those that were bootstrapped. A later bootstrap has no effect.
     public init() {
-        // Without a label it is no logger of the task: swift-log's default for tasks without one.
+        // An empty label means swift-log's default: the task has no logger of its own.
         let current = Logger.current
         logger = current.label.isEmpty ? Logger(label: "daybook") : current
         #if INSTRUMENTATION
@@ -41,7 +41,7 @@ public struct Instruments: Sendable {
     /// Performs an operation, and records its duration and whether it failed.
     ///
     /// - Throws: what `body` throws.
-    /// - Complexity: without a backend, and with the logger at its usual level, one comparison of levels.
+    /// - Complexity: without a backend, and with the logger at its default level, one comparison of levels.
     public func measure<Value, Failure: Error>(
         _ operation: Operation, _ body: () throws(Failure) -> Value
     ) throws(Failure) -> Value {
@@ -56,7 +56,7 @@ public struct Instruments: Sendable {
         }
     }
 
-    /// Performs an operation that waits, and records its duration and whether it failed.
+    /// Performs an asynchronous operation, and records its duration and whether it failed.
     ///
     /// - Throws: what `body` throws.
     public nonisolated(nonsending) func measure<Value>(
@@ -73,7 +73,7 @@ public struct Instruments: Sendable {
         }
     }
 
-    /// Counts an amount. Without a metrics backend nothing happens.
+    /// Adds to an amount. Does nothing without a metrics backend.
     public func count(_ amount: Amount, _ value: Int) {
         #if INSTRUMENTATION
             metrics?.count(amount, value)
@@ -94,7 +94,9 @@ public struct Instruments: Sendable {
         #endif
     }
 
-    /// - Returns: nil where neither a metrics backend nor a tracer nor the logger takes the measurement.
+    /// Starts a measurement.
+    ///
+    /// - Returns: nil if neither a metrics backend nor a tracer nor the logger records it.
     private func begin(_ operation: Operation) -> Measurement? {
         let isLogged = logger.logLevel <= .debug
         #if INSTRUMENTATION
@@ -109,13 +111,13 @@ public struct Instruments: Sendable {
     private func end(_ measurement: Measurement, _ error: (any Error)? = nil) {
         let operation = measurement.operation
         let duration = Int64((.now - measurement.start) / .nanoseconds(1))
-        // What fails because its task was cancelled does not always say so.
+        // An operation that fails because its task was cancelled may throw another error.
         let isCancelled = error != nil && (error is CancellationError || Task.isCancelled)
         let kind = isCancelled ? nil : error.map(Self.kind)
         #if INSTRUMENTATION
             metrics?.record(duration, of: operation, hasFailed: kind != nil)
             if let span = measurement.span {
-                // Not the error itself: exporters write its description.
+                // Not the error itself: exporters would write its description.
                 if let kind {
                     span.attributes["error.type"] = kind
                     span.setStatus(SpanStatus(code: .error))
@@ -136,8 +138,8 @@ public struct Instruments: Sendable {
         }
     }
 
-    /// The error's type and, where it has one, its code. Only the raw value of an enum is a constant of the
-    /// program; any other text may hold what a user recorded.
+    /// The error's type and, if it has one, its code. Only the raw value of an enum is a constant of the
+    /// program; any other text may contain data of a user.
     static func kind(of error: any Error) -> String {
         let type = "\(type(of: error))"
         guard let code = Mirror(reflecting: error).descendant("code"),

@@ -1,4 +1,4 @@
-// The timers and counters of a store. Made once: making one asks the backend, under its lock.
+// The timers and counters of a store. Created once, because each creation calls the backend under its lock.
 
 #if INSTRUMENTATION
     import CoreMetrics
@@ -21,7 +21,7 @@
                 })
         }
 
-        /// Records an operation that took so many nanoseconds.
+        /// Records the duration of an operation, in nanoseconds.
         func record(_ nanoseconds: Int64, of operation: Instruments.Operation, hasFailed: Bool) {
             guard let handles = operations[operation] else { return }
             handles.duration.recordNanoseconds(nanoseconds)

@@ -1,11 +1,10 @@
-// The names of everything that is measured: the one list from which metrics, spans and log lines take them.
-// The article Instrumentation.md shows it as a table.
+// The names of all metrics, spans and log lines. The article Instrumentation.md shows them as a table.
 
 import Logging
 
 extension Instruments {
-    /// Work whose duration is measured. The raw value is the name of its spans and log lines; its metrics
-    /// are `durationLabel` and `failuresLabel`.
+    /// An operation whose duration is measured. The raw value is the name of its spans and log lines; its
+    /// metrics are `durationLabel` and `failuresLabel`.
     public enum Operation: String, CaseIterable, Sendable {
         /// Opening a log: recovery, stored states, and the events after them.
         case open = "daybook.open"
@@ -27,23 +26,23 @@ extension Instruments {
         /// One attempt to download a city, a lesson or review sessions.
         case download = "daybook.download"
 
-        /// The timer of the durations, in nanoseconds, failed work included.
+        /// The label of the timer of durations, in nanoseconds, of failed operations, too.
         public var durationLabel: String { rawValue + ".duration" }
-        /// The counter of the failures. Cancelled work is none.
+        /// The label of the counter of failures. A cancelled operation is not a failure.
         public var failuresLabel: String { rawValue + ".failures" }
 
-        /// The level of the log line for work that succeeded. A failure has the level `debug`: the caller
+        /// The level of the log line after a success. A failure has the level `debug`, because the caller
         /// gets the error.
         var logLevel: Logger.Level { self == .commit ? .trace : .debug }
     }
 
-    /// Amounts that are counted. The raw value is the counter's label.
+    /// An amount that is counted. The raw value is the counter's label.
     public enum Amount: String, CaseIterable, Sendable {
         /// Events of commits.
         case committedEvents = "daybook.commit.events"
         /// Bytes of their lines, before compression.
         case committedBytes = "daybook.commit.bytes"
-        /// Events that were folded at opening, at resuming, and for the state at a position.
+        /// Events that were folded: at opening, at resuming, and for the state at a position.
         case foldedEvents = "daybook.fold.events"
         /// Bytes of the states in checkpoints.
         case checkpointBytes = "daybook.checkpoint.bytes"

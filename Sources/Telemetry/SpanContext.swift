@@ -1,11 +1,11 @@
-// The parent of spans, across threads that do not inherit a task's local values. Between the calling task
-// and work on a queue.
+// The parent of spans on threads that do not inherit a task's local values: passed from the calling task to
+// work on a queue.
 
 #if INSTRUMENTATION
     import Tracing
 #endif
 
-/// The span under which work is done. Spans of the work are its children.
+/// The parent span of work.
 public struct SpanContext: Sendable {
     #if INSTRUMENTATION
         private let context: InstrumentationContext?
@@ -22,7 +22,7 @@ public struct SpanContext: Sendable {
         #endif
     }
 
-    /// Does work under the span.
+    /// Runs `body` with the span as its parent.
     ///
     /// - Throws: what `body` throws.
     public func run<Value, Failure: Error>(
@@ -38,7 +38,7 @@ public struct SpanContext: Sendable {
         #endif
     }
 
-    /// Does work that waits under the span.
+    /// Runs an asynchronous `body` with the span as its parent.
     ///
     /// - Throws: what `body` throws.
     nonisolated(nonsending) func run<Value>(

@@ -347,7 +347,7 @@ class Segment:
             if magic == 0x184D2A53:
                 mark = data[at:at + 20]
                 if size != 12 or len(mark) < 20 or xxh32(mark[:16]) != struct.unpack_from("<I", mark, 16)[0]:
-                    raise Damage("checksum", "the close mark is damaged", at, "frame")
+                    raise Damage("checksum", "the clean-shutdown marker is damaged", at, "frame")
                 self.tail = ("close mark", at, struct.unpack_from("<Q", mark, 8)[0])
                 return at
             if magic == 0x184D2A54:
@@ -516,7 +516,7 @@ def proof(data, expected):
             mark = data[at:at + 20]
             if len(mark) == 20 and mark[4:8] == b"\x0c\0\0\0" \
                     and xxh32(mark[:16]) == struct.unpack_from("<I", mark, 16)[0]:
-                return "a close mark"
+                return "a clean-shutdown marker"
         elif magic == 0x184D2A52 and has_footer(data, at):
             return "a footer"
         elif magic == 0x184D2A54 and is_list(data, at):

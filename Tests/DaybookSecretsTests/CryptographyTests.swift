@@ -1,11 +1,11 @@
-// What the sealed file rests on, against official vectors. Spec/operations/secrets.md, SEC-5.
+// The cryptography of the sealed file, against official test vectors. Spec/operations/secrets.md, SEC-5.
 
 import Cryptography
 import DaybookTestKit
 import TestSupport
 import Testing
 
-/// The bytes that hexadecimal digits stand for.
+/// The bytes of hexadecimal digits.
 private func bytes(_ hex: String) -> [UInt8] {
     let digits = hex.compactMap(\.hexDigitValue)
     return stride(from: 0, to: digits.count, by: 2).map { UInt8(digits[$0] * 16 + digits[$0 + 1]) }
@@ -75,7 +75,7 @@ private func bytes(_ hex: String) -> [UInt8] {
                 == bytes(plaintext))
     }
 
-    @Test func `whatever is sealed is opened, and not after any change`() throws {
+    @Test func `sealed bytes are opened, and not after any change`() throws {
         try Property.check("open(seal(x)) = x", runs: 300) { choices in
             let key = SecretBytes(choices.bytes(count: 32))
             let nonce = choices.bytes(count: 12)

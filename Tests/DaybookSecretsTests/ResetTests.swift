@@ -1,4 +1,4 @@
-// Everything an app keeps on a device goes, or nothing: two logs with files and checkpoints, a cache,
+// A reset deletes everything or nothing: two logs with files and checkpoints, a cache,
 // and secrets on the same disk, which loses its power at every operation.
 
 import DaybookOffline
@@ -47,7 +47,7 @@ private struct Device {
         return [store, cache]
     }
 
-    /// What is left of it all, but for the lock.
+    /// The remaining files and secrets, without the lock.
     func left() async throws -> [String] {
         var left = try await secrets.read("daybook.token") == nil ? [] : ["token"]
         for folder in [storage.database.path, storage.cache.path] {
@@ -59,7 +59,7 @@ private struct Device {
         return left.sorted()
     }
 
-    /// Is everything that `fill` made there?
+    /// Whether everything that `fill` created is there.
     func checkUntouched() async throws {
         for (name, account) in [("ada", "ada"), ("grace", "grace")] {
             let store = try await open(storage.database, name, account: account)
@@ -81,7 +81,7 @@ private struct Device {
     }
 
     @Test(.verifies("SET-9", "SET-11"))
-    func `a reset leaves nothing, and a new store can begin`() async throws {
+    func `a reset leaves nothing, and a new store can be created`() async throws {
         let device = try Device(try machine())
         let stores = try await device.fill()
         try await device.storage.reset(stores)
@@ -119,7 +119,7 @@ private struct Device {
                     untouched += 1
                     try await after.checkUntouched()
                 }
-                // What begins now is a store like any other.
+                // A new store can be used like any other.
                 let store = try await after.open(after.storage.database, "new")
                 try await store.settings.put(.tilesPerRow, 5)
                 try await store.close()
@@ -131,7 +131,9 @@ private struct Device {
     }
 
     @Test(.verifies("SET-11"))
-    func `killed again while it is ended, a reset is ended by the start after that`() async throws {
+    func `a reset that is killed again while it is finished is finished by the next start`()
+        async throws
+    {
         let files = try machine()
         let device = try Device(files)
         let stores = try await device.fill()
@@ -188,7 +190,7 @@ private struct Device {
         try await stores[0].cities.save("lisbon", by: "ada")
         await #expect(throws: UnsyncedError(count: 1)) { try await device.storage.reset(stores) }
         #expect(stores[0].settings.get(.themeMode) == "dark")
-        // What a closed log has counts as well.
+        // The events of a closed log count, too.
         let other = try await device.open(device.storage.database, "grace", account: "grace")
         try await other.cities.save("oslo", by: "grace")
         try await other.close()
@@ -204,7 +206,7 @@ private struct Device {
     }
 
     @Test(.verifies("SET-11"))
-    func `a log that somebody else has open is not deleted under him`() async throws {
+    func `a log that another process has open is not deleted`() async throws {
         let device = try Device(try machine())
         let stores = try await device.fill()
         let other = try await device.open(device.storage.database, "grace", account: "grace")
@@ -212,7 +214,7 @@ private struct Device {
             await #expect { try await device.storage.reset(stores) } throws: {
                 ($0 as? LogError)?.code == .locked
             }
-            // Nothing was changed, and both go on.
+            // Nothing was changed, and both stores can be used.
             try await other.settings.put(.tilesPerRow, 5)
             try await stores[0].settings.put(.tilesPerRow, 5)
             #expect(try await device.storage.prepare() == false)
@@ -223,7 +225,8 @@ private struct Device {
     }
 
     @Test(.verifies("SET-10"))
-    func `a store that is closed or suspended is refused before anything goes`() async throws {
+    func `a store that is closed or suspended is refused before anything is deleted`() async throws
+    {
         let device = try Device(try machine())
         let stores = try await device.fill()
         try await stores[0].suspend()
@@ -239,7 +242,7 @@ private struct Device {
     }
 
     @Test(.verifies("SET-11"))
-    func `secrets that cannot be deleted keep everything waiting, and the next start ends it`()
+    func `secrets that cannot be deleted stop the reset, and the next start finishes it`()
         async throws
     {
         let files = SimulatedFileSystem()
@@ -262,7 +265,7 @@ private struct Device {
     }
 
     @Test(.verifies("SET-11"))
-    func `of two who prepare or reset at once, one is told that the other is at it`() async throws {
+    func `of two concurrent resets, one is refused`() async throws {
         let files = try machine()
         let device = try Device(files)
         let stores = try await device.fill()
@@ -279,7 +282,7 @@ private struct Device {
     }
 
     @Test(.verifies("SET-9"))
-    func `folders of which one is in the other are refused, and a cache that is gone is no matter`()
+    func `overlapping folders are refused, and a missing cache folder is no error`()
         async throws
     {
         let device = try Device(try machine())
@@ -298,7 +301,7 @@ private struct Device {
         #expect(try await device.left() == [])
     }
 
-    /// Remembers which folders were made and synced.
+    /// Records which folders were created and synced.
     private final class FolderRecorder: ForwardingFileSystem {
         let base: any FileSystem = InMemoryFileSystem()
         let calls = Mutex<[String]>([])
@@ -314,7 +317,7 @@ private struct Device {
     }
 
     @Test(.verifies("SET-9"))
-    func `a folder that was made is durable, and so is the one that it lies in`() throws {
+    func `a created folder is durable, and so is its parent`() throws {
         let files = FolderRecorder()
         try files.createDirectory("/app")
         try files.createDirectories("/app/a/b")
@@ -322,13 +325,13 @@ private struct Device {
             files.calls.withLock(\.self) == [
                 "create /app", "create /app/a", "sync /app", "create /app/a/b", "sync /app/a",
             ])
-        // A kill may have come between.
+        // A kill may have happened between the two calls.
         try files.createDirectories("/app/a/b")
         #expect(files.calls.withLock(\.last) == "sync /app/a")
     }
 
     @Test(.verifies("ACC-8"))
-    func `a store that is erased at a power cut is there with its secrets, or both are gone`()
+    func `after a power cut in an erasure, the store and its secrets are both there or both gone`()
         async throws
     {
         let files = try machine()
@@ -346,7 +349,7 @@ private struct Device {
             for machine in machines {
                 states += 1
                 let after = try Device(machine)
-                // Who cannot delete the secrets ends nothing.
+                // If the secrets cannot be deleted, the erasure is not finished.
                 if let plain = try? await OfflineStore.open(
                     at: after.storage.database.appending(path: "ada"),
                     environment: LogEnvironment(fileSystem: machine))
@@ -370,7 +373,7 @@ private struct Device {
     }
 
     @Test(.verifies("SET-9", "SET-11"))
-    func `folders are the owner's alone, and what a symbolic link leads to is left alone`()
+    func `folders are for the owner only, and the target of a symbolic link is not deleted`()
         async throws
     {
         let manager = FileManager.default
@@ -393,7 +396,7 @@ private struct Device {
         let again = try await OfflineStore.open(at: home.appending("outside"))
         #expect(again.settings.get(.themeMode) == "dark")
         try await again.close()
-        // The folder itself must not be one.
+        // The folder itself must not be a symbolic link.
         try manager.removeItem(at: storage.database)
         try manager.createSymbolicLink(
             at: storage.database, withDestinationURL: home.appending("outside"))

@@ -1,5 +1,5 @@
-// The power fails before every operation of a write, every call fails: the file holds the old
-// content or the new, and work goes on.
+// The power fails before every operation of a write, or the operation fails: the file has the old
+// or the new content, and later writes succeed.
 
 import DaybookSecrets
 import DaybookTestKit
@@ -23,7 +23,7 @@ import Testing
         return files
     }
 
-    /// A change, and what the file holds before and after.
+    /// A change, and the file's content before and after.
     private enum Change: CaseIterable {
         case first, second, delete, deleteAll
 
@@ -75,7 +75,7 @@ import Testing
                         "\(change), before \(point.next)")
                     if index == points.count - 1 { try #require(value == change.after) }
                     if change == .delete { try #require(try await after.read("other") == [9]) }
-                    // Work goes on, and nothing is left lying about.
+                    // Later writes succeed, and no other file is left.
                     try await after.write([7], for: "token")
                     try #require(try await after.read("token") == [7])
                     try #require(try machine.list("/keep") == ["secrets", "secrets.lock"])

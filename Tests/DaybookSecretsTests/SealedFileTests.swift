@@ -1,4 +1,4 @@
-// The sealed file on the real file system: what comes back, what is noticed, who may read it.
+// The sealed file on the real file system: round trips, damage, permissions.
 
 import DaybookSecrets
 import DaybookTestKit
@@ -113,7 +113,7 @@ import Testing
             let error = await #expect(throws: SecretStoreError.self, "bit \(bit)") {
                 try await store.read("token")
             }
-            // Of the version's four bytes, only 0 is known to be none.
+            // Of the version's values, only 0 is certainly damage.
             let isVersion = 64..<96 ~= bit && bit != 64
             #expect(error?.code == (isVersion ? .newerVersion : .damaged), "bit \(bit)")
         }
@@ -132,7 +132,7 @@ import Testing
         #expect(try await store.read("token") == Array("a secret of some length".utf8))
     }
 
-    @Test(.verifies("SEC-7")) func `a newer version is told from damage`() async throws {
+    @Test(.verifies("SEC-7")) func `a newer version is distinguished from damage`() async throws {
         let store = try store()
         try await store.write([1], for: "token")
         var bytes = try bytes()
@@ -143,7 +143,7 @@ import Testing
     }
 
     @Test(.verifies("SEC-11"))
-    func `what cannot be read any more can be deleted, and the file used again`() async throws {
+    func `an unreadable file can be deleted, and the path used again`() async throws {
         try await store().write([1], for: "token")
         let stranger = try store(Self.otherKey)
         try await stranger.deleteAll()
@@ -156,7 +156,7 @@ import Testing
     }
 
     @Test(.verifies("SEC-1", "SEC-5"))
-    func `neither name nor value is to be found in the file, and no write is like another`()
+    func `the file contains neither name nor value in plain text, and each write differs`()
         async throws
     {
         let store = try store()
@@ -171,14 +171,14 @@ import Testing
             #expect(bytes.firstRange(of: Self.key) == nil)
         }
         #expect(first.count == second.count)
-        // Header alike, nonce and all behind it not.
+        // The header is the same; the nonce and the bytes after it differ.
         #expect(first[..<28] == second[..<28])
         #expect(first[28..<40] != second[28..<40])
         #expect(first[40...] != second[40...])
     }
 
     @Test(.verifies("SEC-8")) func `only the owner may read, whatever the umask`() async {
-        // In a process of its own: the umask is the whole process's, and other tests write files.
+        // In a separate process: the umask applies to the whole process, and other tests write files.
         await #expect(processExitsWith: .success) {
             umask(0)
             let test = try SealedFileTests()
@@ -186,7 +186,7 @@ import Testing
             try await store.write([1], for: "token")
             try #require(try test.mode() == 0o600)
             try #require(try test.mode("secrets.lock") == 0o600)
-            // The file was opened to all; the next write closes it.
+            // The file was made readable for all; the next write restores its permissions.
             chmod(test.file.path, 0o644)
             try await store.write([2], for: "token")
             try #require(try test.mode() == 0o600)
@@ -209,7 +209,7 @@ import Testing
             #expect(error?.code == .unsafePlace)
         }
         #expect(try Data(contentsOf: target) == before)
-        // Only the link goes.
+        // Only the link is removed.
         try await store.deleteAll()
         #expect(try Data(contentsOf: target) == before)
         try FileManager.default.createDirectory(at: file, withIntermediateDirectories: false)
@@ -217,7 +217,7 @@ import Testing
             try await store.write([2], for: "token")
         }
         #expect(error?.code == .unsafePlace || error?.code == .io)
-        // A link where the lock or the new file belongs leads nowhere either.
+        // A link in place of the lock or the new file is refused, too.
         let other = folder.appending("other")
         let link = folder.appending("other.new")
         try FileManager.default.createSymbolicLink(at: link, withDestinationURL: target)
@@ -248,13 +248,13 @@ import Testing
     }
 
     @Test(.verifies("SEC-10"))
-    func `many who write at a time lose nothing of each other`() async throws {
+    func `concurrent writers lose no change`() async throws {
         let stores = try (0..<4).map { _ in try store() }
         try await withThrowingTaskGroup { group in
             for (index, store) in stores.enumerated() {
                 group.addTask {
                     for number in 0..<10 {
-                        // On a slow disk the others may have the lock for longer than one waits.
+                        // On a slow disk the others may hold the lock for longer than the timeout.
                         try await eventually {
                             do throws(SecretStoreError) {
                                 try await store.write([UInt8(number)], for: "\(index)-\(number)")
@@ -277,7 +277,8 @@ import Testing
         }
     }
 
-    @Test(.verifies("SEC-10")) func `a lock that is not released is an error, and no harm`()
+    @Test(.verifies("SEC-10"))
+    func `a lock that is not released gives an error and changes nothing`()
         async throws
     {
         try await store().write([1], for: "token")
@@ -294,7 +295,7 @@ import Testing
     }
 
     @Test(.verifies("SEC-9"))
-    func `what a kill left of a write is in nobody's way`() async throws {
+    func `the remains of an interrupted write are replaced`() async throws {
         try await store().write([1], for: "token")
         let whole = try bytes()
         for left in [[], Array(whole[..<20]), whole, Array("anything".utf8)] {

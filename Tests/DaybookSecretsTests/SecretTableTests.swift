@@ -1,4 +1,4 @@
-// The plaintext of a sealed file: tables come back, other bytes are none.
+// The plaintext of a sealed file: round trips of tables, and refused bytes.
 
 import DaybookTestKit
 import TestSupport
@@ -29,7 +29,7 @@ import Testing
             for count in 0..<bytes.count {
                 try #require(SecretTable.read(Array(bytes[..<count])) == nil)
             }
-            // Any other bytes are read or refused; nothing traps.
+            // Other bytes are decoded or refused; nothing traps.
             var other = bytes
             other[choices.int(in: 0...other.count - 1)] = UInt8(choices.int(in: 0...255))
             _ = SecretTable.read(other)
@@ -37,7 +37,7 @@ import Testing
         }
     }
 
-    @Test(.verifies("SEC-6")) func `names that are double, empty or no text are refused`() {
+    @Test(.verifies("SEC-6")) func `duplicate, empty and invalid names are refused`() {
         func row(_ name: [UInt8]) -> [UInt8] {
             [UInt8(truncatingIfNeeded: name.count), UInt8(name.count >> 8), 0, 0] + name
                 + [0, 0, 0, 0]

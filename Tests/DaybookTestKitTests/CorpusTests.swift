@@ -1,4 +1,4 @@
-// Failures that are kept in a folder, and tried before anything else.
+// Failures that are saved in a folder, and tried before new runs.
 
 import DaybookTestKit
 import Foundation
@@ -8,22 +8,22 @@ import Testing
 @Suite struct CorpusTests {
     private struct Broken: Error, CustomStringConvertible { let description = "broken\nin two" }
 
-    /// Hands out a folder that is not there yet, and removes it.
+    /// Calls `body` with the path of a folder that does not exist, and removes the folder afterwards.
     private func inFolder(_ body: (String) throws -> Void) throws {
         let folder = try TemporaryFolder()
         defer { folder.remove() }
         try body(folder.appending("corpus").path)
     }
 
-    @Test func `what is kept comes back in order, once each, for its property only`() throws {
+    @Test func `saved rows are read in order, once each, for their property only`() throws {
         try inFolder { folder in
             let corpus = Corpus(folder: folder, fileID: "A/B.swift", name: "it's \"so\"/..")
             #expect(try corpus.rows() == [])
             for row: [UInt64] in [[3, .max], [0], [3, .max], []] {
-                try corpus.keep(row, of: "it", cause: Broken())
+                try corpus.save(row, of: "it", cause: Broken())
             }
             #expect(try corpus.rows() == [[3, .max], [0]])
-            // Other in punctuation only.
+            // The name differs only in punctuation.
             let other = Corpus(folder: folder, fileID: "A/B.swift", name: "it's so")
             #expect(try other.rows() == [])
             let files = try FileManager.default.contentsOfDirectory(atPath: folder)
@@ -31,10 +31,10 @@ import Testing
         }
     }
 
-    @Test func `a file that is no row of numbers is an error, and nothing is skipped`() throws {
+    @Test func `a line that is not a row of numbers is an error, and nothing is skipped`() throws {
         try inFolder { folder in
             let corpus = Corpus(folder: folder, fileID: "A/B.swift", name: "it")
-            try corpus.keep([7], of: "it", cause: Broken())
+            try corpus.save([7], of: "it", cause: Broken())
             let file = try #require(FileManager.default.contentsOfDirectory(atPath: folder).first)
             let path = URL(filePath: folder).appending(path: file)
             let text = try String(contentsOf: path, encoding: .utf8)
@@ -45,10 +45,10 @@ import Testing
         }
     }
 
-    @Test func `what failed comes first, unless a seed asks for a single run`() throws {
+    @Test func `earlier failures are tried first, unless a seed asks for a single run`() throws {
         try inFolder { folder in
             try Corpus(folder: folder, fileID: "A/B.swift", name: "it")
-                .keep([7], of: "it", cause: Broken())
+                .save([7], of: "it", cause: Broken())
             func starts(_ settings: [String: String]) throws -> [PropertyPlan.Start] {
                 Array(
                     try PropertyPlan("it", 2, 1, [[1]], "A/B.swift") { settings[$0] }.starts)
@@ -56,7 +56,7 @@ import Testing
             let without = try starts([:])
             #expect(without.count == 3 && without[0] == .regression([1]))
             let with = try starts(["DAYBOOK_CORPUS": folder])
-            #expect(with == [.regression([1]), .kept([7])] + without.dropFirst())
+            #expect(with == [.regression([1]), .saved([7])] + without.dropFirst())
             let single = try starts(["DAYBOOK_CORPUS": folder, "DAYBOOK_SEED": "0x1f"])
             #expect(single == [.seed(31, run: 1)])
         }

@@ -1,11 +1,10 @@
-// A server that gives every body back, and a client that asks for it: what a HostileProxy is tried
-// with.
+// A server that returns every body, and its client, for tests of HostileProxy.
 
 import DaybookTestKit
 import Foundation
 import Synchronization
 
-/// Gives back what it gets.
+/// A server that replies with the body of the request.
 final class EchoServer: Sendable {
     private final class State: Sendable {
         let received = Mutex<[String]>([])
@@ -30,17 +29,17 @@ final class EchoServer: Sendable {
     /// The bodies of all requests.
     var received: [String] { state.received.withLock { $0 } }
 
-    /// Connections that have ended.
+    /// The number of connections that have ended.
     var broken: Int { state.broken.withLock { $0 } }
 
     func stop() { server.stop() }
 }
 
-/// One connection of a client.
+/// A client's connection.
 struct EchoClient {
     private let socket: TCPSocket
     private var reader: HTTPReader
-    /// Bytes that came of a reply that never was complete.
+    /// The number of received bytes of an incomplete reply.
     var readBytes: Int { reader.waitingBytes }
 
     init(_ port: UInt16) throws {
@@ -55,6 +54,6 @@ struct EchoClient {
 
     mutating func exchange(_ body: String) throws -> String {
         try send(body)
-        return String(decoding: try reader.reply().body, as: UTF8.self)
+        return String(decoding: try reader.readReply().body, as: UTF8.self)
     }
 }

@@ -1,5 +1,5 @@
-// Each fault of the proxy has the effect that it is named after, against a server that gives back
-// what it gets; and nothing is left behind.
+// Each fault of the proxy has the effect that its name says, with a server that returns the bytes that it
+// gets.
 
 import DaybookTestKit
 import Foundation
@@ -19,7 +19,7 @@ import Testing
         return try HostileProxy(to: server.port, seed: 11, options: options)
     }
 
-    /// Waits until something holds; a test must not depend on how fast the machine is.
+    /// Waits until a condition holds, so that a test does not depend on the speed of the machine.
     private static func eventually(_ condition: () -> Bool) -> Bool {
         for _ in 0..<24_000 {
             if condition() { return true }
@@ -28,7 +28,7 @@ import Testing
         return false
     }
 
-    @Test func `without faults requests and replies go through as they are, on one connection`()
+    @Test func `without faults requests and replies are forwarded unchanged, on one connection`()
         throws
     {
         let server = try EchoServer()
@@ -41,7 +41,7 @@ import Testing
         proxy.stop()
     }
 
-    @Test func `a connection is refused, and the port comes back`() throws {
+    @Test func `a connection is refused, and later ones are accepted at the same port`() throws {
         let server = try EchoServer()
         let proxy = try Self.proxy(server, [.connectionRefused])
         #expect(throws: (any Error).self) {
@@ -59,7 +59,7 @@ import Testing
         proxy.stop()
     }
 
-    @Test func `what is cut before or in the request never is a request`() throws {
+    @Test func `a connection that breaks before or in the request delivers no request`() throws {
         for fault in [ProxyFault.cutBeforeRequest, .cutInRequest] {
             let server = try EchoServer()
             let proxy = try Self.proxy(server, [fault])
@@ -72,13 +72,15 @@ import Testing
             #expect(proxy.count(of: fault) == 20)
             #expect(server.received.isEmpty)
             let broken = fault == .cutInRequest ? 20 : 0
-            // What got through of a request is not a whole one; before, nothing gets through.
+            // A part of the request arrives, or, if the connection breaks before it, nothing.
             #expect(Self.eventually { server.broken == broken })
             proxy.stop()
         }
     }
 
-    @Test func `a reply is cut anywhere, after the server has got the request`() throws {
+    @Test func `a connection breaks anywhere in the reply, after the server has got the request`()
+        throws
+    {
         let server = try EchoServer()
         let proxy = try Self.proxy(server, [.replyCut])
         var lengths: Set<Int> = []
@@ -93,8 +95,7 @@ import Testing
         proxy.stop()
     }
 
-    @Test func `a reply that is truncated looks complete, one that is corrupted has zeros`() throws
-    {
+    @Test func `a truncated reply looks complete, and a corrupted one has zeros`() throws {
         let server = try EchoServer()
         for fault in [ProxyFault.replyTruncated, .replyCorrupted] {
             let proxy = try Self.proxy(server, [fault])
@@ -116,7 +117,7 @@ import Testing
         #expect(server.received == Array(repeating: Self.body, count: 40))
     }
 
-    @Test func `a request that is corrupted has zeros`() throws {
+    @Test func `a corrupted request has zeros`() throws {
         let server = try EchoServer()
         let proxy = try Self.proxy(server, [.requestCorrupted])
         var client = try EchoClient(proxy.port)
@@ -175,7 +176,7 @@ import Testing
         proxy.stop()
     }
 
-    @Test func `the same seed does the same to the same connection`() throws {
+    @Test func `the same seed gives the same faults to the same connection`() throws {
         func faults(seed: UInt64) throws -> [String] {
             let server = try EchoServer()
             var options = HostileProxy.Options()
@@ -199,7 +200,7 @@ import Testing
         #expect(try faults(seed: 2) != first)
     }
 
-    @Test func `a server that is not there breaks the connection, and is counted`() throws {
+    @Test func `a server that does not listen breaks the connection, and is counted`() throws {
         var server: EchoServer? = try EchoServer()
         let proxy = try Self.proxy(try #require(server), [])
         server?.stop()
@@ -212,8 +213,8 @@ import Testing
         proxy.stop()
     }
 
-    @Test func `stopping breaks everything off at once and leaves nothing open`() async {
-        // In a process of its own: other tests open descriptors, too.
+    @Test func `stopping ends all connections at once and leaves no descriptor open`() async {
+        // In a separate process, because other tests open descriptors.
         await #expect(processExitsWith: .success) { try HostileProxyTests.stopAndCount() }
     }
 
@@ -232,11 +233,11 @@ import Testing
             try #require(Self.eventually { (proxy.counts["proxy: connections"] ?? 0) > 0 })
             let begun = ContinuousClock.now
             proxy.stop()
-            // Not the minute that is set.
+            // Less than the delay of 60 s.
             try #require(ContinuousClock.now - begun < .seconds(45))
             server.stop()
         }
-        // The runtime opens some of its own at first use; ten rounds that leak one each are more.
+        // The runtime may open up to four at first use; a leak of one in each round would be ten.
         try #require(Self.eventually { descriptors() <= before + 4 }, "\(descriptors()), \(before)")
     }
 }

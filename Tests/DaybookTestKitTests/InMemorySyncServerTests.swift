@@ -1,4 +1,4 @@
-// The server of the test kit answers as the sync protocol says. Spec/protocol/sync-protocol.md.
+// The test kit's server follows the sync protocol. Spec/protocol/sync-protocol.md.
 
 import Daybook
 import DaybookTestKit
@@ -16,7 +16,7 @@ private func device() async throws -> EventStore {
 }
 
 @Suite struct InMemorySyncServerTests {
-    @Test func `what one device ships, another reads`() async throws {
+    @Test func `an event that one device ships is read by another`() async throws {
         let server = InMemorySyncServer()
         let (phone, tablet) = (try await device(), try await device())
         try await phone.append(Step(name: "a"))
@@ -50,7 +50,7 @@ private func device() async throws -> EventStore {
         #expect(server.events.count == 1)
     }
 
-    @Test func `behind a rejected event its lane waits, and others go on`() async throws {
+    @Test func `a rejected event holds its lane, and other lanes continue`() async throws {
         let server = InMemorySyncServer { event in
             event.subject == "no"
                 ? Verdict(id: event.id, status: .rejected, code: "unknown", detail: "no such step")
@@ -68,7 +68,7 @@ private func device() async throws -> EventStore {
         try await store.close()
     }
 
-    @Test func `a server that cannot be reached keeps nothing, and has all later`() async throws {
+    @Test func `an unreachable server stores nothing, and gets all events later`() async throws {
         let server = InMemorySyncServer()
         server.isReachable = false
         let store = try await device()
@@ -101,7 +101,7 @@ private func device() async throws -> EventStore {
         _ = try await change(tablet, basedOn: first.id)
         try await tablet.append(Step(name: "b"))
         let report = try await tablet.sync(over: server)
-        // What the server holds instead is recorded, and counted.
+        // The server's event is recorded, and counted.
         #expect(report.applied == 1 && report.conflict == 1 && report.received >= 1)
         #expect(tablet.outbox.entries.map(\.status) == [.conflict])
         #expect(tablet.outbox.entries.first?.conflictsWith == third)
@@ -113,7 +113,7 @@ private func device() async throws -> EventStore {
         for store in [phone, tablet, alone] { try await store.close() }
     }
 
-    @Test func `what is no batch or no cursor gets 400`() async throws {
+    @Test func `an invalid batch or cursor gets status 400`() async throws {
         let server = InMemorySyncServer()
         for batch in ["", "{}", "[1]", "[{}]", "[]x"] {
             let reply = try await server.send(.append(batch: Array(batch.utf8)), token: nil)

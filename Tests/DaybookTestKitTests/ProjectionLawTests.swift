@@ -1,5 +1,5 @@
-// The laws of views: a view that obeys them passes, and each mistake is caught by the law that it breaks,
-// with a short history. Spec/model/views.md, Spec/format/compaction.md.
+// The laws of views: a view that obeys them passes, and a view that breaks a law fails it with a short
+// history. Spec/model/views.md, Spec/format/compaction.md.
 
 import Daybook
 import DaybookTestKit
@@ -50,7 +50,7 @@ extension Choices {
 
 // MARK: Views
 
-/// What the tests' views have in common.
+/// The requirements of the tests' views.
 private protocol TripView: Projection, Equatable {}
 
 extension TripView {
@@ -58,19 +58,19 @@ extension TripView {
     static var version: Int { 1 }
 }
 
-/// The stops of each trip, as the newest event has planned them.
+/// The stops of each trip by its newest event.
 private struct Stops: TripView, CompactableView, Codable {
     static let eventTypes: Set<String>? = [StopsPlanned.type]
     var stops: [String: Register<[String]>] = [:]
 
     mutating func fold(_ event: Event) {
         guard let planned = StopsPlanned(event) else { return }
-        stops[planned.trip].set(planned.stops, event.stamp)
+        stops[planned.trip].set(planned.stops, event.lwwTimestamp)
     }
 
     func retention(of event: Event) -> Retention {
         guard let planned = StopsPlanned(event) else { return .unconcerned }
-        return .of(event, heldBy: [stops[planned.trip]?.stamp])
+        return .of(event, heldBy: [stops[planned.trip]?.lwwTimestamp])
     }
 }
 
@@ -114,15 +114,15 @@ private struct StopsStoredInAnyOrder: TripView, Codable {
 
 private struct FirstAndLast: TripView, CompactableView, Codable {
     var stops = Stops()
-    var first: [String: Stamp] = [:]
+    var first: [String: LWWTimestamp] = [:]
 
     mutating func fold(_ event: Event) {
         stops.fold(event)
         guard let trip = StopsPlanned(event)?.trip else { return }
-        first[trip] = min(first[trip] ?? event.stamp, event.stamp)
+        first[trip] = min(first[trip] ?? event.lwwTimestamp, event.lwwTimestamp)
     }
 
-    // The first event is needed, too.
+    // The mistake: the first event is needed as well.
     func retention(of event: Event) -> Retention { stops.retention(of: event) }
 }
 
@@ -132,7 +132,7 @@ private struct SupersededByItself: TripView, CompactableView, Codable {
 
     func retention(of event: Event) -> Retention {
         guard case .superseded = stops.retention(of: event) else { return .needed(.current) }
-        return .superseded(by: [event.stamp])
+        return .superseded(by: [event.lwwTimestamp])
     }
 }
 
@@ -162,7 +162,7 @@ private struct TypeNotNamed: TripView, Codable {
     mutating func fold(_ event: Event) { types.insert(event.type) }
 }
 
-/// Neither equatable nor stored.
+/// A view that is neither equatable nor stored.
 private struct Incomparable: Projection {
     static let name = "incomparable"
     static let version = 1
@@ -199,7 +199,7 @@ private struct Incomparable: Projection {
         }
     }
 
-    @Test func `a view that goes by the order of arrival is caught with two events`() throws {
+    @Test func `a view that depends on the order of arrival is caught with two events`() throws {
         let failure = try failure(StopsAsTheyArrived.self, of: .orderOfArrival)
         #expect(
             failure.notes == [
@@ -208,7 +208,7 @@ private struct Incomparable: Projection {
                 "2. phone at 1970-01-01T00:00:00.000Z: com.example.stop.planned "
                     + #"{"stop":"lake","trip":"spring"}"#,
             ])
-        #expect("\(failure)".contains("in the order 2, 1 the state is another"))
+        #expect("\(failure)".contains("in the order 2, 1: the states differ"))
         #expect("\(failure)".contains(#"expected: {"stops":{"spring":["lake"]}}"#))
         #expect("\(failure)".contains("DAYBOOK_SEED=0x"))
         try Property.checkProjection(
@@ -217,14 +217,14 @@ private struct Incomparable: Projection {
         ) { $0.trip() }
     }
 
-    @Test func `a view that counts events counts one that is folded twice`() throws {
+    @Test func `a view that counts events breaks the law of repetition`() throws {
         #expect(try failure(EventCount.self, of: .repetition).notes.count == 1)
         try Property.checkProjection(
             EventCount.self, rules: rules, except: [.repetition]
         ) { $0.trip() }
     }
 
-    @Test func `a member that the stored state lacks is caught with one event`() throws {
+    @Test func `a member that is missing in the stored state is caught with one event`() throws {
         #expect(try failure(TripsNotStored.self, of: .storedState).notes.count == 1)
     }
 
@@ -232,7 +232,7 @@ private struct Incomparable: Projection {
     {
         let failure = try failure(StopsStoredInAnyOrder.self, of: .storedState)
         #expect(failure.notes.count == 2)
-        #expect("\(failure.cause)".contains("an equal state has other bytes"))
+        #expect("\(failure.cause)".contains("equal states have different encoded bytes"))
     }
 
     @Test func `a value that compaction loses is caught`() throws {
@@ -249,12 +249,14 @@ private struct Incomparable: Projection {
         #expect("\(failure.cause)".contains("and 2 retracted"))
     }
 
-    @Test func `a view that misses what another view calls superseded is caught`() throws {
+    @Test func `a view that needs events that another view supersedes is caught`() throws {
         let failure = try failure(AllStops.self, of: .compaction, alongside: [Stops.self])
         #expect(failure.notes.count == 2)
     }
 
-    @Test func `a view that depends on what an upcaster leaves as it was is caught`() throws {
+    @Test func `a view that depends on an attribute that an upcaster does not change is caught`()
+        throws
+    {
         let failure = try failure(SubjectsOfStops.self, of: .upcasting)
         #expect(failure.notes.count == 1)
     }
@@ -271,7 +273,7 @@ private struct Incomparable: Projection {
         #expect(try failure(OldTypeNamed.self, of: .eventTypes).notes.isEmpty)
     }
 
-    @Test func `a check that tries nothing fails`() throws {
+    @Test func `a check whose events cannot break a law fails`() throws {
         func missing(_ body: () throws -> Void) throws -> [String] {
             try #require(throws: CoverageFailure.self, performing: body).missing
         }
@@ -292,7 +294,7 @@ private struct Incomparable: Projection {
             } == ["compaction removes an event"])
     }
 
-    @Test func `what cannot be checked is refused`() throws {
+    @Test func `a view that cannot be checked is refused`() throws {
         let error = try #require(throws: EventError.self) {
             try Property.checkProjection(Incomparable.self, events: { $0.trip() })
         }
@@ -320,7 +322,7 @@ private struct Incomparable: Projection {
         try await store.close()
     }
 
-    @Test func `each device has a source and a sequence, and time goes on by itself`() throws {
+    @Test func `each device has a source and a sequence, and each event a later time`() throws {
         var history = try SampleHistory()
         for device in [SampleHistory.Device.phone, .tablet, .phone, .tablet] {
             try history.record(StopPlanned(trip: "spring", stop: "lake"), on: device)
@@ -332,7 +334,7 @@ private struct Incomparable: Projection {
         #expect(Set(history.events.map(\.source)).count == 2)
     }
 
-    @Test func `a view gets the newest form, of the types that it takes in`() throws {
+    @Test func `a view gets events of its types only, in their newest form`() throws {
         var history = try SampleHistory(rules: rules, upcasters: upcasters)
         try history.record(StopPlanned(trip: "spring", stop: "lake"))
         history.record(EventDraft(type: StopsPlanned.type))
@@ -340,7 +342,7 @@ private struct Incomparable: Projection {
         #expect(history.view(TypeNotNamed.self).types == [StopsPlanned.type])
     }
 
-    @Test func `data that a rule refuses are recorded as a draft only`() throws {
+    @Test func `data that a rule refuses can be recorded as a draft only`() throws {
         let strict = EventRule(type: StopPlanned.type, action: nil) { _ throws(EventError) in
             throw EventError(.invalidData, "no stop")
         }
@@ -355,7 +357,7 @@ private struct Incomparable: Projection {
 }
 
 @Suite struct DevicePairTests {
-    @Test func `what one device records the other shows after a sync`() async throws {
+    @Test func `after a sync each device shows the other's events`() async throws {
         let devices = try await DevicePair(rules: rules, views: [Stops.self])
         try await devices.phone.append(StopsPlanned(trip: "spring", stops: ["lake"]))
         devices.clock.advance(by: .seconds(60))
@@ -391,7 +393,7 @@ struct RecordedIssueTests {
         #expect(asynchronous.choices == [7])
     }
 
-    @Test func `outside of a property an issue is the framework's`() {
+    @Test func `an issue outside of a property is left to the framework`() {
         #expect(!Property.captureIssue("an issue"))
     }
 }

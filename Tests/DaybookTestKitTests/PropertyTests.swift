@@ -1,4 +1,4 @@
-// The property engine itself: without trust in it, the other tests say nothing.
+// The property engine, on which the other tests rely.
 
 import DaybookTestKit
 import Testing
@@ -51,7 +51,7 @@ import Testing
         #expect(failure.description.contains(failure.reproduction))
     }
 
-    @Test func `an asynchronous property shrinks alike`() async throws {
+    @Test func `an asynchronous property shrinks in the same way`() async throws {
         let failure = try await #require(throws: PropertyFailure.self) {
             try await Property.check("a property") { choices in
                 await Task.yield()
@@ -61,7 +61,7 @@ import Testing
         #expect(failure.choices == [8])
     }
 
-    @Test func `what was counted is told, and what never happened is a failure`() throws {
+    @Test func `counts are reported, and a label that was never counted is a failure`() throws {
         let report = try Property.check("a property", runs: 50, covering: ["even"]) { choices in
             choices.count(choices.int(in: 0...9) % 2 == 0 ? "even" : "odd")
         }
@@ -74,7 +74,7 @@ import Testing
         #expect(failure.description.contains("even: 100"))
     }
 
-    @Test func `a check ends when it is told to`() throws {
+    @Test func `a check ends when its condition is false`() throws {
         let report = try Property.check("a property", runs: .max, while: { $0.runs < 7 }) { _ in }
         #expect(report.runs == 7)
     }

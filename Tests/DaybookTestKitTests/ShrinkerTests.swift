@@ -1,5 +1,5 @@
-// How simple counterexamples get: examples that are hard for shrinkers, each with the simplest input
-// that fails, and that found from several beginnings.
+// Properties that are hard to shrink. From several seeds, the shrinker must find the simplest input that
+// fails.
 
 import DaybookTestKit
 import Testing
@@ -7,8 +7,7 @@ import Testing
 @Suite struct ShrinkerTests {
     private struct Broken: Error {}
 
-    /// The shrunk input of a property that says what it made of its choices. The same from every
-    /// beginning, or it would be luck.
+    /// The shrunk input of a property. It must be the same from five seeds, so that the result is not chance.
     private func shrunk<T: Equatable>(
         runs: Int = 2_000, _ draw: (inout Choices) -> T, fails: (T) -> Bool
     ) throws -> T {
@@ -34,21 +33,21 @@ import Testing
         #expect(row == [[700]])
     }
 
-    @Test func `an element goes from a row whose length was chosen before`() throws {
+    @Test func `an element is removed from a list whose length was chosen before`() throws {
         let row = try shrunk({ choices in
             (0..<choices.int(in: 0...8)).map { _ in choices.int(in: 0...1_000) }
         }) { $0.contains { $0 >= 500 } }
         #expect(row == [500])
     }
 
-    @Test func `an element goes from the front of a row that must not be empty`() throws {
+    @Test func `the first element is removed from a list that must not be empty`() throws {
         let row = try shrunk({ $0.array(2...20) { [$0.int(in: 0...9), $0.int(in: 0...99)] } }) {
             $0.contains { $0[1] > 50 }
         }
         #expect(row == [[0, 0], [0, 51]])
     }
 
-    @Test func `two that must be equal get smaller together`() throws {
+    @Test func `two numbers that must be equal shrink together`() throws {
         let row = try shrunk({ choices in
             let row = choices.array(0...12) { $0.int(in: 0...300) }
             return row + (choices.bool() ? row : [])
@@ -63,7 +62,7 @@ import Testing
         #expect(row == [501, 1_000])
     }
 
-    @Test func `a row that is not sorted shrinks to two`() throws {
+    @Test func `an unsorted list shrinks to two elements`() throws {
         let row = try shrunk({ $0.array(0...20) { $0.int(in: 0...1_000) } }) { $0 != $0.sorted() }
         #expect(row == [1, 0])
     }
@@ -73,7 +72,7 @@ import Testing
         #expect(row == [0, 1, 2, 3])
     }
 
-    @Test func `nested rows lose what does not matter at any depth`() throws {
+    @Test func `nested lists lose irrelevant elements at any depth`() throws {
         let row = try shrunk({ choices in
             choices.array(0...8) { choices in
                 choices.group { choices in
@@ -92,7 +91,7 @@ import Testing
         #expect(pair == [1, 92])
     }
 
-    @Test func `bytes shrink to zeros, and their number to the least`() throws {
+    @Test func `bytes shrink to zeros, and their number to the lowest`() throws {
         let bytes = try shrunk({ $0.bytes(count: $0.int(in: 0...100_000)) }) { $0.count > 4_096 }
         #expect(bytes == [UInt8](repeating: 0, count: 4_097))
     }

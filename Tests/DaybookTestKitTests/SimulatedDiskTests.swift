@@ -1,19 +1,18 @@
-// The simulated machine itself. A simulator that loses nothing proves nothing: for each fault of the
-// model there is a careless program that loses data by it, and a careful one that does not.
-// Spec/testing/testing.md.
+// The simulated disk. For each fault of the model there is a careless program that loses data by it, and a
+// careful one that does not: a simulator that loses nothing would prove nothing. Spec/testing/testing.md.
 
 import DaybookTestKit
 import LogStorage
 import Testing
 
-/// Two ways of doing the same, and what must be true after a crash behind it.
+/// A careful and a careless program, and a condition that must hold after a crash.
 private struct Care: CustomTestStringConvertible {
     var testDescription: String
     var medium = Medium()
-    /// Fails the syncs of the careless and of the careful program alike.
+    /// The fault of a sync of both programs.
     var failedSync: FailedSync?
     var run: @Sendable (SimulatedFileSystem, _ isCareful: Bool) throws -> Void
-    /// Whether what was promised is there.
+    /// Whether the acknowledged data are there.
     var holds: @Sendable (SimulatedFileSystem) throws -> Bool
 
     static func bytes(_ value: UInt8, _ count: Int = 600) -> [UInt8] {
@@ -25,7 +24,7 @@ private struct Care: CustomTestStringConvertible {
         return try file.read(at: 0, count: 1 << 20)
     }
 
-    /// A file whose bytes and name are durable.
+    /// Creates a file whose bytes and name are durable.
     static func make(_ files: SimulatedFileSystem, _ path: String, _ bytes: [UInt8]) throws {
         let file = try files.open(path, .createNew)
         try file.write(bytes, at: 0)
@@ -33,7 +32,7 @@ private struct Care: CustomTestStringConvertible {
         try files.syncDirectory("/")
     }
 
-    /// Syncs again after a failure; the careful one writes again before.
+    /// Syncs again after a failure; the careful program writes again before.
     static func syncTwice(_ files: SimulatedFileSystem, _ isCareful: Bool) throws {
         let file = try files.open("/a", .createNew)
         try files.syncDirectory("/")
@@ -119,7 +118,7 @@ private struct Care: CustomTestStringConvertible {
             let file = try files.open("/a", .readWrite)
             try file.write([1], at: 0)
             if isCareful { try file.sync() }
-            // Says that the first is there.
+            // A mark that the first write is complete.
             try file.write([1], at: 1_024)
         } holds: { files in
             let all = try read(files, "/a")
@@ -195,7 +194,7 @@ private struct Care: CustomTestStringConvertible {
         #expect(try Care.read(files, "/a") == Care.bytes(2))
     }
 
-    @Test func `a fault for good lasts until it is ended`() throws {
+    @Test func `a permanent fault lasts until it is ended`() throws {
         let files = SimulatedFileSystem()
         let file = try files.open("/a", .createNew)
         files.fail(call: files.calls + 1, .error(.io), forGood: true)
@@ -206,7 +205,7 @@ private struct Care: CustomTestStringConvertible {
         #expect(files.faultsHit == 3)
     }
 
-    @Test func `a random power cut leaves one of the states that a search goes through`() throws {
+    @Test func `a random power cut leaves one of the states of an exhaustive search`() throws {
         try Property.check("random states are searched states", runs: 200) { choices in
             let files = SimulatedFileSystem(medium: Medium(sectorBytes: 4))
             files.record()
@@ -219,7 +218,7 @@ private struct Care: CustomTestStringConvertible {
             let point = try #require(files.crashPoints.last)
             var states: Set<[UInt8]?> = []
             point.forEachState { machine, _ in states.insert(try? Care.read(machine, "/a")) }
-            // Damage with one byte is one of the versions, zeros or garbage.
+            // A damaged single byte equals one of the versions, zero or garbage.
             let found = try? Care.read(point.afterPowerCut(&choices), "/a")
             let counts = choices.counts
             guard counts["sector of garbage"] == nil, counts["sector of zeros"] == nil,
@@ -230,7 +229,7 @@ private struct Care: CustomTestStringConvertible {
         }
     }
 
-    @Test func `the same program makes the same trace, another makes another`() throws {
+    @Test func `equal programs have equal traces, others have others`() throws {
         func trace(_ value: UInt8) throws -> UInt64 {
             let files = SimulatedFileSystem()
             try Care.make(files, "/a", Care.bytes(value))

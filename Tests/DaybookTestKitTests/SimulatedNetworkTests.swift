@@ -1,5 +1,5 @@
-// A network that loses nothing proves nothing: every fault has its effect, and clients and servers that
-// are naive in one way each come to grief by it. Spec/protocol/sync-simulation.md.
+// Every fault of the network has its effect, and clients and servers with one mistake each lose events by it:
+// a network that loses nothing would prove nothing. Spec/protocol/sync-simulation.md.
 
 import DaybookTestKit
 import EventSourcing
@@ -8,7 +8,7 @@ import Replay
 import Synchronization
 import Testing
 
-/// A server that writes down what arrives. Ids stand for events.
+/// A server that records the arriving events, which are represented by their ids.
 private final class Ledger: Transport {
     private let state = Mutex<[[UUID]]>([])
     private let isIdempotent: Bool
@@ -17,7 +17,7 @@ private final class Ledger: Transport {
 
     var batches: [[UUID]] { state.withLock { $0 } }
 
-    /// What it holds, in the order of arrival.
+    /// The stored ids, in the order of arrival.
     var held: [UUID] {
         let all = batches.flatMap(\.self)
         guard isIdempotent else { return all }
@@ -45,7 +45,7 @@ private final class Ledger: Transport {
     }
 }
 
-/// A network with few faults, and the one server behind it.
+/// A network with given faults, and its only server.
 private struct Line {
     let choices: SharedChoices
     let clock = VirtualClock()
@@ -61,9 +61,9 @@ private struct Line {
 
     func count(_ fault: NetworkFault) -> Int { choices.choices.counts[fault.rawValue] ?? 0 }
 
-    /// Ships ids, at most three at once, until a client thinks that all are settled.
+    /// Ships ids, at most three in a batch, until the client treats all as settled.
     ///
-    /// - Parameter settled: which ids the client takes for settled, given an answer.
+    /// - Parameter settled: returns the ids that the client treats as settled after a reply.
     func ship(_ ids: [UUID], settled: (TransportReply?, [UUID]) -> [UUID]) async {
         var queue = ids
         for _ in 0..<400 where !queue.isEmpty {
@@ -78,7 +78,7 @@ private struct Line {
 
 private let ids = (1...20).map { UUID(integer: UInt128($0)) }
 
-/// The client as it should be.
+/// A correct client.
 private func careful(_ reply: TransportReply?, _ batch: [UUID]) -> [UUID] {
     guard let reply, reply.status == 200 else { return [] }
     return (Verdict.parse(reply.body) ?? []).filter {
@@ -127,7 +127,7 @@ private func careful(_ reply: TransportReply?, _ batch: [UUID]) -> [UUID] {
         case .requestDoubled: #expect(answered == batch && arrivals == 2)
         case .copyLate: #expect(answered == batch && arrivals == 1)
         case .replyMixedUp:
-            // The first one finds no earlier reply to get.
+            // The first request gets no reply, since there is no earlier one.
             #expect(batch == first ? reply == nil && arrivals == 1 : answered == first)
         case .slow: #expect(answered == batch && milliseconds >= 1_000)
         case .captivePortal: #expect(reply?.status == 200 && verdicts == nil && arrivals == 0)
@@ -152,7 +152,7 @@ private func careful(_ reply: TransportReply?, _ batch: [UUID]) -> [UUID] {
         }
     }
 
-    /// Whether a client that is naive in one way loses something, in one of a hundred runs.
+    /// Whether a client loses events in at least one of a hundred runs.
     private func loses(
         _ faults: [NetworkFault], _ settled: (TransportReply?, [UUID]) -> [UUID]
     ) async -> Bool {
@@ -164,20 +164,20 @@ private func careful(_ reply: TransportReply?, _ batch: [UUID]) -> [UUID] {
         return false
     }
 
-    @Test func `a client that settles before the answer loses`() async {
+    @Test func `a client that settles before the reply loses events`() async {
         for fault in [NetworkFault.requestLost, .unauthorized, .redirect, .overloaded] {
             #expect(await loses([fault]) { _, batch in batch })
             #expect(await !loses([fault], careful))
         }
     }
 
-    @Test func `a client that takes every 200 for a yes loses`() async {
+    @Test func `a client that settles the whole batch after any 200 loses events`() async {
         #expect(
             await loses([.captivePortal]) { reply, batch in reply?.status == 200 ? batch : [] })
         #expect(await !loses([.captivePortal], careful))
     }
 
-    @Test func `a client that takes verdicts by their place loses`() async {
+    @Test func `a client that matches verdicts by index loses events`() async {
         func byPlace(_ reply: TransportReply?, _ batch: [UUID]) -> [UUID] {
             let verdicts = reply.flatMap { Verdict.parse($0.body) } ?? []
             return zip(verdicts, batch).filter { $0.0.status == .applied }.map(\.1)
@@ -190,7 +190,7 @@ private func careful(_ reply: TransportReply?, _ batch: [UUID]) -> [UUID] {
         NetworkFault.requestDoubled, .replyLost, .copyLate, .requestLate, .replyTruncated,
         .serverError,
     ])
-    func `a server that does not know ids again counts twice`(fault: NetworkFault) async {
+    func `a server that does not compare ids counts events twice`(fault: NetworkFault) async {
         var doubled = false
         for seed in 0..<100 as Range<UInt64> {
             let naive = Line([fault], Choices(seed: seed), isIdempotent: false)
@@ -203,7 +203,7 @@ private func careful(_ reply: TransportReply?, _ batch: [UUID]) -> [UUID] {
         #expect(doubled)
     }
 
-    @Test func `a late request arrives behind newer ones`() async {
+    @Test func `a late request arrives after newer ones`() async {
         var overtaken = false
         for seed in 0..<100 as Range<UInt64> where !overtaken {
             let line = Line([.requestLate], Choices(seed: seed), isIdempotent: false)
@@ -214,13 +214,13 @@ private func careful(_ reply: TransportReply?, _ batch: [UUID]) -> [UUID] {
         #expect(overtaken)
     }
 
-    @Test func `the simplest choices let everything through`() async throws {
+    @Test func `the simplest choices have no faults`() async throws {
         let line = Line(NetworkFault.allCases, Choices(replaying: []))
         await line.ship(ids, settled: careful)
         #expect(line.server.batches.flatMap(\.self) == ids)
     }
 
-    @Test func `after calm nothing goes wrong any more`() async throws {
+    @Test func `after calm there are no faults`() async throws {
         for seed in 0..<20 as Range<UInt64> {
             let line = Line(NetworkFault.allCases, Choices(seed: seed))
             await line.ship(Array(ids.prefix(4)), settled: careful)
@@ -231,7 +231,7 @@ private func careful(_ reply: TransportReply?, _ batch: [UUID]) -> [UUID] {
         }
     }
 
-    @Test func `a client that has gone gets no answer, and the server goes on`() async throws {
+    @Test func `a client that hangs up gets no reply, and the server continues`() async throws {
         let line = Line([.requestLate], Choices(seed: 3))
         while line.count(.requestLate) == 0 {
             _ = try? await line.network.send(.append(batch: Ledger.body([ids[0]])), token: nil)
@@ -249,7 +249,7 @@ private func careful(_ reply: TransportReply?, _ batch: [UUID]) -> [UUID] {
         #expect(line.server.batches.last == [ids[1]])
     }
 
-    @Test func `a late reply to the client before is dropped at reconnection`() async throws {
+    @Test func `a late reply to the previous client is dropped at reconnection`() async throws {
         let line = Line([.replyMixedUp], Choices(seed: 3))
         while line.count(.replyMixedUp) == 0 {
             _ = try? await line.network.send(.append(batch: Ledger.body([ids[0]])), token: nil)

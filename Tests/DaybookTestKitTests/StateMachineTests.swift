@@ -1,5 +1,5 @@
-// State machines, swarms and kept failures: the parts of the property engine that whole histories
-// need. The machine under test is a queue of bounded length with mistakes to be found.
+// State machines, swarms and saved failures: the parts of the property engine for histories. The machine
+// under test is a bounded queue with a mistake.
 
 import DaybookTestKit
 import Foundation
@@ -7,7 +7,7 @@ import Testing
 
 private struct Broken: Error {}
 
-/// A ring of four places that forgets to wrap a second time, beside an array.
+/// A ring buffer of four elements that does not wrap a second time, with an array as its model.
 private struct RingMachine: SynchronousStateMachine {
     enum Command: Equatable { case push(Int), pop, clear }
     enum Operation { case push, pop, clear }
@@ -39,7 +39,7 @@ private struct RingMachine: SynchronousStateMachine {
         ran.append(command)
         switch command {
         case .push(let number):
-            // The mistake: from the seventh push on without clearing, nothing is stored.
+            // The mistake: the seventh and later pushes without a clear store nothing.
             if head + expected.count < 6 { ring[(head + expected.count) % 4] = number }
             expected.append(number)
         case .pop:
@@ -70,7 +70,7 @@ private struct RingMachine: SynchronousStateMachine {
                     try choices.run(&machine, steps: 0...40)
                 }
             }
-            // Each pop before the first push that is lost must follow a push of its own.
+            // Each pop before the first lost push must follow a push.
             var machine = try machine(failure)
             #expect(machine.ran.count { $0 == .pop } >= 3)
             #expect(machine.ran.count { if case .push = $0 { true } else { false } } == 7)
@@ -80,7 +80,7 @@ private struct RingMachine: SynchronousStateMachine {
         }
     }
 
-    /// The machine after a failure's history.
+    /// The machine after the commands of a failure.
     private func machine(_ failure: PropertyFailure) throws -> RingMachine {
         var choices = Choices(replaying: failure.choices)
         var machine = RingMachine(&choices)
@@ -129,7 +129,7 @@ private struct RingMachine: SynchronousStateMachine {
         #expect(failure.notes == ["4", "9", "9", "9"])
     }
 
-    @Test func `a swarm leaves out about half, never all, and nothing when it is simplest`() throws
+    @Test func `a swarm omits about half, never all, and nothing with the simplest choices`() throws
     {
         let all = Array(0..<10)
         var simplest = Choices(replaying: [])
@@ -146,7 +146,7 @@ private struct RingMachine: SynchronousStateMachine {
         #expect((2_500...3_500).contains(try #require(report.counts["operations"])))
     }
 
-    @Test func `steps keep their operations when a swarm lets the others in again`() throws {
+    @Test func `steps keep their operations when a swarm gets omitted ones back`() throws {
         var choices = Choices(seed: 5)
         let swarm = Swarm([0, 1, 2, 3, 4, 5], &choices)
         #expect(!(0...5).allSatisfy { swarm.contains($0) })

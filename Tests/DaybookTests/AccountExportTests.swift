@@ -1,4 +1,4 @@
-// One account of a device gets a copy of its events, logged in or not. Spec/operations/logtool.md, TOOL-10.
+// The export of one account's events, logged in or not. Spec/operations/logtool.md, TOOL-10.
 
 import Daybook
 import DaybookTestKit
@@ -54,7 +54,7 @@ import Testing
     }
 
     @Test(.verifies("TOOL-10"))
-    func `an account without a log, or with two, is refused, and other folders do no harm`()
+    func `an account without a log, or with two, is refused, and other folders are ignored`()
         async throws
     {
         defer { folder.remove() }

@@ -1,4 +1,4 @@
-// One account a log, a log for what no account owns, copies and moved folders, logout.
+// One log for each account, the shared log, copied and moved folders, logout.
 
 import DaybookTestKit
 import Foundation
@@ -28,7 +28,7 @@ private func code(_ body: () async throws -> Void) async -> LogError.Code? {
 
 @Suite struct AccountTests {
     @Test(.verifies("ACC-1"))
-    func `a log belongs to the account it was made for, whoever opens it later`() async throws {
+    func `a log belongs to the account for which it was created`() async throws {
         let folder = try TemporaryFolder()
         defer { folder.remove() }
         let log = folder.appending("ada")
@@ -42,7 +42,7 @@ private func code(_ body: () async throws -> Void) async -> LogError.Code? {
     }
 
     @Test(.verifies("ACC-9"))
-    func `a URL that is not of a folder on this device opens none`() async throws {
+    func `a URL that is not a folder on this device is refused`() async throws {
         let files = InMemoryFileSystem()
         let environment = LogEnvironment(fileSystem: files)
         for text in [
@@ -71,10 +71,10 @@ private func code(_ body: () async throws -> Void) async -> LogError.Code? {
         try await OfflineStore.open(at: URL(filePath: "/log"), environment: environment).close()
     }
 
-    // MARK: What all accounts share
+    // MARK: The shared log
 
     @Test(.verifies("ACC-2"))
-    func `the shared log takes nothing from a server and sends nothing there`() async throws {
+    func `the shared log neither reads from a server nor sends to it`() async throws {
         let folder = try TemporaryFolder()
         defer { folder.remove() }
         let store = try await OfflineStore.openShared(at: folder.appending("device"))
@@ -92,7 +92,7 @@ private func code(_ body: () async throws -> Void) async -> LogError.Code? {
                 .run()
         } throws: { isRefusal($0) }
         #expect(transport.batches.isEmpty)
-        // Not even where something else asks for it.
+        // Not even through another call.
         let line = """
             {"specversion":"1.0","id":"0a3e8ff8-bb52-454e-9574-3045281726ad",\
             "source":"urn:uuid:0f0e0d0c-0b0a-4908-8706-050403020100","sequence":"1",\
@@ -105,7 +105,7 @@ private func code(_ body: () async throws -> Void) async -> LogError.Code? {
     }
 
     @Test(.verifies("ACC-2"))
-    func `the shared log keeps what belongs to the device, and refuses what is shipped`()
+    func `the shared log stores events of the device, and refuses shipped types`()
         async throws
     {
         let folder = try TemporaryFolder()
@@ -174,7 +174,7 @@ private func code(_ body: () async throws -> Void) async -> LogError.Code? {
     // MARK: Copies
 
     @Test(.verifies("LINE-4"))
-    func `a copied folder writes under a name of its own, a moved one under its old`()
+    func `a copied folder gets a new incarnation, a moved one keeps its own`()
         async throws
     {
         let folder = try TemporaryFolder()
@@ -194,7 +194,7 @@ private func code(_ body: () async throws -> Void) async -> LogError.Code? {
         let one = try #require(try await copy.events.event(at: Position(2)))
         let other = try #require(try await moved.events.event(at: Position(2)))
         #expect(one.sequence == other.sequence && one.source != other.source)
-        // What the copy brought along keeps its name.
+        // The copied events keep their incarnation.
         let first = try #require(try await copy.events.event(at: Position(1)))
         #expect(first.source == original.events.incarnation)
         #expect(copy.view(CitiesView.self).cityIDs == ["lisbon", "porto"])
@@ -208,7 +208,7 @@ private func code(_ body: () async throws -> Void) async -> LogError.Code? {
     // MARK: Logout
 
     @Test(.verifies("ACC-3"), arguments: [false, true])
-    func `after logout every call says that the store is closed`(isSuspended: Bool) async throws {
+    func `after logout every call throws that the store is closed`(isSuspended: Bool) async throws {
         let store = try await OfflineStore.inMemory()
         let note = try await store.notes.add("x", city: "lisbon", by: "ada")
         if isSuspended { try await store.suspend() }
@@ -233,12 +233,12 @@ private func code(_ body: () async throws -> Void) async -> LogError.Code? {
         for (number, call) in calls.enumerated() {
             #expect(await code(call) == .closed, "call \(number)")
         }
-        // Closing twice is harmless, and what was seen last can still be shown.
+        // Closing twice is harmless, and the last state can still be read.
         try await store.close()
         #expect(store.notes(in: "lisbon").current == [note])
     }
 
-    @Test(.verifies("ACC-3")) func `a closed store is also closed for a sync with nothing to send`()
+    @Test(.verifies("ACC-3")) func `a sync of a closed store throws, also with nothing to send`()
         async throws
     {
         let store = try await OfflineStore.inMemory()

@@ -1,5 +1,5 @@
 // The articles show code that is compiled and run: each of their code blocks equals, line by line, a block
-// between two marks in Tests/Outside, or in Tests/TelemetryTests where it needs a trait.
+// between two marks in Tests/Outside, or in Tests/TelemetryTests if it needs a trait.
 
 import Foundation
 import Testing

@@ -1,4 +1,4 @@
-// Whether a backup may start, what it takes, and how it went. Spec/model/media.md, MED-21.
+// The conditions of a backup, its assets, and its record. Spec/model/media.md, MED-21.
 
 import Foundation
 import TestSupport
@@ -25,7 +25,7 @@ import Testing
     }
 
     @Test(.verifies("MED-21"), arguments: [false, true], [NetworkPath.none, .cellular, .wifi])
-    func `each setting holds a backup back, and only where it asks for more`(
+    func `each setting prevents a backup only if its condition is not met`(
         isStrict: Bool, network: NetworkPath
     ) async throws {
         let store = try await open()
@@ -104,7 +104,7 @@ import Testing
     }
 
     @Test(.verifies("MED-21"))
-    func `the first failure is on record until a backup is done, which its albums remember`()
+    func `the first failure is recorded until a backup succeeds, which its albums record`()
         async throws
     {
         let store = try await open()

@@ -1,4 +1,4 @@
-// Images in a cache folder: one store, two places, one life. Spec/model/images.md, IMG-19.
+// Images in a cache folder outside the log's folder. Spec/model/images.md, IMG-19.
 
 import DaybookTestKit
 import Foundation
@@ -11,7 +11,7 @@ private struct Bench {
     let files: any FileSystem
     let store: OfflineStore
 
-    /// A store at `/<name>` whose images lie below `/cache`, or beside the log.
+    /// A store at `/<name>` with images below `/cache`, or beside the log.
     init(
         _ files: any FileSystem = InMemoryFileSystem(), _ name: String = "log",
         cache: String? = "/cache", account: String? = nil
@@ -67,7 +67,7 @@ private func cache(_ content: [UInt8], of city: String, _ store: OfflineStore) a
 
 @Suite struct CacheFolderTests {
     @Test(.verifies("IMG-19"))
-    func `images lie in the cache folder, for their owner only, and none lies in the log's`()
+    func `images are stored in the cache folder, for their owner only, and none in the log's`()
         async throws
     {
         let folder = try TemporaryFolder()
@@ -94,7 +94,7 @@ private func cache(_ content: [UInt8], of city: String, _ store: OfflineStore) a
     }
 
     @Test(.verifies("IMG-19"))
-    func `an asset that is deleted takes its image out of the cache folder`() async throws {
+    func `deleting an asset removes its image from the cache folder`() async throws {
         let bench = try await Bench()
         try await bench.store.images.store([1], .thumbnail, "a")
         try await bench.store.images.store([2], .thumbnail, "b")
@@ -105,7 +105,7 @@ private func cache(_ content: [UInt8], of city: String, _ store: OfflineStore) a
     }
 
     @Test(.verifies("IMG-19"))
-    func `the limits that the user set count in the cache folder`() async throws {
+    func `the user's limits apply to the cache folder`() async throws {
         let bench = try await Bench()
         try await bench.store.settings.put(.thumbnailCacheSize, 2)
         for number in 0..<70 {
@@ -138,7 +138,9 @@ private func cache(_ content: [UInt8], of city: String, _ store: OfflineStore) a
     }
 
     @Test(.verifies("IMG-19"), arguments: ["/cache", "/cache/daybook-images"])
-    func `a folder that goes while the store is open is made again`(gone: String) async throws {
+    func `a folder that is deleted while the store is open is created again`(gone: String)
+        async throws
+    {
         let bench = try await Bench()
         try await bench.store.images.store([1], .thumbnail, "a")
         try await bench.store.images.store([2], .thumbnail, "b")
@@ -155,7 +157,7 @@ private func cache(_ content: [UInt8], of city: String, _ store: OfflineStore) a
     }
 
     @Test(.verifies("IMG-19"))
-    func `images of an opening without a cache folder are found, and move there one by one`()
+    func `images from before the cache folder are found, and moved there one by one`()
         async throws
     {
         let files = InMemoryFileSystem()
@@ -171,7 +173,7 @@ private func cache(_ content: [UInt8], of city: String, _ store: OfflineStore) a
         #expect(bench.beside == [name([1]), name([2]), name([3])])
         #expect(await bench.store.images.image(.thumbnail, "a") == [1])
         #expect(await bench.store.images.image(.thumbnail, "b") == [2])
-        // A city has the same content, and nobody has looked at the third.
+        // A city has the same content, and the third was never accessed.
         #expect(bench.beside == [name([2]), name([3])])
         #expect(bench.cached == [name([1]), name([2])])
         try await bench.store.images.remove(.thumbnail, "b")
@@ -184,7 +186,7 @@ private func cache(_ content: [UInt8], of city: String, _ store: OfflineStore) a
     }
 
     @Test(.verifies("IMG-19", "FILE-6"))
-    func `whatever cities and images share, what each of them names is there in its place`()
+    func `whatever cities and images share, every named file exists`()
         async throws
     {
         try await Property.check("each file in its place", runs: 30, covering: ["shared"]) {
@@ -241,7 +243,7 @@ private func cache(_ content: [UInt8], of city: String, _ store: OfflineStore) a
     }
 
     @Test(.verifies("IMG-19", "ACC-6"))
-    func `wherever an erasure is cut off, a log that is gone has left nothing in the cache folder`()
+    func `after an interrupted erasure, a deleted log has left nothing in the cache folder`()
         async throws
     {
         let files = SimulatedFileSystem()
@@ -265,7 +267,7 @@ private func cache(_ content: [UInt8], of city: String, _ store: OfflineStore) a
     }
 
     @Test(.verifies("IMG-19"))
-    func `a suspended store takes no image, and finds its folder deleted when it is resumed`()
+    func `a suspended store stores no image, and handles a deleted folder when it is resumed`()
         async throws
     {
         let bench = try await Bench()
@@ -283,7 +285,7 @@ private func cache(_ content: [UInt8], of city: String, _ store: OfflineStore) a
     }
 
     @Test(.verifies("DL-14"), arguments: [nil, "/other"])
-    func `downloads on their way lie in the store's cache folder, unless the app names another`(
+    func `unfinished downloads are in the store's cache folder, or in one that the app names`(
         other: String?
     ) async throws {
         let bench = try await Bench()

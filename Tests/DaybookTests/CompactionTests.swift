@@ -1,4 +1,4 @@
-// Compaction of an app's store: a store that compacts and one that never does show the same, whatever
+// Compaction of an app's store: a store that compacts and one that never does have the same views, whatever
 // happens before and after.
 
 import DaybookTestKit
@@ -58,7 +58,7 @@ import Testing
             return rows
         }
 
-        /// The server settles some of what waits.
+        /// The server settles some events of the outbox.
         func settle(_ positions: Set<Position>) async throws {
             var record = SyncSettled(by: store.events.incarnation)
             record.applied = store.view(Outbox.self).ranges(of: positions)
@@ -149,7 +149,7 @@ import Testing
         let before = twin.visible
         let report = try await store.compact()
         #expect(twin.visible == before)
-        // Of each note what added it and its newest text are left; of the records the folded one.
+        // Of each note the first event and the newest text are left; of the records the folded one.
         #expect(
             report.types.map(\.type) == [
                 "daybook.note.added", "daybook.note.updated", "daybook.sync.settled",

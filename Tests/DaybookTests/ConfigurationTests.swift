@@ -1,4 +1,4 @@
-// What a store cannot be opened with: each is refused, and the message names it.
+// Invalid arguments of `open`: each is refused, and the message names it.
 
 import Foundation
 import LogFormat
@@ -59,7 +59,7 @@ private struct Negative: Projection {
     }
 
     @Test(.verifies("EVT-15"))
-    func `rules that do not go together are refused by name`() async {
+    func `inconsistent rules are refused by name`() async {
         let rules: [([EventRule], culprit: String)] = [
             ([.of(Walked.self), .of(Walked.self, action: "WALK")], "com.example.walked"),
             ([.of(Walked.self), .of(Walk.self)], "com.example.walked"),
@@ -94,7 +94,7 @@ private struct Negative: Projection {
     }
 
     @Test(.verifies("EVT-15"))
-    func `views that could not be told apart, or not be stored, are refused by name`() async {
+    func `views that cannot be distinguished, or not be stored, are refused by name`() async {
         let views: [([any Projection.Type], culprit: String)] = [
             ([First.self, Second.self], "Second"), ([Notes.self], "notes"),
             ([Unnamed.self], "Unnamed"), ([Endless.self], "70000 bytes"),
@@ -104,7 +104,7 @@ private struct Negative: Projection {
             let refusal = await Self.refusal { try await OfflineStore.inMemory(views: views) }
             #expect(refusal?.contains(culprit) == true, "\(culprit): \(refusal ?? "opened")")
         }
-        // One that is named twice is one.
+        // A view that is given twice counts once.
         let twice: [any Projection.Type] = [First.self, First.self, NotesView.self]
         #expect(await Self.refusal { try await .inMemory(views: twice) } == nil)
     }

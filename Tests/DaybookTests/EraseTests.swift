@@ -40,7 +40,7 @@ import Testing
     }
 
     @Test(.verifies("ACC-4"))
-    func `of many who erase and append at once, nobody is told a lie`() async throws {
+    func `concurrent erasures and appends report what happened`() async throws {
         let store = try await OfflineStore.inMemory()
         let recorded = await withTaskGroup(of: Int.self) { group in
             for number in 0..<40 {
@@ -62,7 +62,7 @@ import Testing
             }
             return await group.reduce(0, +)
         }
-        // Either the erasure came first and nobody recorded anything, or it was refused.
+        // Either the erasure came first and nothing was recorded, or it was refused.
         #expect(recorded == 0 || recorded == 39)
         #expect(store.view(CitiesView.self).cityIDs.count == recorded)
     }
@@ -93,7 +93,7 @@ import Testing
     }
 
     @Test(.verifies("ACC-5"))
-    func `a compaction and a checkpoint that are at work are ended, and nothing of them is left`()
+    func `an erasure ends a running compaction and checkpoint, and leaves none of their files`()
         async throws
     {
         for _ in 0..<20 {
@@ -114,7 +114,7 @@ import Testing
     }
 
     @Test(.verifies("ACC-5"))
-    func `what a symbolic link leads to is left alone`() async throws {
+    func `the target of a symbolic link is not deleted`() async throws {
         let folder = try TemporaryFolder()
         defer { folder.remove() }
         let outside = folder.appending("outside")

@@ -1,4 +1,4 @@
-// Event types are replaced by newer ones while what was recorded stays as it was; an app can be
+// Event types are replaced by newer ones while the recorded lines do not change; an app can be
 // rolled back and forth. The worked example: trips to one city, to several, with a name.
 
 import DaybookTestKit
@@ -103,7 +103,7 @@ private func lines(_ files: InMemoryFileSystem) throws -> [String] {
             let trips = store.view(Trips.self)
             #expect(trips.titles == ["a": "oslo", "b": "porto, lisbon", "c": "Home"])
             #expect(trips.types == Array(repeating: TripPlannedV3.type, count: 3))
-            // Only type and data are others: lanes and subjects are those that were recorded.
+            // Only type and data change: lanes and subjects are the recorded ones.
             #expect(trips.places == ["1 a a", "2 trip:b b", "3 trip:c c"])
             #expect(store.events.upcastFailures == [:])
             try await store.close()
@@ -133,7 +133,7 @@ private func lines(_ files: InMemoryFileSystem) throws -> [String] {
             TripPlannedV3(trip: "a", cities: ["oslo"], title: "oslo"), id: draft.id)
         other.time = event.time
         await #expect(throws: EventError.self) { try await store.events.append([other]) }
-        // It is shipped as the type that has replaced its own is, and in its old form.
+        // It is shipped by the rule of the type that has replaced its own, and in its old form.
         #expect(store.view(Outbox.self).entries.map(\.action) == ["PLAN_TRIP"])
         let server = InMemorySyncServer()
         let report = try await Replayer(store.events, transport: server).run()
@@ -177,10 +177,10 @@ private func lines(_ files: InMemoryFileSystem) throws -> [String] {
         let expected = [TripPlanned.type: 4, TripPlannedV2.type: 1, "com.example.raw": 1]
         #expect(store.events.upcastFailures == expected)
         #expect(store.view(Trips.self).titles == ["b": "oslo"])
-        // In the form they were recorded in, not half way.
+        // In the recorded form, not an intermediate one.
         #expect(store.view(Trips.self).types.filter { $0 == TripPlannedV2.type }.count == 1)
         try await store.close()
-        // What a checkpoint covers is not looked at again.
+        // Events that a checkpoint covers are not folded again.
         for path in files.image.keys where path.contains("/checkpoints/") { files[path] = nil }
         store = try await open(files, upcasters: upcasters + [broken])
         #expect(store.events.upcastFailures == expected)
@@ -200,7 +200,7 @@ private func lines(_ files: InMemoryFileSystem) throws -> [String] {
         let event = try #require(try await store.events.event(at: Position(1)))
         let newest = try store.events.catalogue.upcast(event)
         #expect(newest.type == "com.example.raw.v2" && newest.id == event.id)
-        #expect(newest.stamp == event.stamp && newest.lineBytes == event.lineBytes)
+        #expect(newest.lwwTimestamp == event.lwwTimestamp && newest.lineBytes == event.lineBytes)
         let json = try JSONSerialization.jsonObject(with: Data(newest.content.json ?? []))
         #expect(json as? NSDictionary == ["far": 7, "unit": "km"])
         #expect(store.view(Trips.self).types == ["com.example.raw.v2"])
@@ -208,7 +208,7 @@ private func lines(_ files: InMemoryFileSystem) throws -> [String] {
     }
 
     @Test(.verifies("EVT-10"))
-    func `upcasters that lead round in a circle, or two ways, are refused`() async throws {
+    func `upcasters that form a cycle, or two ways, are refused`() async throws {
         let chains: [([(String, String)], culprit: String)] = [
             ([("a", "a")], "a"),
             ([("a", "b"), ("b", "c"), ("c", "a")], "c"),
@@ -233,7 +233,7 @@ private func lines(_ files: InMemoryFileSystem) throws -> [String] {
     // MARK: Stored states
 
     @Test(.verifies("CHK-4", "EVT-12"))
-    func `a stored state is folded anew when the types it was made of are read in another way`()
+    func `a stored state is rebuilt when the upcasters or rules of its types have changed`()
         async throws
     {
         let files = InMemoryFileSystem()
@@ -253,7 +253,7 @@ private func lines(_ files: InMemoryFileSystem) throws -> [String] {
     }
 
     @Test(.verifies("CHK-1", "EVT-12"))
-    func `an app's own view that is Codable is stored, and taken up again as it was`()
+    func `a Codable view of an app is stored and restored`()
         async throws
     {
         let files = InMemoryFileSystem()
@@ -277,7 +277,7 @@ private func lines(_ files: InMemoryFileSystem) throws -> [String] {
         let store = try await open(
             InMemoryFileSystem(), rules: [.of(TripPlannedV2.self, action: "PLAN_TRIP")])
         try await store.append(TripPlannedV2(trip: "b", cities: ["porto"]))
-        // The same from elsewhere: subject and lane follow from the data.
+        // The same for an event of another log: subject and lane are computed from the data.
         try await store.events.append([
             EventDraft(
                 type: TripPlannedV2.type,
@@ -317,7 +317,7 @@ private func lines(_ files: InMemoryFileSystem) throws -> [String] {
             if seen.count == 3 { break }
         }
         #expect(seen == [TripPlannedV3.type, TripPlanned.type, TripPlannedV3.type])
-        // The view had counted it; a subscription does not count it again.
+        // The view has counted it; a subscription does not count it again.
         #expect(store.events.upcastFailures == [TripPlanned.type: 1])
         try await store.close()
     }
@@ -339,7 +339,7 @@ private func lines(_ files: InMemoryFileSystem) throws -> [String] {
         #expect(titles == ["a": "porto, lisbon", "b": "Home"])
         let report = try await store.events.compact()
         #expect(report.removed == 2)
-        // Which nobody could read is kept, and so is everything that has not lost.
+        // An event that cannot be converted is kept, and so is each winner.
         #expect(try lines(files) == Array(before[2...]))
         try await store.close()
         let again = try await open(files, rules: rules, views: [LastTitles.self])
@@ -375,7 +375,7 @@ private func lines(_ files: InMemoryFileSystem) throws -> [String] {
         try await store.close()
         #expect(Array(try lines(files).prefix(3)) == recorded)
 
-        // The newer one again: its views are complete, and what nobody shipped is in its outbox.
+        // The newer one again: its views are complete, and unshipped events are in its outbox.
         store = try await open(files, rules: rules)
         #expect(store.view(Trips.self).titles == ["a": "North", "b": "bergen"])
         #expect(store.view(CitiesView.self).cityIDs == ["lisbon", "oslo", "porto"])
@@ -404,7 +404,7 @@ private struct Folded: Projection, Codable {
     }
 }
 
-/// The last title of each trip: of two events the greater counts.
+/// The last title of each trip: the event with the greater LWW timestamp wins.
 private struct LastTitles: CompactableView, Codable {
     static let name = "last-titles"
     static let version = 1
@@ -414,12 +414,12 @@ private struct LastTitles: CompactableView, Codable {
 
     mutating func fold(_ event: Event) {
         guard let trip = trip(event) else { return }
-        registers[trip.trip].set(trip.title, event.stamp)
+        registers[trip.trip].set(trip.title, event.lwwTimestamp)
     }
 
     func retention(of event: Event) -> Retention {
         guard let trip = trip(event) else { return .unconcerned }
-        guard let last = registers[trip.trip]?.stamp, last != event.stamp else {
+        guard let last = registers[trip.trip]?.lwwTimestamp, last != event.lwwTimestamp else {
             return .needed(.current)
         }
         return .superseded(by: [last])

@@ -1,4 +1,4 @@
-// A small log of an app's own events, for the suites that look into a log.
+// A small log of an app's own events, for the suites that read a log.
 
 import Daybook
 import EventGenerators
@@ -54,7 +54,7 @@ extension EventStore {
         }
     }
 
-    /// Records what a server said of an event.
+    /// Records a server's verdict on an event.
     func record(
         _ outcome: SyncSettled.Outcome, of event: Appended, retryCount: Int = 0, code: String
     ) async throws {
@@ -67,7 +67,7 @@ extension EventStore {
         try await append(record: record)
     }
 
-    /// Records that a server has applied all that waits.
+    /// Records that a server has applied all events of the outbox.
     func settleAll() async throws {
         var record = SyncSettled(by: incarnation)
         let outbox = view(Outbox.self)

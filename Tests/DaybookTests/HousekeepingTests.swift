@@ -1,4 +1,4 @@
-// What a store removes by itself, and when. Spec/model/cities.md, CITY-15.
+// The automatic removal of cities, images and downloads. Spec/model/cities.md, CITY-15.
 
 import DaybookTestKit
 import Foundation
@@ -8,7 +8,7 @@ import Testing
 
 @testable import DaybookOffline
 
-/// Hourly timers that go off when the test says so.
+/// Hourly timers that the test fires.
 private final class HourlyTimers: Sendable {
     private let waiting = Mutex<[UUID: AsyncStream<Void>.Continuation]>([:])
 
@@ -61,7 +61,7 @@ private struct Bench {
             json: city.json, images: [image], isExplicit: explicit, for: "u")
     }
 
-    /// Has a job that was completed now, and one that failed now.
+    /// Records a job that was completed now, and one that failed now.
     func finishTwoDownloads(in store: OfflineStore) async throws {
         for cityId in ["done", "failed"] {
             let job = try await store.downloads.queue(cityId)
@@ -103,7 +103,7 @@ private struct Bench {
         #expect(bench.cached(in: store) == ["wanted", "new"] && bench.imageCount == 2)
         #expect(await store.events.lastDurable == last.next)
         try await store.close()
-        // What the user asked for stays for a year.
+        // A city that the user downloaded stays for a year.
         bench.clock.advance(by: .days(365))
         store = try await bench.open()
         #expect(bench.cached(in: store) == ["wanted"])
@@ -111,13 +111,14 @@ private struct Bench {
     }
 
     @Test(.verifies("DL-15"))
-    func `images that were fetched for an unfinished download stay when a city goes`() async throws
+    func `images that were fetched for an unfinished download stay when a city is removed`()
+        async throws
     {
         let bench = Bench()
         var store = try await bench.open()
         try await bench.cache("seldom", in: store)
-        // What a kill leaves of a download that is under way: a file that no event names yet.
-        let fetched = try await store.files.add(Array("fetched".utf8))
+        // A kill during a download leaves a file that no event names yet.
+        let fetched = try await store.files.storeRetained(Array("fetched".utf8))
         await store.files.release([fetched])
         try await store.close()
         bench.clock.advance(by: .days(8))
@@ -128,7 +129,9 @@ private struct Bench {
     }
 
     @Test(.verifies("DL-4"))
-    func `finished downloads go after a day and a week although no manager runs`() async throws {
+    func `finished downloads are removed after a day and a week, also without a manager`()
+        async throws
+    {
         let bench = Bench()
         let store = try await bench.open(account: nil)
         try await bench.finishTwoDownloads(in: store)
@@ -146,7 +149,8 @@ private struct Bench {
         try await store.close()
     }
 
-    @Test func `while the store is open or suspended cities go at the next hour or with resuming`()
+    @Test
+    func `in an open or suspended store, cities are removed at the next hour or on resuming`()
         async throws
     {
         let bench = Bench()
@@ -166,12 +170,12 @@ private struct Bench {
         #expect(bench.cached(in: store) == ["b"])
         try await store.resume()
         #expect(bench.cached(in: store).isEmpty)
-        // The hourly clean-up may have come first, and be deleting the image still.
+        // The hourly clean-up may run already, and still be deleting the image.
         try await eventually { bench.imageCount == 0 }
         try await store.close()
     }
 
-    @Test func `the settings are those of the user, and without one no city goes`() async throws {
+    @Test func `the user's settings apply, and without one no city is removed`() async throws {
         let bench = Bench()
         var store = try await bench.open(account: nil)
         try await bench.cache("a", in: store)

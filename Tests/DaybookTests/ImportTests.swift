@@ -1,4 +1,4 @@
-// A user brings a file that an export has written. Spec/operations/logtool.md, TOOL-4 and TOOL-32.
+// The import of an exported file. Spec/operations/logtool.md, TOOL-4 and TOOL-32.
 
 import Daybook
 import DaybookTestKit
@@ -41,7 +41,7 @@ private struct Steps: Projection, Codable {
     }
 
     @Test(.verifies("TOOL-4"), .verifies("TOOL-32"))
-    func `what one store exports, another one has after an import, once`() async throws {
+    func `events that one store exports are imported once into another`() async throws {
         let folder = try TemporaryFolder()
         defer { folder.remove() }
         let (one, other) = (try await syncedStore(), try await open())
@@ -55,7 +55,7 @@ private struct Steps: Projection, Codable {
         #expect(imported.lines == imported.appended + imported.records)
         #expect(seen.withLock { $0 } == [1_000, 2_000, 2_501])
         #expect(other.view(Steps.self).numbers.count == 2_501)
-        // They are this store's own now, and wait to be sent.
+        // They are own events of this store now, and in the outbox.
         #expect(other.outbox.count == 2_501 && one.outbox.count == 1)
         let id = try #require(try await one.event(at: Position(1)))
         #expect(try await other.event(at: Position(1))?.content == id.content)
@@ -65,7 +65,8 @@ private struct Steps: Projection, Codable {
     }
 
     @Test(.verifies("TOOL-4"))
-    func `a line that is no event ends the import, and those before it are recorded`() async throws
+    func `a line that is not an event ends the import, and the events before it are recorded`()
+        async throws
     {
         let folder = try TemporaryFolder()
         defer { folder.remove() }
@@ -92,7 +93,7 @@ private struct Steps: Projection, Codable {
         try await one.close()
     }
 
-    @Test func `a file that cannot be read is named, and a cancelled import ends`() async throws {
+    @Test func `an unreadable file is named, and a cancelled import ends`() async throws {
         let folder = try TemporaryFolder()
         defer { folder.remove() }
         let store = try await open()
@@ -118,7 +119,7 @@ private struct Steps: Projection, Codable {
         for one in [store, other] { try await one.close() }
     }
 
-    @Test func `a time in a payload and in a state is written as people read it`() async throws {
+    @Test func `a time in a payload and in a state is written as ISO 8601`() async throws {
         let store = try await open()
         let time = try #require(Timestamp("2026-02-22T10:30:14.425Z"))
         try await store.append(Step(number: 7, at: time))

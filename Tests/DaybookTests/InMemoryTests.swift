@@ -21,7 +21,7 @@ private struct Places: Projection {
 }
 
 @Suite struct InMemoryTests {
-    @Test func `a store in memory takes commands and answers like one on a disk`() async throws {
+    @Test func `a store in memory behaves like one on a disk`() async throws {
         let store = try await OfflineStore.inMemory()
         try await store.cities.save("lisbon", by: "ada")
         let note = try await store.notes.add("Great coffee", city: "lisbon", by: "ada")
@@ -47,7 +47,7 @@ private struct Places: Projection {
         try await store.close()
     }
 
-    @Test func `it takes an account, rules and views as one on a disk does`() async throws {
+    @Test func `it accepts an account, rules and views like a store on a disk`() async throws {
         let rule = EventRule(type: Visited.type, action: "VISIT") { (draft) throws(EventError) in
             guard draft.subject != "nowhere" else { throw EventError(.invalidData, "nowhere") }
         }

@@ -1,4 +1,4 @@
-// The records of syncing speak of positions in the log that wrote them, so nothing but the store may
+// The records of syncing have positions of the log that wrote them, so only the store may
 // record them: not an app, not an import, not a server.
 
 import DaybookTestKit
@@ -17,7 +17,7 @@ import Testing
             environment: LogEnvironment(fileSystem: files))
     }
 
-    /// Records that would take the first event out of the outbox.
+    /// Records that would settle the first event of the outbox.
     private static func records(by: UUID, of event: Appended) throws -> [EventDraft] {
         var settled = SyncSettled(by: by)
         settled.applied = [1...1]
@@ -59,7 +59,7 @@ import Testing
 
     // MARK: From the network
 
-    /// Hands out one page, and says of events that are sent that they were applied.
+    /// Sends one page, and answers `applied` to all events.
     private struct Handing: Transport {
         let page: [[UInt8]]
 
@@ -75,7 +75,7 @@ import Testing
         }
     }
 
-    /// An event as a server hands it out.
+    /// An event as a server sends it.
     private static func line(_ draft: EventDraft, sequence: UInt64) -> [UInt8] {
         var draft = draft
         draft.lane = draft.lane ?? "lane"
@@ -91,7 +91,7 @@ import Testing
     }
 
     @Test(.verifies("EVT-7", "RPL-10"))
-    func `nothing that is kept on a device is taken from the network`() async throws {
+    func `no event of a type that stays on a device is recorded from the network`() async throws {
         let files = InMemoryFileSystem()
         let store = try await Self.open(files)
         let updated = try #require(ZonedTime("2026-03-01T08:00:00Z"))
@@ -129,14 +129,14 @@ import Testing
         #expect(!report.isBehind)
         #expect(try await store.content.page("/", city: "oslo", language: "en") == page)
         #expect(store.view(Outbox.self).entries.map(\.id) == [saved.id])
-        // Two events, and how far has been read.
+        // Two events, and the cursor.
         #expect(await store.events.lastDurable.rawValue == before.rawValue + 3)
         #expect(store.view(Outbox.self).cursor == "s1")
         try await store.close()
     }
 
     @Test(.verifies("EVT-7"))
-    func `a page that holds nothing else is read all the same`() async throws {
+    func `a page with only such events is read all the same`() async throws {
         let store = try await Self.open(InMemoryFileSystem())
         let draft = EventDraft(type: "daybook.setting.put", data: .json(Array("{}".utf8)))
         let handing = Handing(page: [Self.line(draft, sequence: 1)])
@@ -146,10 +146,10 @@ import Testing
         try await store.close()
     }
 
-    // MARK: What counts again
+    // MARK: Reinstated events
 
     @Test(.verifies("DIS-2", "DIS-4", "TOOL-15"), arguments: [0, 600])
-    func `between its discarding and its return an event counts in every state of the past`(
+    func `an event counts in every past state except between its discarding and its reinstatement`(
         events: Int
     ) async throws {
         let files = InMemoryFileSystem()

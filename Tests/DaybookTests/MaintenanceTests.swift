@@ -1,4 +1,4 @@
-// An app whose log is damaged finds out what is wrong, and gets its user's data back as far as they are
+// An app whose log is damaged gets a report of the damage, and recovers the user's data as far as it is
 // intact. Spec/format/repair.md.
 
 import Daybook
@@ -54,7 +54,7 @@ private struct Steps: Projection, Codable {
             let middle = try file.size() / 2
             let byte = try file.read(at: middle, count: 1)
             try file.write([byte[0] ^ 0xFF], at: middle)
-            // Without it, opening need not read what is damaged.
+            // With a checkpoint, opening would not read the damaged block.
             try files.removeAll("/log/checkpoints")
         }
         return files
@@ -72,7 +72,7 @@ private struct Steps: Projection, Codable {
     }
 
     @Test(.verifies("REP-6"))
-    func `a sound log is intact, also while a store has it open`() async throws {
+    func `an undamaged log is intact, also while a store has it open`() async throws {
         let files = try await log(damaged: false)
         let store = try await open(files)
         let parts = Mutex<[Double]>([])
@@ -86,7 +86,7 @@ private struct Steps: Projection, Codable {
     }
 
     @Test(.verifies("REP-6"))
-    func `a damaged log is salvaged into a new one, and stays as it is`() async throws {
+    func `a damaged log is salvaged into a new one, and does not change`() async throws {
         let files = try await log(damaged: true)
         let damaged = await #expect(throws: LogError.self) { _ = try await open(files) }
         #expect(damaged?.code == .corrupt)
@@ -106,7 +106,7 @@ private struct Steps: Projection, Codable {
             missing.allSatisfy { position in
                 report.lost.contains { $0.contains(Position(position)) }
             })
-        // And it is a log as any other.
+        // It can be used like any other log.
         try await store.append(Step(number: 5_000))
         try await store.close()
         let again = await #expect(throws: LogError.self) {
@@ -161,7 +161,7 @@ private struct Steps: Projection, Codable {
     }
 
     @Test(.verifies("REP-6"), arguments: ["a file", "a link", "in the log", "the log"])
-    func `nothing that exists is replaced by a copy`(target: String) async throws {
+    func `a copy replaces no existing file`(target: String) async throws {
         let folder = try TemporaryFolder()
         defer { folder.remove() }
         let log = folder.appending("log")
@@ -184,7 +184,7 @@ private struct Steps: Projection, Codable {
     }
 
     @Test(.verifies("REP-6"))
-    func `on a disk, files that belong to the log come along`() async throws {
+    func `on a disk, the log's files are copied, too`() async throws {
         let folder = try TemporaryFolder()
         defer { folder.remove() }
         let log = folder.appending("log")
@@ -214,7 +214,7 @@ private struct Steps: Projection, Codable {
     }
 
     @Test(.verifies("REP-1"))
-    func `a log whose beginning is overwritten is damaged, and its account gets it back`()
+    func `a log whose beginning is overwritten is repaired for its account`()
         async throws
     {
         let files = try await log(damaged: false)
@@ -232,7 +232,7 @@ private struct Steps: Projection, Codable {
         try await store.close()
     }
 
-    @Test func `the last position is that of the last event that could be read`() async throws {
+    @Test func `the last position is that of the last readable event`() async throws {
         let files = try await log(damaged: true)
         let report = try await maintenance(files).verify()
         #expect(report.events > 0 && report.events < 2_000)

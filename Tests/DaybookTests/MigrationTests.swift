@@ -113,13 +113,13 @@ private enum App {
         try await store.close()
     }
 
-    /// Is all as version 3 wants it?
+    /// Whether all data has the form of version 3.
     static func check(_ store: OfflineStore) throws {
         let trips = store.view(Trips.self)
         try #require(trips.titles["to lisbon"] == "lisbon")
         try #require(trips.titles.count == 5)
         try #require(trips.unpriced == [])
-        // Once each, however often it was killed.
+        // Once each, whatever the number of kills.
         try #require(trips.pricings.values.allSatisfy { $0 == 1 })
         try #require(store.settings.get(.themeMode) == "dark")
         try #require(store.settings.tryGet(darkMode) == nil)
@@ -140,19 +140,19 @@ private struct Unfit: Error, CustomStringConvertible {
         let store = try await App.open(files)
         let plan = MigrationPlan(App.steps)
         let report = try await store.migrate(plan)
-        // Three portions and a number, one portion and a number.
+        // Three commits and a version, one commit and a version.
         #expect(report == MigrationReport(from: 1, to: 3, commits: 6))
         try App.check(store)
         let end = await store.events.lastDurable
         #expect(try await store.migrate(plan) == MigrationReport(from: 3, to: 3))
         #expect(await store.events.lastDurable == end)
-        // What version 1 wrote is there as it wrote it.
+        // The lines of version 1 have not changed.
         #expect(try await store.events.event(at: Position(1))?.type == TripPlanned.type)
         try await store.close()
     }
 
     @Test(.verifies("SET-8"))
-    func `killed or cut off at every operation, it goes on and ends as if nothing had happened`()
+    func `after a kill or a power cut at every operation, the migration continues and completes`()
         async throws
     {
         let files = SimulatedFileSystem()
@@ -174,7 +174,7 @@ private struct Unfit: Error, CustomStringConvertible {
                 let again = try await App.open(machine)
                 let version = again.settings.tryGet(.version)
                 versions.insert(version)
-                // Whose step is whole.
+                // The version of a complete step.
                 if version ?? 1 >= 2 { #expect(again.view(Trips.self).unpriced == []) }
                 if version == 3 { try App.check(again) }
                 try await again.migrate(MigrationPlan(App.steps))
@@ -187,7 +187,7 @@ private struct Unfit: Error, CustomStringConvertible {
     }
 
     @Test(.verifies("SET-8"))
-    func `a call that fails leaves a version whose step is whole, and the next one goes on`()
+    func `a call that fails leaves a version whose step is complete, and the next one continues`()
         async throws
     {
         for fault in SimulatedFault.all {
@@ -285,7 +285,7 @@ private struct Unfit: Error, CustomStringConvertible {
         try await fails(
             .stepFailed, MigrationPlan.Step(to: 3) { _ in throw Unfit(detail: "no") })
         try await fails(.stepFailed, MigrationPlan.Step(to: 3) { _ in .more })
-        // The same event again and again is nothing new.
+        // The same event is not recorded again.
         let id = UUID()
         try await fails(
             .stepFailed,
@@ -293,7 +293,7 @@ private struct Unfit: Error, CustomStringConvertible {
                 transaction.append(try EventDraft(TripPriced(trip: "x", euros: 1), id: id))
                 return .more
             })
-        // More than a commit takes.
+        // More than the limit of a commit.
         try await fails(
             .stepFailed,
             MigrationPlan.Step(to: 3) { transaction in

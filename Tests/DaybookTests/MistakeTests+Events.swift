@@ -61,7 +61,7 @@ extension Mistake {
             try await store().write { $0.append(EventDraft(type: "daybook.sync.settled")) }
         },
         Mistake("a value of the last moment replaced", "EventError.refused", "the last time") { _ in
-            let last = Stamp(
+            let last = LWWTimestamp(
                 time: Timestamp(milliseconds: .max), source: .max, sequence: 0)
             try await store().append(Trip(name: "a"), replacing: last)
         },
@@ -83,7 +83,8 @@ extension Mistake {
             _ in
             try await append(data: #"{"name":"a","nights":"two"}"#)
         },
-        Mistake("a date in words", "EventError.invalidData", "'tomorrow' is no date in ISO 8601") {
+        Mistake("a date in words", "EventError.invalidData", "'tomorrow' is not a date in ISO 8601")
+        {
             _ in
             try await append(data: #"{"name":"a","nights":1,"start":"tomorrow"}"#)
         },

@@ -1,4 +1,4 @@
-// Mistakes with an open store's life, with exports, and with maintaining and erasing a log.
+// Mistakes with closing and suspending a store, with exports, and with maintaining and erasing a log.
 
 import Daybook
 import DaybookTestKit
@@ -87,7 +87,7 @@ extension Mistake {
                 with: SecretStoreError(.locked, place: "keychain", "the device is locked"))
             try await store.erase()
         },
-        Mistake("a cache in the folder of logs", "EventError.refused", "is in the other") {
+        Mistake("a cache in the folder of logs", "EventError.refused", "overlap; choose others") {
             let logs = $0.appending(path: "logs")
             try await DeviceStorage(
                 .init(database: logs, cache: logs.appending(path: "cache"))

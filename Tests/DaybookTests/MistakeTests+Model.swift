@@ -1,11 +1,11 @@
-// Mistakes with the model: commands that make no sense, secrets, files, migrations, learning.
+// Mistakes with the model: invalid commands, secrets, files, migrations, learning.
 
 import DaybookOffline
 import Foundation
 
 extension Mistake {
     static let ofModel: [Mistake] = [
-        Mistake("a cache in the log's folder", "EventError.refused", "Choose one outside it") {
+        Mistake("a cache in the log's folder", "EventError.refused", "choose one outside it") {
             let log = $0.appending(path: "log")
             _ = try await OfflineStore.open(at: log, cache: log.appending(path: "cache"))
         },
@@ -35,7 +35,8 @@ extension Mistake {
         Mistake("a limit of 1 byte", "EventError.refused", "50 to 500 MB are possible") { _ in
             try await model().preferences.update(for: "ada") { $0.maxStorageLimit = 1 }
         },
-        Mistake("a score in percent", "EventError.refused", "a score is between 0 and 1") { _ in
+        Mistake("a score in percent", "EventError.refused", "the score is not between 0 and 1") {
+            _ in
             try await model().progress.completeLesson("1", course: "a1", by: "ada", score: 90)
         },
         Mistake("a negative count", "EventError.invalidData", "itemsSeen is not a whole number") {
@@ -71,10 +72,11 @@ extension Mistake {
         Mistake("a file that was never stored", "FileStoreError.missing", "/log/files/") { _ in
             _ = try await model().files.read(FileID(of: [1]))
         },
-        Mistake("a secret among the settings", "EventError.refused", "into a SecretStore") { _ in
+        Mistake("a secret among the settings", "EventError.refused", "in a SecretStore") { _ in
             try await model().settings.put(SettingKey<String>("accessToken"), "t")
         },
-        Mistake("a secret without a secret store", "EventError.refused", "nowhere to keep") { _ in
+        Mistake("a secret without a secret store", "EventError.refused", "without a secret store") {
+            _ in
             try await model().settings.put(.accessToken, AccessToken("t"))
         },
         Mistake("a plan whose versions fall", "MigrationError.invalidPlan", "[1, 3, 2]") { _ in

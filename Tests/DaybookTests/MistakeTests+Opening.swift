@@ -1,4 +1,4 @@
-// Mistakes with a log's folder and with what a store is opened with.
+// Mistakes with a log's folder and with the arguments of `open`.
 
 import Daybook
 import DaybookTestKit
@@ -39,7 +39,7 @@ extension Mistake {
         ) {
             _ = try await EventStore.open(at: $0.appending(path: "missing/log"))
         },
-        Mistake("an empty account", "EventError.refused", "the account is empty. Name it") {
+        Mistake("an empty account", "EventError.refused", "the account is empty; name it") {
             _ = try await EventStore.open(at: $0.appending(path: "log"), account: "")
         },
         Mistake("a log of no account, opened for one", "LogError.wrongAccount", "account: nil") {
@@ -132,7 +132,7 @@ extension Mistake {
             let store = try await EventStore.open(
                 at: URL(filePath: "/log"), environment: LogEnvironment(fileSystem: files))
             files.setQuota(files.usedBytes)
-            // Noise, since a text that compresses well would fit.
+            // Random text, since a text that compresses well would fit.
             let noise = (0..<200_000).map { _ in UInt8.random(in: 97...122) }
             try await store.append(Trip(name: String(decoding: noise, as: UTF8.self)))
         },

@@ -1,4 +1,4 @@
-// Mistakes with syncing: what is refused before anything is sent, and what the report says of a network or a
+// Mistakes with syncing: errors before anything is sent, and the report after a failure of the network or a
 // server that does not answer as a sync server does.
 
 import Daybook
@@ -10,10 +10,11 @@ import Testing
 
 extension Mistake {
     static let ofSyncing: [Mistake] = [
-        Mistake("another scheme", "TransportError.badEndpoint", "no http or https URL") { _ in
+        Mistake("another scheme", "TransportError.badEndpoint", "not an http or https URL") { _ in
             try await sync(to: "ftp://example.org")
         },
-        Mistake("an endpoint without a host", "TransportError.badEndpoint", "no http or https") {
+        Mistake("an endpoint without a host", "TransportError.badEndpoint", "not an http or https")
+        {
             _ in
             try await sync(to: "/v1/events")
         },
@@ -80,7 +81,7 @@ extension Mistake {
     }
 }
 
-/// A reply that is not a sync server's, and what the report says of it.
+/// A reply that is not a sync server's, and a part of the report's message.
 private struct WrongAnswer: Sendable, CustomTestStringConvertible {
     let testDescription: String
     /// A part of the sentence.
@@ -92,7 +93,7 @@ private struct WrongAnswer: Sendable, CustomTestStringConvertible {
     }
 }
 
-/// Says that a request was made, and never answers it.
+/// Signals that a request was made, and never answers it.
 private struct SilentTransport: Transport {
     let asked: AsyncStream<Void>.Continuation
 
@@ -104,10 +105,10 @@ private struct SilentTransport: Transport {
 }
 
 extension MistakeTests {
-    /// Nothing is thrown for the network: the report says what is wrong, and the events wait.
+    /// A failure of the network throws nothing: the report has the reason, and the events stay in the outbox.
     @Test(arguments: [
         WrongAnswer(
-            "the login page of a network", "this network may ask for a login first",
+            "the login page of a network", "this network may require a login",
             .reply(200, headers: [("Content-Type", "text/html")], body: Array("<html>".utf8))),
         WrongAnswer("another path", "the server answers 404: check the endpoint", .reply(404)),
         WrongAnswer(
@@ -126,7 +127,7 @@ extension MistakeTests {
         WrongAnswer("a server that hangs up", "no answer: 127.0.0.1: ", .hangUp),
         WrongAnswer("a silent server", "no answer: 127.0.0.1: ", .script { $0.waitForEnd() }),
     ])
-    private func `what is wrong with the network or the server is in the report`(
+    private func `a failure of the network or the server is in the report`(
         _ wrong: WrongAnswer
     ) async throws {
         let server = try LocalServer { _ in wrong.answer }
@@ -176,7 +177,7 @@ extension MistakeTests {
         #expect(entry.parking == .rejected && entry.errorMessage == "too large")
     }
 
-    @Test func `of two syncs at once, one leaves everything to the other and says so`()
+    @Test func `of two concurrent syncs, one ends at once and reports it`()
         async throws
     {
         let store = try await Mistake.storeWithTrip()
@@ -198,11 +199,13 @@ extension MistakeTests {
         ("https://example.org/sync", "https://example.org/sync"),
         ("https://example.org/?a=b", "https://example.org/?a=b"),
     ])
-    func `a server's bare address stands for its events`(address: String, events: String) throws {
+    func `a server's address without a path means its events`(address: String, events: String)
+        throws
+    {
         #expect(HTTPTransport.eventsURL(of: try Mistake.url(address)).absoluteString == events)
     }
 
-    /// A run that only reads says the same as one that ships.
+    /// A run that only reads reports the same as one that ships.
     @Test func `an empty outbox does not hide a wrong endpoint`() async throws {
         let server = try LocalServer { _ in .reply(404) }
         let report = try await Mistake.store().sync(to: Mistake.url(server.base))
@@ -210,7 +213,7 @@ extension MistakeTests {
     }
 
     @Test(arguments: ["", "/", "/rest/v1", "/rest/v1/", "/rest/v1/rpc", "/rest/v1/rpc/"])
-    func `a project's address and those of its functions are taken alike`(path: String) async throws
+    func `a project's address and those of its functions are equivalent`(path: String) async throws
     {
         let server = try LocalServer { _ in .reply(404) }
         let transport = try SupabaseTransport(
@@ -219,8 +222,8 @@ extension MistakeTests {
         #expect(server.requests.map(\.target) == ["/rest/v1/rpc/append_events"])
     }
 
-    /// There is no fewer: a run of no requests would wait without end.
-    @Test func `a sync without requests at a time has one`() async throws {
+    /// With no request allowed, a run would wait without end.
+    @Test func `a sync with zero concurrent requests uses one`() async throws {
         let store = try await Mistake.storeWithTrip()
         var options = Replayer.Options()
         options.requestsMax = 0
@@ -230,7 +233,7 @@ extension MistakeTests {
     }
 
     @Test(arguments: ["", "/", "/v1/events"])
-    func `every call takes the server's address and its endpoint alike`(path: String) async throws {
+    func `every call accepts the server's address and its endpoint`(path: String) async throws {
         let server = try LocalServer { _ in .reply(404) }
         let url = try Mistake.url(server.base + path)
         let model = try await OfflineStore.inMemory()

@@ -1,5 +1,5 @@
-// A mistake of the first day is answered by a type to switch over, a sentence that says what happened, and
-// what to do next. The mistakes of each area are in a file of their own: MistakeTests+Opening, …
+// A developer's mistake gives an error with a code to switch over, a sentence that says what happened, and
+// a remedy. The mistakes of each area are in their own file: MistakeTests+Opening, …
 
 import Daybook
 import DaybookTestKit
@@ -7,10 +7,10 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Something to do wrong, and the error that answers it.
+/// A mistake, and its error.
 struct Mistake: Sendable, CustomTestStringConvertible {
     let testDescription: String
-    /// The error's type, and its code where it has one.
+    /// The error's type, and its code if it has one.
     let error: String
     /// A part of its description.
     let text: String
@@ -24,7 +24,7 @@ struct Mistake: Sendable, CustomTestStringConvertible {
     }
 }
 
-// MARK: What mistakes are made with
+// MARK: Fixtures
 
 extension Mistake {
     struct Trip: EventPayload, Codable {
@@ -73,7 +73,7 @@ extension Mistake {
     @Test(
         arguments: Mistake.ofOpening + Mistake.ofMaintenance + Mistake.ofAppending
             + Mistake.ofReading + Mistake.ofSyncing + Mistake.ofModel)
-    func `a mistake is answered with a code, a sentence and a way out`(
+    func `a mistake gives an error with a code, a sentence and a remedy`(
         _ mistake: Mistake
     ) async throws {
         let folder = try TemporaryFolder()
@@ -97,7 +97,7 @@ extension Mistake {
 
     private struct NoSeat: Error, Equatable {}
 
-    @Test func `what a transaction throws is thrown as it is, and nothing is recorded`()
+    @Test func `an error of a transaction is rethrown unchanged, and nothing is recorded`()
         async throws
     {
         let store = try await Mistake.store()
@@ -110,7 +110,7 @@ extension Mistake {
         #expect(await store.lastDurable == .zero)
     }
 
-    /// There is no value to return, and no error to throw: a query has none.
+    /// A precondition, because a query cannot throw and has no value to return.
     @Test func `a view that was not given to open ends the program, and the message names it`()
         async throws
     {
@@ -121,7 +121,7 @@ extension Mistake {
             _ = store.query(Mistake.Trips.self) { _ in 0 }.current
         }
         let message = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
-        #expect(message.contains("add Trips.self to the views there"), "\(message)")
+        #expect(message.contains("add Trips.self to its views"), "\(message)")
     }
 
     @Test func `a date in a payload is ISO 8601, and one of an earlier release is read`()

@@ -1,4 +1,4 @@
-// The whole public interface against a model of dictionaries and arrays: lives of a store at random,
+// The whole public interface against a model of dictionaries and arrays: random histories of a store,
 // compared after every step. The model and the histories are in Tools/soaker/StoreHistories.
 
 import DaybookTestKit
@@ -6,16 +6,16 @@ import StoreHistories
 import Testing
 
 @Suite struct ModelTests {
-    /// Choices of failures that were found and mended.
+    /// The choices of failures that were found and fixed.
     private static let regressions: [[UInt64]] = []
 
-    /// What must have happened, in all lives together.
+    /// The cases that all histories together must cover.
     private static let covered = [
         "append", "relaxed", "batch", "transaction", "sync", "compact", "reopen", "kill", "new",
         "known", "command refused", "past", "read back", "followed", "server: applied",
     ]
 
-    @Test func `a store does what its model says, whatever happens in its life`() async throws {
+    @Test func `a store behaves like its model, whatever happens to it`() async throws {
         try await Property.check(
             "a store is its model", runs: 40, regressions: Self.regressions,
             covering: Self.covered

@@ -1,5 +1,5 @@
-// Compaction and an app's own views: what a view takes in stays unless the view says otherwise, also
-// where a program compacts that does not know the view.
+// Compaction and an app's own views: the events that a view folds stay unless the view declares otherwise,
+// also if a program compacts that does not know the view.
 
 import DaybookTestKit
 import EventGenerators
@@ -12,7 +12,7 @@ import Testing
 
 @testable import DaybookOffline
 
-/// Counts edits, and cannot say which of them it no longer needs.
+/// Counts edits, and does not declare which of them it no longer needs.
 private struct Edits: Projection, Codable {
     static let name = "edits"
     static let version = 1
@@ -21,7 +21,7 @@ private struct Edits: Projection, Codable {
     mutating func fold(_ event: Event) { if event.type == NoteUpdated.type { count += 1 } }
 }
 
-/// The same, stored nowhere, and of all types.
+/// The same for all types, without a stored state.
 private struct Everything: Projection, Codable {
     static let name = "everything"
     static let version = 1
@@ -29,7 +29,7 @@ private struct Everything: Projection, Codable {
     mutating func fold(_ event: Event) { if event.type == NoteUpdated.type { edits += 1 } }
 }
 
-/// Keeps the newest only, and says so.
+/// Keeps the newest only, and declares it.
 private struct LastEdit: Projection, Codable {
     static let name = "last-edit"
     static let version = 1
@@ -38,7 +38,7 @@ private struct LastEdit: Projection, Codable {
     private(set) var last: Register<String>?
     mutating func fold(_ event: Event) {
         guard let note = try? event.payload(as: NoteUpdated.self) else { return }
-        last.set(note.content, event.stamp)
+        last.set(note.content, event.lwwTimestamp)
     }
 }
 
@@ -117,7 +117,7 @@ private struct Saves: Projection, Codable {
     }
 
     @Test(.verifies("CMP-30"))
-    func `what no view takes in, or needs, goes`() async throws {
+    func `events that no view folds or needs are removed`() async throws {
         for views in [[], [LastEdit.self], [Saves.self]] as [[any Projection.Type]] {
             for path in files.image.keys { files[path] = nil }
             var store = try await open(views)
@@ -132,7 +132,7 @@ private struct Saves: Projection, Codable {
         }
     }
 
-    /// Compacts as a program does that does not know the app's view.
+    /// Compacts like a program that does not know the app's view.
     private func compactWithoutTheView() async throws -> CompactionReport {
         let tool = try await EventStore.open(
             at: "/log", catalogue: OfflineModel.catalogue,
@@ -190,14 +190,14 @@ private struct Saves: Projection, Codable {
     }
 
     @Test(.verifies("CMP-30", "CHK-2"))
-    func `of a view that only an older release's checkpoint knows, all events are needed`()
+    func `all events of a view that only an older release's checkpoint has are needed`()
         async throws
     {
         let app = try await open([Edits.self])
         try await fill(app)
         try await app.events.checkpoint()
         try await app.close()
-        // As a release wrote it that did not know which views need events.
+        // As written by a release that did not store which views need events.
         let slots = CheckpointSlots("/log", fileSystem: files)
         let states = try #require(slots.usable().first { _ in true }).states
             .filter { $0.name != "daybook.view-needs" }
@@ -211,7 +211,7 @@ private struct Saves: Projection, Codable {
     }
 
     @Test(.verifies("CMP-30"))
-    func `if the checkpoint that says so fails, closing writes it`() async throws {
+    func `if the checkpoint with the needed types fails, closing writes it`() async throws {
         let app = try await open([Edits.self])
         files.failing { _, path in
             path.contains("/checkpoints/")
@@ -226,7 +226,7 @@ private struct Saves: Projection, Codable {
     }
 
     @Test(.verifies("CMP-30"))
-    func `an app that no longer has the view lets its events go`() async throws {
+    func `the events of a view that the app no longer has are removed`() async throws {
         var store = try await open([Edits.self])
         try await fill(store)
         #expect(removedEdits(try await store.compact()) == 0)

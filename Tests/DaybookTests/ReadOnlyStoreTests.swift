@@ -1,5 +1,5 @@
-// A widget or a support screen reads a log that an app has open: nothing is changed, and what the app does
-// meanwhile is followed. Spec/format/following.md.
+// A widget or a support screen reads a log that an app has open: nothing is changed, and the app's changes
+// are followed. Spec/format/following.md.
 
 import DaybookOffline
 import DaybookTestKit
@@ -39,7 +39,7 @@ private struct CountedHikes: Projection, Codable {
         #expect(await reader.view(Hikes.self) == writer.view(Hikes.self))
         #expect(await reader.view(Outbox.self).count == 2)
         #expect(try await reader.refresh() == Position(2))
-        // More than one run of events.
+        // More than one batch of events.
         try await writer.appendHikes(2_000)
         try await reader.refresh()
         #expect(await reader.view(Hikes.self) == writer.view(Hikes.self))
@@ -78,7 +78,7 @@ private struct CountedHikes: Projection, Codable {
         #expect(try await reader.statistics().events == 301)
         #expect(try await reader.story(of: hike.id)?.position == Position(301))
         #expect(try image() == before)
-        // And nothing is in the writer's way.
+        // The writer is not blocked.
         try await writer.append(Hike(path: "hill"))
         #expect(try await reader.refresh() == Position(302))
         try await writer.close()
@@ -102,7 +102,7 @@ private struct CountedHikes: Projection, Codable {
         }
     }
 
-    @Test func `stored states spare folding what they cover, as for the writer`() async throws {
+    @Test func `events that stored states cover are not folded, as for the writer`() async throws {
         let views: [any Projection.Type] = [CountedHikes.self]
         let writer = try await HikeLog.write(files, views: views)
         try await writer.appendHikes(500)
@@ -161,7 +161,7 @@ private struct CountedHikes: Projection, Codable {
     }
 
     @Test(.verifies("TOOL-15"))
-    func `an event that is discarded leaves the views, also one that a stored state has`()
+    func `a discarded event is removed from the views, also if a stored state has it`()
         async throws
     {
         let writer = try await HikeLog.write(files)
@@ -182,7 +182,7 @@ private struct CountedHikes: Projection, Codable {
     }
 
     @Test(.verifies("FOL-3"))
-    func `a log that is repaired is followed, and what was seen stays in the views`() async throws {
+    func `a repaired log is followed, and the folded events stay in the views`() async throws {
         var writer = try await HikeLog.write(files)
         try await writer.appendHikes(2_000)
         let reader = try await HikeLog.read(files)
@@ -204,7 +204,7 @@ private struct CountedHikes: Projection, Codable {
     }
 
     @Test(.verifies("FOL-2"))
-    func `of an erased log the views stay, and another log in its folder is not taken for it`()
+    func `the views of an erased log stay, and a new log in its folder is distinguished from it`()
         async throws
     {
         var writer = try await HikeLog.write(files)
@@ -252,7 +252,7 @@ private struct CountedHikes: Projection, Codable {
     }
 
     @Test(.verifies("FOL-1"))
-    func `changes give each position that the views come to, until the task is cancelled`()
+    func `changes give each position of the views, until the task is cancelled`()
         async throws
     {
         let writer = try await HikeLog.write(files)
@@ -273,7 +273,7 @@ private struct CountedHikes: Projection, Codable {
         try await writer.close()
     }
 
-    @Test func `a refresh that is cancelled goes on with the next one`() async throws {
+    @Test func `a cancelled refresh is continued by the next one`() async throws {
         let writer = try await HikeLog.write(files)
         let reader = try await HikeLog.read(files)
         try await writer.appendHikes(700)
@@ -292,7 +292,7 @@ private struct CountedHikes: Projection, Codable {
         try await writer.close()
     }
 
-    @Test func `a missing log and views that do not go together are refused`() async throws {
+    @Test func `a missing log and inconsistent views are refused`() async throws {
         let missing = await #expect(throws: LogError.self) { _ = try await HikeLog.read(files) }
         #expect(missing?.code == .noSuchLog)
         try files.createDirectory("/log")

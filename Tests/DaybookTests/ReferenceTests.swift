@@ -1,4 +1,4 @@
-// What commands are about has to be there, as far as a store can know. Spec/model/events.md, EVT-17.
+// Commands are refused for ids that the store knows to be missing. Spec/model/events.md, EVT-17.
 
 import DaybookTestKit
 import Foundation
@@ -53,7 +53,7 @@ import Testing
     }
 
     @Test(.verifies("EVT-17"), arguments: [ReferenceCheck.cities, [.cities, .courses], []])
-    func `where a store has no list, or an empty one, any id is taken`(references: ReferenceCheck)
+    func `without a list, or with an empty one, any id is accepted`(references: ReferenceCheck)
         async throws
     {
         let store = try await open(references)
@@ -66,7 +66,7 @@ import Testing
     }
 
     @Test(.verifies("EVT-17"))
-    func `what the store has of a city before a list came goes on counting`() async throws {
+    func `a city that the store had before the list stays known`() async throws {
         let store = try await OfflineStore.inMemory()
         try await store.cities.save("saved", by: "ada")
         try await store.notes.add("Sea", city: "noted", by: "ada")
@@ -80,7 +80,7 @@ import Testing
     }
 
     @Test(.verifies("EVT-17"))
-    func `what arrives from elsewhere is a fact, whatever it names, and commands go on from there`()
+    func `an event from another log is recorded, whatever id it names, and commands build on it`()
         async throws
     {
         let store = try await OfflineStore.inMemory()
@@ -98,7 +98,7 @@ import Testing
     }
 
     @Test(.verifies("EVT-17"))
-    func `courses and their lessons are checked where the app says so`() async throws {
+    func `courses and their lessons are checked if the app enables it`() async throws {
         let files = InMemoryFileSystem()
         let before = try await open(.cities, files)
         try await before.learning.selectCombination(Self.spanish, for: "ada")
@@ -120,14 +120,14 @@ import Testing
         }
         try await store.progress.activateCourse("a1", by: "ada")
         try await store.progress.completeLesson("2", course: "a1", by: "ada")
-        // Begun before there was a list.
+        // Begun before the list was stored.
         try await store.progress.activateCourse("old", by: "ada")
-        // Of another learner nobody knows what is learned.
+        // The progress of another learner is unknown.
         try await store.progress.activateCourse("b1", by: "grace")
     }
 
     @Test(.verifies("EVT-17", "EVT-9"))
-    func `check and record are one step, also while lists replace each other`() async throws {
+    func `check and record are atomic, also while lists replace each other`() async throws {
         let store = try await OfflineStore.inMemory()
         try await list("a", in: store)
         await withTaskGroup(of: Void.self) { group in
@@ -143,7 +143,7 @@ import Testing
                 }
             }
         }
-        // Replayed in order: no note was recorded while the list of that moment lacked its city, but
+        // Replayed in order: no note was recorded while the list at that moment lacked its city, except
         // after the first, which makes it known.
         var codes: [String] = []
         var isKnown = false

@@ -1,4 +1,4 @@
-// A change that saw a value replaces it, whatever the clocks say: one device whose clock was ahead,
+// A change that saw a value replaces it, whatever the clocks show: one device whose clock was ahead,
 // several whose clocks jump, built-in events and an app's own.
 
 import DaybookTestKit
@@ -19,7 +19,7 @@ private struct Theme: Projection, Codable {
     private(set) var chosen: Register<String>?
     mutating func fold(_ event: Event) {
         guard let theme = try? event.payload(as: ThemeChosen.self) else { return }
-        chosen.set(theme.name, event.stamp)
+        chosen.set(theme.name, event.lwwTimestamp)
     }
 }
 
@@ -61,7 +61,7 @@ private final class Device {
     func move(by milliseconds: Int64) { clock.milliseconds += milliseconds }
     func setClock(_ milliseconds: Int64) { clock.milliseconds = milliseconds }
 
-    /// Takes in all that another device holds.
+    /// Receives all events of another device.
     func receive(from other: Device) async throws {
         var events: [ForeignEvent] = []
         let last = await other.store.events.lastDurable.rawValue
@@ -76,7 +76,7 @@ private final class Device {
         _ = try await store.events.receive(events)
     }
 
-    /// The server settles all that waits; what was replaced goes.
+    /// The server settles the outbox; compaction removes the replaced events.
     func compact() async throws -> Int {
         var record = SyncSettled(by: store.events.incarnation)
         let outbox = store.view(Outbox.self)
@@ -89,12 +89,12 @@ private final class Device {
     func choose(_ theme: String) async throws {
         try await store.write { transaction in
             let known = transaction.view(Theme.self).chosen
-            try transaction.append(ThemeChosen(name: theme), replacing: known?.stamp)
+            try transaction.append(ThemeChosen(name: theme), replacing: known?.lwwTimestamp)
         }
     }
 }
 
-/// What a change names, as a user sees it.
+/// The value that a change sets, as a user sees it.
 private enum Place: Hashable {
     case note(String)
     case saved(String)
@@ -117,7 +117,7 @@ private enum Place: Hashable {
     private static let aheads: [Int64] = [Device.hour, 4 * 365 * 24 * Device.hour, 1, 299_999]
 
     @Test(.verifies("VIEW-27", "LINE-7"), arguments: aheads)
-    func `whatever a user changes is changed, also after the clock was ahead`(
+    func `a user's change takes effect, also after the clock was ahead`(
         ahead: Int64
     ) async throws {
         let device = try await Device(1, ahead: ahead)
@@ -145,7 +145,7 @@ private enum Place: Hashable {
         try await device.choose("two")
         // Once more, over a value that is a millisecond ahead of the one before.
         let theme = store.view(Theme.self).chosen
-        try await store.append(ThemeChosen(name: "three"), replacing: theme?.stamp)
+        try await store.append(ThemeChosen(name: "three"), replacing: theme?.lwwTimestamp)
         for _ in 0..<3 {
             #expect(store.view(NotesView.self)[note.id]?.content == "two")
             #expect(store.view(CitiesView.self).cityIDs == ["bergen"])
@@ -157,7 +157,7 @@ private enum Place: Hashable {
             try await device.reopen(withoutCheckpoints: true)
             store = device.store
         }
-        // What replaces nothing has the clock's time.
+        // A change that replaces nothing has the clock's time.
         try await store.notes.add("three", city: "oslo", by: "u")
         let last = await store.events.lastDurable
         let time = try await store.events.event(at: last)?.time.milliseconds
@@ -166,7 +166,9 @@ private enum Place: Hashable {
     }
 
     @Test(.verifies("VIEW-27", "CITY-12"))
-    func `a city that is saved anew is wanted again, though its removal lies ahead`() async throws {
+    func `a city that is saved again is present, although its removal has a later time`()
+        async throws
+    {
         let device = try await Device(1, ahead: Device.hour)
         let store = device.store
         try await store.preferences.update(for: "u") { $0.autoDownloadEnabled = true }
@@ -181,7 +183,7 @@ private enum Place: Hashable {
     }
 
     @Test(.verifies("LINE-7"))
-    func `events of one transaction count in their order, wherever the first had to go`()
+    func `events of one transaction count in their order, whatever the time of the first`()
         async throws
     {
         let device = try await Device(1, ahead: Device.hour)
@@ -191,7 +193,7 @@ private enum Place: Hashable {
             let known = transaction.view(Theme.self).chosen
             var early = try EventDraft(ThemeChosen(name: "two"))
             early.time = transaction.now
-            transaction.append(early, replacing: known?.stamp)
+            transaction.append(early, replacing: known?.lwwTimestamp)
             try transaction.append(ThemeChosen(name: "three"))
         }
         #expect(device.store.view(Theme.self).chosen?.value == "three")
@@ -199,7 +201,7 @@ private enum Place: Hashable {
     }
 
     @Test(.verifies("LINE-7"))
-    func `where nothing can count more, the change is refused and nothing is recorded`()
+    func `if no LWW timestamp can be greater, the change is refused and nothing is recorded`()
         async throws
     {
         let device = try await Device(1)
@@ -254,7 +256,7 @@ private enum Place: Hashable {
             #expect(error?.detail.contains(far.id.text) == true)
         }
         #expect(await store.events.lastDurable == Position(1))
-        // What was recorded is known, whatever the clock says by now.
+        // A recorded event is recognised, whatever the clock shows by now.
         device.move(by: -2 * day)
         #expect(try await store.events.append([known])[0].isNew == false)
         known.id = UUID()
@@ -289,20 +291,20 @@ private enum Place: Hashable {
     }()
 }
 
-/// What some devices did, and which change had seen which.
+/// The changes of some devices, each with the changes that it had seen.
 private struct History {
     /// A change that a user made.
     private struct Change {
         let place: Place
         let value: String?
         let isDeletion: Bool
-        /// The changes of the same place that the device held then.
+        /// The earlier changes of the same value on the device.
         let seen: Set<Int>
     }
 
     private let devices: [Device]
     private var changes: [Change] = []
-    /// By device: the changes that it holds.
+    /// The changes of each device.
     private var held: [Set<Int>]
     private var notes: [String] = []
 
@@ -313,7 +315,7 @@ private struct History {
         held = devices.map { _ in [] }
     }
 
-    /// - Returns: how many events compaction took.
+    /// - Returns: the number of events that compaction removed.
     mutating func step(_ choices: inout Choices) async throws -> Int {
         let number = choices.int(in: 0...devices.count - 1)
         let device = devices[number]
@@ -417,7 +419,7 @@ private struct History {
         changes.append(Change(place: place, value: value, isDeletion: isDeletion, seen: seen))
     }
 
-    /// All devices come to the same, and no value is shown that a change had seen and replaced.
+    /// All devices have the same values, and no value is shown that a change had seen and replaced.
     func finish() async throws {
         for _ in 0..<2 {
             for device in devices {

@@ -1,4 +1,4 @@
-// Settings as an app uses them: all listed keys with their types and defaults, following, secrets.
+// Settings as an app uses them: all listed keys with their types and defaults, changes, secrets.
 
 import DaybookTestKit
 import Foundation
@@ -7,7 +7,7 @@ import Testing
 
 @testable import DaybookOffline
 
-/// A user as an app describes one.
+/// A user as a Codable value of an app.
 private struct Profile: Codable, Hashable, SettingValue {
     var id: String
     var isAdmin: Bool
@@ -18,7 +18,7 @@ extension SettingKey where Value == String {
 }
 
 @Suite struct SettingsTests {
-    /// Puts a value where there is none, and takes it away again.
+    /// Sets a value that is missing, and deletes it again.
     private func check<Value>(
         _ key: SettingKey<Value>, _ value: Value, in store: OfflineStore
     ) async throws {
@@ -30,7 +30,7 @@ extension SettingKey where Value == String {
         #expect(store.settings.get(key, value) == value)
     }
 
-    /// A setting has its default, before it is put and after it was deleted.
+    /// A setting has its default before it is set and after it was deleted.
     private func check<Value>(
         _ setting: UserSetting<Value>, _ expected: Value, _ other: Value, in store: OfflineStore
     ) async throws {
@@ -93,7 +93,7 @@ extension SettingKey where Value == String {
     }
 
     @Test(.verifies("SET-1"))
-    func `what is there already is not recorded again, nor deleted twice`() async throws {
+    func `an equal value is not recorded again, and a missing one not deleted`() async throws {
         let store = try await OfflineStore.inMemory()
         for _ in 0..<3 { try await store.settings.put(.themeMode, "dark") }
         #expect(await store.events.lastDurable.rawValue == 1)
@@ -104,7 +104,7 @@ extension SettingKey where Value == String {
     }
 
     @Test(.verifies("SET-1"))
-    func `a change counts also after one that was made while the clock was a year ahead`()
+    func `a change takes effect also after one that was made while the clock was a year ahead`()
         async throws
     {
         let files = InMemoryFileSystem()
@@ -149,7 +149,7 @@ extension SettingKey where Value == String {
     }
 
     @Test(.verifies("SET-2"))
-    func `a value of another type counts as none and stays`() async throws {
+    func `a value of another type is ignored and stays`() async throws {
         let store = try await OfflineStore.inMemory()
         try await store.settings.put(SettingKey<String>("tilesPerRow"), "four")
         #expect(store.settings.get(.tilesPerRow) == 4)
@@ -198,7 +198,7 @@ extension SettingKey where Value == String {
     // MARK: Secrets
 
     @Test(.verifies("SEC-17", "SET-4"))
-    func `the headers of the secret store go with what a store syncs`() async throws {
+    func `the headers of the secret store are sent with a store's requests`() async throws {
         let server = try LocalServer { _ in .reply(200, body: Array("[]".utf8)) }
         let store = try await OfflineStore.inMemory(secrets: InMemorySecretStore())
         #expect(try await store.httpOptions().headers.isEmpty)
@@ -218,7 +218,7 @@ extension SettingKey where Value == String {
     }
 
     @Test(.verifies("SET-4", "SEC-21"))
-    func `secrets go to the secret store, and the log holds nothing of them`() async throws {
+    func `secrets are stored in the secret store, and never in the log`() async throws {
         let (files, secrets) = (InMemoryFileSystem(), InMemorySecretStore())
         let store = try await OfflineStore.open(
             at: URL(filePath: "/log"), secrets: secrets,
@@ -234,7 +234,7 @@ extension SettingKey where Value == String {
         #expect(
             try await store.settings.tryGet(.customHeaders) == ["X-Proxy": "s3cret", "A": "\""])
         #expect(try await store.settings.tryGet(.text("pin")) == "1234")
-        // Whoever asks for tokens finds this one.
+        // The credentials return this token.
         let credentials = RefreshingCredentials(store: secrets) { _ in nil }
         #expect(try await credentials.token() == token)
         #expect(try await ClientCertificate.load(from: secrets) == certificate)
@@ -263,7 +263,7 @@ extension SettingKey where Value == String {
     }
 
     @Test(.verifies("SET-4", "SEC-21"))
-    func `a store without a secret store refuses secrets, and what is damaged is said to be`()
+    func `a store without a secret store refuses secrets, and damaged ones are reported`()
         async throws
     {
         let plain = try await OfflineStore.inMemory()
@@ -284,7 +284,7 @@ extension SettingKey where Value == String {
     }
 
     @Test(.verifies("SET-4", "ACC-8"))
-    func `a store that is closed, suspended or erased keeps no secrets`() async throws {
+    func `a store that is closed, suspended or erased stores no secrets`() async throws {
         let secrets = InMemorySecretStore()
         let store = try await OfflineStore.inMemory(secrets: secrets)
         try await store.suspend()
@@ -319,7 +319,7 @@ extension SettingKey where Value == String {
             try await store.erase(discardingUnsynced: true)
         }
         await #expect(throws: LogError.self) { try await store.cities.save("d", by: "u") }
-        // As long as the secrets cannot be deleted, nothing begins anew.
+        // While the secrets cannot be deleted, no new log is created.
         await #expect(throws: SecretStoreError.self) { try await open() }
         secrets.fail(with: nil)
         store = try await open()

@@ -1,4 +1,4 @@
-// An app shows how much its log holds. Spec/operations/logtool.md.
+// The statistics of a log. Spec/operations/logtool.md.
 
 import Daybook
 import DaybookTestKit
@@ -40,7 +40,7 @@ import Testing
         try await store.close()
     }
 
-    @Test func `statistics say what the server does not have, relaxed events included`()
+    @Test func `statistics count unsynced events, relaxed ones included`()
         async throws
     {
         let store = try await HikeLog.write(files)
@@ -56,7 +56,7 @@ import Testing
     }
 
     @Test
-    func `statistics of a log that is read only say if a writer has it open, and its checkpoints`()
+    func `statistics of a read-only log have its checkpoints, and whether a writer has it open`()
         async throws
     {
         let store = try await HikeLog.write(files)
@@ -96,8 +96,7 @@ import Testing
         #expect(error?.code == .corrupt)
     }
 
-    @Test func `progress rises to the whole, and a cancelled read ends with an error`() async throws
-    {
+    @Test func `progress rises to 1, and a cancelled read ends with an error`() async throws {
         let store = try await HikeLog.write(files)
         try await store.appendHikes(2_000)
         let parts = Mutex<[Double]>([])

@@ -1,4 +1,4 @@
-// An app asks what became of one event: where it is stored, what the server said, what it waits for.
+// The story of one event: its segment, the server's verdicts, its state.
 // Spec/operations/logtool.md, TOOL-22.
 
 import Daybook
@@ -16,8 +16,7 @@ import Testing
     }
 
     @Test(.verifies("TOOL-22"))
-    func `a story has the event, where it is stored, and the server's words in order`() async throws
-    {
+    func `a story has the event, its segment, and the verdicts in order`() async throws {
         let store = try await HikeLog.write(files)
         let hike = try await store.append(Hike(path: "lake", kilometres: 4))
         try await store.record(.retry, of: hike, retryCount: 1, code: "busy")
@@ -37,7 +36,7 @@ import Testing
     }
 
     @Test(.verifies("TOOL-22"))
-    func `an event that waits names the one that holds up its lane`() async throws {
+    func `a waiting event names the one that holds its lane`() async throws {
         let store = try await HikeLog.write(files)
         let first = try await store.append(Hike(path: "lake"))
         let second = try await store.append(Hike(path: "lake"))
@@ -56,7 +55,7 @@ import Testing
     }
 
     @Test(.verifies("TOOL-22"))
-    func `what replaces an event after a conflict is in the stories of both`() async throws {
+    func `a replacement after a conflict is in the stories of both events`() async throws {
         let store = try await HikeLog.write(files)
         let hike = try await store.append(Hike(path: "lake"))
         try await store.record(.conflict, of: hike, code: "stale_base")
@@ -75,7 +74,7 @@ import Testing
     }
 
     @Test(.verifies("TOOL-22"))
-    func `of an event that compaction removed its position is known, of an unknown id nothing`()
+    func `the position of an event that compaction removed is known; an unknown id has no story`()
         async throws
     {
         let store = try await OfflineStore.open(

@@ -1,4 +1,4 @@
-// Nothing is written through a symbolic link that stands where a folder of the log belongs.
+// Nothing is written through a symbolic link in place of a folder of the log.
 
 import DaybookTestKit
 import Foundation
@@ -25,7 +25,7 @@ import Testing
             try await store.events.checkpoint()
         } throws: { "\($0)".contains("symbolic link") }
         await #expect {
-            try await store.files.add([1])
+            try await store.files.storeRetained([1])
         } throws: { "\($0)".contains("symbolic link") }
         try await store.close()
         #expect(try folder.names(in: "elsewhere") == [])

@@ -7,7 +7,7 @@ import Testing
 
 @testable import DaybookOffline
 
-/// Answers each event as its note's text says.
+/// Answers each event by the text of its note.
 private struct AnsweringTransport: Transport {
     var onTheWay: @Sendable () async -> Void = {}
 
@@ -33,7 +33,7 @@ private struct AnsweringTransport: Transport {
 
 @Suite struct SyncActionTests {
     @Test(.verifies("OUT-5"))
-    func `an action is pending, on its way, and then what the server made of it`() async throws {
+    func `an action is pending, then syncing, then has the server's verdict`() async throws {
         let store = try await OfflineStore.inMemory(account: "u")
         let saved = try await store.cities.save("lisbon", by: "u").id
         let refused = try await store.notes.add("rejected because", city: "lisbon", by: "u")
@@ -65,14 +65,14 @@ private struct AnsweringTransport: Transport {
         try await store.outbox.discard(event.id)
         #expect(try await store.outbox.action(event.id) == nil)
         #expect(try await store.outbox.action(UUID()) == nil)
-        // What stays on the device is no action.
+        // An event that stays on the device is not an action.
         let kept = try await store.append(CityAccessed(cityId: "lisbon"))
         #expect(try await store.outbox.action(kept.id) == nil)
         try await store.close()
     }
 
     @Test(.verifies("OUT-4"))
-    func `actions wait in the order of the calls, also where the clock steps back`() async throws {
+    func `actions wait in the order of the calls, also if the clock steps back`() async throws {
         let seconds = Mutex<TimeInterval>(1_771_756_200)
         let store = try await OfflineStore.inMemory(
             account: "u", clock: { Date(timeIntervalSince1970: seconds.withLock { $0 }) })
@@ -82,7 +82,7 @@ private struct AnsweringTransport: Transport {
             seconds.withLock { $0 -= 3_600 }
         }
         #expect(store.outbox.pending.map(\.entityId) == cities)
-        // The times run backwards: they are not what orders the actions.
+        // The times run backwards: actions are not ordered by time.
         #expect(
             store.outbox.pending.map(\.timestamp.milliseconds)
                 == [1_771_756_200_000, 1_771_752_600_000, 1_771_749_000_000])

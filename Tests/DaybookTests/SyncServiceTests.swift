@@ -1,4 +1,4 @@
-// What makes a store sync by itself, and what keeps it from it. Spec/protocol/triggers.md.
+// The triggers of a sync service, and the conditions that prevent a sync. Spec/protocol/triggers.md.
 
 import DaybookTestKit
 import Foundation
@@ -8,14 +8,14 @@ import Testing
 
 @testable import DaybookOffline
 
-/// A network that somebody switches.
+/// A network that the test switches.
 private final class Switch: Reachability {
     private let listeners = Mutex<
         (path: NetworkPath?, all: [AsyncStream<NetworkPath>.Continuation])
     >(
         (nil, []))
 
-    /// - Parameter path: nil while nobody knows.
+    /// - Parameter path: nil while it is unknown.
     init(_ path: NetworkPath?) { listeners.withLock { $0.path = path } }
 
     var paths: AsyncStream<NetworkPath> {
@@ -35,7 +35,7 @@ private final class Switch: Reachability {
     }
 }
 
-/// Takes everything and counts.
+/// Applies everything and counts.
 private final class Counting: Transport {
     private let counts = Mutex((events: 0, reads: 0, failures: 0))
     var events: Int { counts.withLock { $0.events } }
@@ -68,12 +68,12 @@ private final class Counting: Transport {
     }
 }
 
-/// Time in which something that must not happen would have.
+/// The time to wait for something that must not happen.
 private func aWhile() async throws { try await Task.sleep(for: .milliseconds(150)) }
 
 @Suite(.timeLimit(.minutes(10))) struct SyncServiceTests {
     @Test(.verifies("TRG-1"))
-    func `it syncs when it begins and whenever something is recorded`() async throws {
+    func `it syncs at its start and after each commit`() async throws {
         let store = try await OfflineStore.inMemory()
         try await store.cities.save("lisbon", by: "u")
         let server = Counting()
@@ -89,7 +89,7 @@ private func aWhile() async throws { try await Task.sleep(for: .milliseconds(150
     }
 
     @Test(.verifies("TRG-2"))
-    func `with nothing to do it asks nobody anything, and ends when the store is closed`()
+    func `with nothing to do it makes no request, and ends when the store is closed`()
         async throws
     {
         let store = try await OfflineStore.inMemory()
@@ -105,7 +105,7 @@ private func aWhile() async throws { try await Task.sleep(for: .milliseconds(150
     }
 
     @Test(.verifies("TRG-3", "COND-1"))
-    func `without a network it waits, and it goes on when there is one`() async throws {
+    func `without a network it waits, and continues when there is one`() async throws {
         let store = try await OfflineStore.inMemory()
         try await store.cities.save("lisbon", by: "u")
         let server = Counting()
@@ -125,7 +125,7 @@ private func aWhile() async throws { try await Task.sleep(for: .milliseconds(150
     }
 
     @Test(.verifies("TRG-5", "COND-1"))
-    func `who asks before it is known whether there is a network waits until it is`()
+    func `a demand before the network's state is known waits for it`()
         async throws
     {
         let store = try await OfflineStore.inMemory()
@@ -145,7 +145,7 @@ private func aWhile() async throws { try await Task.sleep(for: .milliseconds(150
     }
 
     @Test(.verifies("TRG-4", "COND-2"))
-    func `with autoSync off it does only what it is asked for`() async throws {
+    func `with autoSync off it syncs only on demand`() async throws {
         let store = try await OfflineStore.inMemory()
         try await store.preferences.update(for: "u") { $0.autoSync = false }
         let server = Counting()
@@ -203,7 +203,7 @@ private func aWhile() async throws { try await Task.sleep(for: .milliseconds(150
     }
 
     @Test(.verifies("TRG-6"))
-    func `while the store is suspended it rests, and it goes on afterwards`() async throws {
+    func `while the store is suspended it waits, and continues afterwards`() async throws {
         let store = try await OfflineStore.inMemory()
         let server = Counting()
         let run = Task {
@@ -220,7 +220,7 @@ private func aWhile() async throws { try await Task.sleep(for: .milliseconds(150
     }
 
     @Test(.verifies("TRG-7"))
-    func `it reads by itself as often as it is told to`() async throws {
+    func `it reads at the set interval`() async throws {
         let store = try await OfflineStore.inMemory()
         let server = Counting()
         var options = Replayer.Options()

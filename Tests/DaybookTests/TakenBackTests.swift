@@ -1,5 +1,5 @@
-// Events that were taken back, for whoever reads a log without its lock: a reader's fold and the
-// verifier agree with the store, whatever was stored, compacted or taken back, and when.
+// Retracted events for readers of a log without its lock: a reader's fold and the
+// verifier agree with the store, whatever was stored, compacted or retracted, and when.
 
 import DaybookTestKit
 import EventGenerators
@@ -49,7 +49,7 @@ import Testing
         }.map { String(decoding: $0.json, as: UTF8.self) }
     }
 
-    /// What a reader makes of the log.
+    /// The state of a reader of the log.
     private static func folded(
         _ files: InMemoryFileSystem, through end: Position?
     ) throws -> [String] {
@@ -104,7 +104,7 @@ import Testing
     }
 
     @Test(.verifies("TOOL-15", "CHK-6"))
-    func `a reader and the verifier pass over what was taken back as the store does`()
+    func `a reader and the verifier skip retracted events like the store`()
         async throws
     {
         var total = 0

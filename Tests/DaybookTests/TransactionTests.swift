@@ -1,4 +1,4 @@
-// What a decision reads: the state before it, and what it has appended itself.
+// The reads of a transaction: the state before it, and the events that it has appended.
 
 import Daybook
 import DaybookTestKit
@@ -32,7 +32,7 @@ import Testing
             if let deposited = try? event.payload(as: Deposited.self) {
                 balances[deposited.account, default: 0] += deposited.amount
             } else if let renamed = try? event.payload(as: Renamed.self) {
-                names[renamed.account].set(renamed.name, event.stamp)
+                names[renamed.account].set(renamed.name, event.lwwTimestamp)
             }
         }
     }
@@ -95,7 +95,8 @@ import Testing
         try await store.close()
     }
 
-    @Test func `what is read is what is recorded, also for a value that a clock ahead has set`()
+    @Test
+    func `a transaction reads what it records, also after the clock was ahead`()
         async throws
     {
         let store = try await Self.store()
@@ -104,7 +105,8 @@ import Testing
         try await store.append([ahead])
         let read = try await store.write { transaction in
             let before = transaction.view(Accounts.self).names["a"]
-            try transaction.append(Renamed(account: "a", name: "new"), replacing: before?.stamp)
+            try transaction.append(
+                Renamed(account: "a", name: "new"), replacing: before?.lwwTimestamp)
             return transaction.view(Accounts.self).names["a"]
         }
         #expect(read?.value == "new")
@@ -144,7 +146,7 @@ import Testing
         try await store.close()
     }
 
-    @Test func `a transaction that throws leaves nothing of what it has read`() async throws {
+    @Test func `a transaction that throws leaves no state behind`() async throws {
         struct Changed: Error {}
         let store = try await Self.store()
         await #expect(throws: Changed.self) {

@@ -1,4 +1,4 @@
-// A store, a server and a manager between them: what most tests of downloads begin with.
+// The fixture of most download tests: a store, a server, and a manager between them.
 
 import DaybookTestKit
 import DownloadHistories
@@ -9,7 +9,7 @@ import Testing
 
 @testable import DaybookOffline
 
-/// A network that tests switch.
+/// A network whose path the tests set.
 final class TestNetwork: Reachability {
     private struct State {
         var path: NetworkPath
@@ -37,12 +37,12 @@ final class TestNetwork: Reachability {
     }
 }
 
-/// Waits that are over at once, and are remembered.
+/// A clock whose waits end at once and are recorded.
 final class Waits: Sendable {
     private let seen = Mutex<[Duration]>([])
     var all: [Duration] { seen.withLock { $0 } }
 
-    /// Waits for good, from this length on: nobody is to be woken by it.
+    /// Waits of at least this length do not end.
     let endless: Duration
 
     init(endless: Duration = .seconds(600)) { self.endless = endless }
@@ -54,12 +54,12 @@ final class Waits: Sendable {
     }
 }
 
-/// A job failed that was to go well.
+/// Thrown when a job fails unexpectedly.
 struct Failed: Error, CustomStringConvertible {
     let description: String
 }
 
-/// Everything a download needs.
+/// The fixture of a download.
 struct Bench {
     var store: OfflineStore
     var manager: DownloadManager
@@ -73,8 +73,8 @@ struct Bench {
     /// Opens a store and starts a manager.
     ///
     /// - Parameters:
-    ///   - files: where the store is.
-    ///   - answer: what the server says.
+    ///   - files: the store's file system.
+    ///   - answer: the server's response to a request.
     init(
         _ files: any FileSystem = InMemoryFileSystem(), at folder: String = "/log",
         network: TestNetwork = TestNetwork(), waits: Waits = Waits(),
@@ -88,7 +88,7 @@ struct Bench {
             clock: clock, options: change, server: ImageServer(answer))
     }
 
-    /// As the other one, with a server that was there before.
+    /// Opens a store and starts a manager, with an existing server.
     init(
         _ files: any FileSystem = InMemoryFileSystem(), at folder: String = "/log",
         network: TestNetwork = TestNetwork(), waits: Waits = Waits(),
@@ -135,9 +135,9 @@ struct Bench {
         return try #require(store.view(DownloadsView.self)[job.id])
     }
 
-    /// The images of a city are there, byte for byte.
+    /// Checks that the images of a city are stored, byte for byte.
     func check(_ city: SampleCity) async throws {
-        // Views are published one after the other: the job's may be ahead of the city's.
+        // Views are published one after the other: that of jobs may be ahead of that of cities.
         try await eventually { store.view(CitiesView.self).offline(city.id) != nil }
         let cached = try #require(store.view(CitiesView.self).offline(city.id))
         try #require(cached.images.count == city.images.count)
@@ -147,13 +147,13 @@ struct Bench {
         }
     }
 
-    /// Ends the manager as a process ends.
+    /// Stops the manager like the end of a process.
     func stop() async throws {
         work.cancel()
         try await work.value
     }
 
-    /// Ends everything but the server; nothing may have gone wrong.
+    /// Stops the manager and closes the store, and throws what failed in them.
     func close() async throws {
         try await stop()
         try await store.close()

@@ -1,4 +1,4 @@
-// How images are fetched from a server that does what a server should not: over a real connection.
+// Fetches of images from a faulty server, over a real connection.
 
 import DaybookTestKit
 import DownloadHistories
@@ -13,7 +13,7 @@ private let tag = "\"v1\""
 
 @Suite struct FetchingTests {
     @Test(.verifies("DL-5", "DL-10", "DL-13"))
-    func `a city and its images are there when the job is complete, each fetched once`()
+    func `a completed job has stored the city and its images, each fetched once`()
         async throws
     {
         let city = SampleCity("são paulo/1?", sizes: [100_000, 0, 1, 70_000, 30_000, 5_000, 9])
@@ -33,15 +33,15 @@ private let tag = "\"v1\""
         #expect(cached.isExplicitDownload && cached.images.map(\.kind)[0] == .hero)
         #expect(cached.images[1].url == bench.server.base + "/images/1.jpg")
         #expect(bench.server.requests.count == 1 + city.images.count)
-        #expect(bench.server.mostAtOnce <= 4)
-        // State and city came in one commit: no position lies between them.
+        #expect(bench.server.maxConcurrentReplies <= 4)
+        // State and city are in one commit: no position is between them.
         let last = await bench.store.events.lastDurable
         #expect(try await bench.store.events.event(at: last)?.type == DownloadCompleted.type)
         try await bench.close()
     }
 
     @Test(.verifies("DL-13", "DL-16"))
-    func `what breaks off goes on where it was, and no byte is sent twice`() async throws {
+    func `a broken download resumes at its last byte, and no byte is sent twice`() async throws {
         let city = SampleCity(sizes: [200_000, 150_000])
         let bench = try await Bench { request in
             guard var reply = city.reply(to: request) else { return ImageServer.Reply(404) }
@@ -50,20 +50,19 @@ private let tag = "\"v1\""
             }
             return reply
         }
-        // Every part is progress, so it never gives up.
+        // Every part is progress, so the job is never paused.
         try await bench.download(city)
         try await bench.check(city)
         #expect(bench.server.requests(SampleCity.path(0)).count >= 5)
         let requests = bench.server.requests(SampleCity.path(0)).dropFirst()
         #expect(requests.allSatisfy { $0.rangeStart ?? 0 > 0 && $0.headers["if-range"] != nil })
-        // What a broken connection swallows was sent; nothing else was sent twice.
+        // Bytes lost with a broken connection were sent; no other byte was sent twice.
         let starts = requests.compactMap(\.rangeStart)
         #expect(starts == starts.sorted())
         try await bench.close()
     }
 
-    @Test(.verifies("DL-16")) func `a server that knows no ranges is taken as it is`() async throws
-    {
+    @Test(.verifies("DL-16")) func `a server without range support is accepted`() async throws {
         let city = SampleCity(sizes: [200_000])
         let bench = try await Bench { request in
             guard let image = city.image(request.path) else {
@@ -80,9 +79,11 @@ private let tag = "\"v1\""
     }
 
     @Test(.verifies("DL-14", "DL-16"), arguments: [true, false])
-    func `an image that changes while it is fetched is fetched anew`(isHonest: Bool) async throws {
+    func `an image that changes while it is fetched is fetched from the start`(isHonest: Bool)
+        async throws
+    {
         var sample = SampleCity(sizes: [200_000])
-        sample.tellsChecksums = false
+        sample.includesChecksums = false
         let new = sample
         let old = SampleCity(sizes: [200_000], seed: 2)
         let bench = try await Bench { request in
@@ -95,7 +96,7 @@ private let tag = "\"v1\""
                 return reply
             }
             var request = request
-            // One that does not look at If-Range sends the rest of another image.
+            // A server that ignores If-Range sends the remaining bytes of another image.
             if !isHonest { request.headers["if-range"] = nil }
             return .content(image, etag: "\"v2\"", to: request)
         }
@@ -105,15 +106,15 @@ private let tag = "\"v1\""
     }
 
     @Test(.verifies("DL-14"))
-    func `without a validator and a checksum nothing is gone on from`() async throws {
+    func `without a validator and a checksum no download is resumed`() async throws {
         var sample = SampleCity(sizes: [100_000])
-        sample.tellsChecksums = false
+        sample.includesChecksums = false
         let city = sample
         let bench = try await Bench { request in
             guard let image = city.image(request.path) else {
                 return city.reply(to: request) ?? ImageServer.Reply(404)
             }
-            // A weak tag, and a date too young to stand for every byte.
+            // A weak tag, and a date too recent for a strong validator.
             var reply = ImageServer.Reply(
                 200,
                 [
@@ -129,11 +130,11 @@ private let tag = "\"v1\""
         try await bench.close()
     }
 
-    @Test(.verifies("DL-14")) func `a date of last change is a validator once it is old enough`()
+    @Test(.verifies("DL-14")) func `a Last-Modified date is a validator once it is old enough`()
         async throws
     {
         var sample = SampleCity(sizes: [100_000])
-        sample.tellsChecksums = false
+        sample.includesChecksums = false
         let city = sample
         let date = "Sun, 06 Nov 1994 08:49:37 GMT"
         let bench = try await Bench { request in
@@ -160,9 +161,11 @@ private let tag = "\"v1\""
     }
 
     @Test(.verifies("DL-17"), arguments: ["manifest", "Repr-Digest", "Content-Digest"])
-    func `a wrong checksum is fetched anew twice, then the job fails`(source: String) async throws {
+    func `an image with a wrong checksum is fetched again twice, then the job fails`(source: String)
+        async throws
+    {
         var sample = SampleCity(sizes: [50_000])
-        sample.tellsChecksums = source == "manifest"
+        sample.includesChecksums = source == "manifest"
         let city = sample
         let digest = Data(FileID(of: city.images[0]).bytes).base64EncodedString()
         let bench = try await Bench { request in
@@ -178,7 +181,7 @@ private let tag = "\"v1\""
         }
         let job = try await bench.download(city, to: .failed)
         #expect(
-            job.errorMessage == "an image's checksum is wrong, also after it was fetched 3 times")
+            job.errorMessage == "an image's checksum is wrong, also in attempt 3")
         #expect(bench.server.requests(SampleCity.path(0)).count == 3)
         #expect(
             bench.server.requests(SampleCity.path(0)).map { $0.headers["cache-control"] }
@@ -187,7 +190,7 @@ private let tag = "\"v1\""
         try await bench.close()
     }
 
-    @Test(.verifies("DL-17")) func `a checksum that is right the second time is enough`()
+    @Test(.verifies("DL-17")) func `a correct checksum in the second attempt is enough`()
         async throws
     {
         let city = SampleCity(sizes: [50_000])
@@ -204,7 +207,7 @@ private let tag = "\"v1\""
     }
 
     @Test(.verifies("DL-16", "DL-21"))
-    func `a body that is longer than announced is refused, and not read to its end`()
+    func `a body longer than announced is refused, and not read to its end`()
         async throws
     {
         let city = SampleCity(sizes: [50_000])
@@ -228,7 +231,7 @@ private let tag = "\"v1\""
         async throws
     {
         var sample = SampleCity(sizes: [1_000, 1_000])
-        (sample.tellsSizes, sample.tellsChecksums) = (false, false)
+        (sample.includesSizes, sample.includesChecksums) = (false, false)
         let city = sample
         for limit in [\DownloadManager.Options.imageBytesMax, \.cityBytesMax] {
             let bench = try await Bench(options: { $0[keyPath: limit] = 300_000 }) { request in
@@ -246,7 +249,7 @@ private let tag = "\"v1\""
         }
     }
 
-    @Test(.verifies("DL-21")) func `sizes that are announced are checked before a byte is fetched`()
+    @Test(.verifies("DL-21")) func `announced sizes are checked before a byte is fetched`()
         async throws
     {
         let city = SampleCity(sizes: [200_000, 200_000])
@@ -265,14 +268,14 @@ private let tag = "\"v1\""
     }
 
     @Test(.verifies("DL-16"))
-    func `a length that promises more than comes is asked for again`() async throws {
+    func `a body shorter than its Content-Length is requested again`() async throws {
         let city = SampleCity(sizes: [100_000])
         let bench = try await Bench { request in
             guard let image = city.image(request.path) else {
                 return city.reply(to: request) ?? ImageServer.Reply(404)
             }
             guard request.earlier == 0 else { return .content(image, etag: tag, to: request) }
-            // Ends in good order, with less than it says.
+            // Ends normally, with fewer bytes than announced.
             var reply = ImageServer.Reply(200, [("ETag", tag)], Array(image[..<60_000]))
             reply.length = 100_000
             return reply
@@ -284,7 +287,7 @@ private let tag = "\"v1\""
     }
 
     @Test(.verifies("DL-16"), arguments: [true, false])
-    func `an image that is shorter than announced fails the job`(tellsLength: Bool) async throws {
+    func `an image shorter than announced fails the job`(tellsLength: Bool) async throws {
         let city = SampleCity(sizes: [100_000])
         let bench = try await Bench { request in
             guard let image = city.image(request.path) else {
@@ -301,7 +304,7 @@ private let tag = "\"v1\""
     }
 
     @Test(.verifies("DL-16"), arguments: ["bytes 0-49999/100000", "bytes 50001-99999/100000", "x"])
-    func `a part that nobody asked for is never put behind what is there`(
+    func `a range that was not requested is never appended`(
         range: String
     ) async throws {
         let city = SampleCity(sizes: [100_000])
@@ -326,7 +329,7 @@ private let tag = "\"v1\""
         try await bench.close()
     }
 
-    @Test(.verifies("DL-18")) func `a server that stalls is left after a while, and asked again`()
+    @Test(.verifies("DL-18")) func `a stalled request is abandoned after the timeout, and retried`()
         async throws
     {
         let city = SampleCity(sizes: [100_000])
@@ -341,7 +344,7 @@ private let tag = "\"v1\""
         try await bench.close()
     }
 
-    @Test(.verifies("DL-18")) func `server errors are tried again, and Retry-After is kept`()
+    @Test(.verifies("DL-18")) func `server errors are retried, and Retry-After is respected`()
         async throws
     {
         let city = SampleCity(sizes: [1_000])
@@ -355,7 +358,7 @@ private let tag = "\"v1\""
             }
             return city.reply(to: request) ?? ImageServer.Reply(404)
         }
-        // A wait of more than ten minutes would be waited for: the longest that is kept is shorter.
+        // A wait of more than ten minutes would block the test: the longest here is shorter.
         let job = try await bench.store.downloads.queue(city.id)
         try await eventually { bench.waits.all.count >= 4 }
         #expect(bench.waits.all[..<2].allSatisfy { $0 < .seconds(1) })
@@ -366,17 +369,18 @@ private let tag = "\"v1\""
     }
 
     @Test(.verifies("DL-18"), arguments: [1e30, .infinity, .nan, -1e30, 3_601])
-    func `no wait that a server asks for is too long or too strange`(seconds: Double) async throws {
+    func `an invalid or excessive Retry-After is bounded`(seconds: Double) async throws {
         let waits = Waits(endless: .seconds(100_000))
         var options = DownloadManager.Options()
         options.sleep = { try await waits.wait($0) }
-        let pace = DownloadPace(options) { 0 }
-        try await pace.failed(DownloadError(.unavailable, "", retryAfterSeconds: seconds))
+        let backoff = DownloadBackoff(options) { 0 }
+        try await backoff.waitAfterFailure(
+            DownloadError(.unavailable, "", retryAfterSeconds: seconds))
         #expect(waits.all == [seconds > 0 ? .seconds(3_600) : .zero])
     }
 
     @Test(.verifies("DL-18"), arguments: [true, false])
-    func `a renewal that goes wrong is tried again, and is not taken for a refusal`(
+    func `a failed token renewal is retried, and does not count as a refusal`(
         isRefreshed: Bool
     ) async throws {
         let city = SampleCity(sizes: [20_000])
@@ -389,7 +393,7 @@ private let tag = "\"v1\""
                 return ImageServer.Reply(401)
             }
             var reply = city.reply(to: request) ?? ImageServer.Reply(404)
-            // What comes is no head.
+            // The response has no valid head.
             if isRefreshed, request.earlier == 1 { reply.status = 0 }
             return reply
         }
@@ -400,13 +404,13 @@ private let tag = "\"v1\""
     }
 
     @Test(.verifies("DL-17"), arguments: [(60_000, false), (50_000, true)])
-    func `what is in the store is used only if it is what the manifest says now`(
-        size: Int, tellsChecksums: Bool
+    func `a stored image is used only if it matches the current manifest`(
+        size: Int, includesChecksums: Bool
     ) async throws {
         var old = SampleCity(sizes: [50_000, 1_000])
-        old.tellsChecksums = false
+        old.includesChecksums = false
         var new = SampleCity(sizes: [size, 1_000], seed: 2)
-        new.tellsChecksums = tellsChecksums
+        new.includesChecksums = includesChecksums
         let present = Mutex((city: old, isWhole: false))
         let bench = try await Bench(options: { $0.imagesAtOnce = 1 }) { request in
             let (city, isWhole) = present.withLock { $0 }
@@ -422,7 +426,7 @@ private let tag = "\"v1\""
     }
 
     @Test(.verifies("DL-16"), arguments: [true, false])
-    func `an image that is shorter than announced is not asked for without end`(
+    func `an image shorter than announced is not requested without end`(
         tellsLength: Bool
     ) async throws {
         let city = SampleCity(sizes: [100_000])
@@ -430,7 +434,7 @@ private let tag = "\"v1\""
             guard let image = city.image(request.path) else {
                 return city.reply(to: request) ?? ImageServer.Reply(404)
             }
-            // One that knows no ranges.
+            // A server without range support.
             var reply = ImageServer.Reply(200, [], Array(image[..<60_000]))
             if !tellsLength { reply.length = nil }
             return reply
@@ -441,7 +445,8 @@ private let tag = "\"v1\""
         try await bench.close()
     }
 
-    @Test(.verifies("DL-18")) func `a server that gives next to nothing at a time is left alone`()
+    @Test(.verifies("DL-18"))
+    func `a server that sends very few bytes per response pauses the job`()
         async throws
     {
         let city = SampleCity(sizes: [100_000])
@@ -467,9 +472,9 @@ private let tag = "\"v1\""
     }
 
     @Test(.verifies("DL-16"))
-    func `a part is not the whole while nobody has said how long that is`() async throws {
+    func `a partial response does not complete an image of unknown size`() async throws {
         var sample = SampleCity(sizes: [100_000])
-        (sample.tellsSizes, sample.tellsChecksums) = (false, false)
+        (sample.includesSizes, sample.includesChecksums) = (false, false)
         let city = sample
         let bench = try await Bench(options: { $0.timeoutSeconds = 1 }) { request in
             guard let image = city.image(request.path) else {
@@ -497,7 +502,7 @@ private let tag = "\"v1\""
     }
 
     @Test(.verifies("DL-18"), arguments: [400, 403, 404, 410, 301, 204])
-    func `what no later request would change fails the job, with a reason`(
+    func `a status that a retry would not change fails the job, with a reason`(
         status: Int
     ) async throws {
         let city = SampleCity(sizes: [1_000])
@@ -514,7 +519,7 @@ private let tag = "\"v1\""
         }
     }
 
-    @Test(.verifies("DL-17")) func `what the store has already is not fetched`() async throws {
+    @Test(.verifies("DL-17")) func `an image that is already stored is not fetched`() async throws {
         let city = SampleCity(sizes: [50_000, 60_000])
         let bench = try await Bench { city.reply(to: $0) ?? ImageServer.Reply(404) }
         try await bench.download(city)
@@ -525,7 +530,7 @@ private let tag = "\"v1\""
     }
 }
 
-/// Credentials whose renewal breaks a number of times.
+/// Credentials whose renewal fails a number of times.
 private actor UnsteadyTokens: Credentials {
     private var failures: Int
     private var present = AccessToken("old")

@@ -1,5 +1,5 @@
-// When jobs are worked on and when they rest; what is left on the disk; what a process finds that
-// follows another. Over a real connection.
+// The states of jobs, the files on the disk, and the continuation by the next process. Over a real
+// connection.
 
 import DaybookTestKit
 import DownloadHistories
@@ -10,7 +10,7 @@ import Testing
 
 @testable import DaybookOffline
 
-/// A server that sends images slowly, so that there is time to do something to a job.
+/// A server that sends images slowly, so that the test can change a job meanwhile.
 @Sendable private func slowly(
     _ city: SampleCity, _ request: ImageServer.Request
 ) -> ImageServer.Reply {
@@ -19,7 +19,7 @@ import Testing
     return reply
 }
 
-/// A server that sends the first part of an image and then nothing.
+/// A server that sends the first part of an image and then stalls.
 @Sendable private func stalling(
     _ city: SampleCity, after count: Int, _ request: ImageServer.Request
 ) -> ImageServer.Reply {
@@ -28,7 +28,7 @@ import Testing
     return reply
 }
 
-/// The names in a folder, but for that of its lock; none if it is not there.
+/// The names in a folder without its lock; none if the folder does not exist.
 private func names(_ folder: String, _ files: any FileSystem) -> [String] {
     ((try? files.list(folder)) ?? []).filter { $0 != "lock" }
 }
@@ -48,7 +48,7 @@ private let incoming = "/log/files/incoming"
         #expect(paused.status == .paused && paused.pauseReason == .user)
         #expect(paused.downloadedBytes == 40_000 && paused.totalBytes == 120_000)
         #expect(paused.progress == 33 && paused.currentStep == "Downloading images (0/2)")
-        // Nothing but the user ends this pause: another job is done meanwhile.
+        // Only the user ends this pause: another job is completed meanwhile.
         bench.network.set(.none)
         bench.network.set(.wifi)
         let porto = try await bench.store.downloads.queue("porto")
@@ -58,7 +58,7 @@ private let incoming = "/log/files/incoming"
         try await bench.store.downloads.resume(job.id)
         try await bench.expect(job.id, .completed)
         try await bench.check(city)
-        // It went on where it was.
+        // It continued at its last byte.
         #expect(bench.server.requests(SampleCity.path(0))[1].rangeStart == 20_000)
 
         let other = SampleCity("porto", sizes: [50_000], seed: 9)
@@ -75,7 +75,7 @@ private let incoming = "/log/files/incoming"
     }
 
     @Test(.verifies("DL-19"))
-    func `on a network that is paid by volume jobs wait for Wi-Fi, or for another wish`()
+    func `on a metered network jobs wait for Wi-Fi, or for another setting`()
         async throws
     {
         let city = SampleCity(sizes: [60_000])
@@ -92,14 +92,15 @@ private let incoming = "/log/files/incoming"
         try await bench.expect(job.id, .paused)
         let paused = try #require(bench.store.view(DownloadsView.self)[job.id])
         #expect(paused.pauseReason == .cellular && paused.downloadedBytes == 20_000)
-        // The settings count at once.
+        // The settings take effect at once.
         try await bench.store.preferences.update(for: Bench.user) { $0.wifiOnlyDownload = false }
         try await bench.expect(job.id, .completed)
         try await bench.check(city)
         try await bench.close()
     }
 
-    @Test(.verifies("DL-19")) func `without a network a job pauses, and goes on when there is one`()
+    @Test(.verifies("DL-19"))
+    func `without a network a job pauses, and continues when there is one`()
         async throws
     {
         let city = SampleCity(sizes: [60_000])
@@ -123,7 +124,7 @@ private let incoming = "/log/files/incoming"
     {
         let city = SampleCity(sizes: [30_000])
         let isUp = Mutex(false)
-        // The timer's wait is a moment short of fifteen minutes; it must be waited for.
+        // The timer's wait is slightly less than fifteen minutes and must not end at once.
         let waits = Waits()
         let bench = try await Bench(waits: waits) { request in
             guard isUp.withLock({ $0 }) || request.path == city.path else {
@@ -150,7 +151,8 @@ private let incoming = "/log/files/incoming"
         try await bench.close()
     }
 
-    @Test(.verifies("DL-18", "DL-19")) func `a job that waits for a connection is tried by itself`()
+    @Test(.verifies("DL-18", "DL-19"))
+    func `a job that waits for a connection is retried automatically`()
         async throws
     {
         let city = SampleCity(sizes: [3_000])
@@ -169,7 +171,7 @@ private let incoming = "/log/files/incoming"
         try await bench.close()
     }
 
-    @Test(.verifies("DL-19")) func `with nothing to do there is no timer and no request`()
+    @Test(.verifies("DL-19")) func `without work there is no timer and no request`()
         async throws
     {
         let city = SampleCity(sizes: [3_000])
@@ -179,7 +181,7 @@ private let incoming = "/log/files/incoming"
         let paused = try await bench.store.downloads.queue("porto")
         try await bench.expect(paused.id, .failed)
         try await bench.store.cities.save("x", by: "u")
-        // What that has set off would be there when another job is done.
+        // Its effects would be visible when another job is completed.
         let last = try await bench.store.downloads.queue("madrid")
         try await bench.expect(last.id, .failed)
         #expect(bench.waits.all.isEmpty)
@@ -187,7 +189,7 @@ private let incoming = "/log/files/incoming"
         try await bench.close()
     }
 
-    @Test(.verifies("DL-23")) func `jobs are worked on one at a time, the explicit ones first`()
+    @Test(.verifies("DL-23")) func `jobs run one at a time, the explicit ones first`()
         async throws
     {
         let network = TestNetwork(.none)
@@ -203,12 +205,12 @@ private let incoming = "/log/files/incoming"
         try await eventually { bench.store.view(DownloadsView.self).count(.completed) == 4 }
         let order = bench.server.requests.filter { $0.path.hasPrefix("/cities/") }.map(\.path)
         #expect(order == ["/cities/c", "/cities/d", "/cities/a", "/cities/b"])
-        #expect(bench.server.mostAtOnce == 1)
+        #expect(bench.server.maxConcurrentReplies == 1)
         #expect(bench.store.view(CitiesView.self).offline("a")?.isExplicitDownload == false)
         try await bench.close()
     }
 
-    @Test(.verifies("DL-20")) func `progress begins with the present, counts up and ends`()
+    @Test(.verifies("DL-20")) func `progress begins with the current state, counts up and ends`()
         async throws
     {
         let city = SampleCity(sizes: [40_000, 40_000])
@@ -232,7 +234,7 @@ private let incoming = "/log/files/incoming"
             Set(downloading.map(\.currentStep)).isSubset(of: [
                 "Downloading images (0/2)", "Downloading images (1/2)", "Downloading images (2/2)",
             ]))
-        // Who comes late is told what is, and that it has gone.
+        // A late subscriber receives the current state, and the end at the removal.
         var late = bench.manager.progress(of: queued.id).makeAsyncIterator()
         #expect(await late.next()?.status == .completed)
         try await bench.store.downloads.remove(queued.id)
@@ -258,10 +260,10 @@ private let incoming = "/log/files/incoming"
         #expect(downloads.jobs(of: city.id).current == [shown])
         #expect(downloads.jobs(.downloading).current == [shown])
         #expect(bench.manager.job(queued.id) == shown)
-        // The log says that it was queued and begun, and nothing of bytes.
+        // The log has the events of queueing and start, and none of bytes.
         #expect(bench.store.view(DownloadsView.self)[queued.id]?.downloadedBytes == 0)
         #expect(await bench.store.events.lastDurable.rawValue == 2)
-        // A pause past the manager has the numbers of its moment, too.
+        // A pause by a command, without the manager, has the current numbers, too.
         try await downloads.pause(queued.id)
         #expect(bench.store.view(DownloadsView.self)[queued.id]?.downloadedBytes == 40_000)
         try await downloads.resume(queued.id)
@@ -271,14 +273,14 @@ private let incoming = "/log/files/incoming"
     }
 
     @Test(.verifies("DL-15"))
-    func `the next process goes on where this one was, and tidies up`() async throws {
+    func `the next process continues the jobs of this one, and cleans up`() async throws {
         let files = InMemoryFileSystem()
         let city = SampleCity(sizes: [60_000, 1_000])
         let first = try await Bench(files) { stalling(city, after: 30_000, $0) }
         let job = try await first.store.downloads.queue(city.id)
         try await eventually { first.manager.job(job.id)?.downloadedBytes == 31_000 }
         try await first.close()
-        // What another process may have left.
+        // Files that another process may have left.
         let gone = "00000000-0000-4000-8000-0000000000aa"
         try files.createDirectory("\(incoming)/\(gone)")
         _ = try files.open("\(incoming)/\(gone)/x.part", .createNew)
@@ -295,15 +297,15 @@ private let incoming = "/log/files/incoming"
     }
 
     @Test(.verifies("DL-14", "DL-15"))
-    func `without a checksum only what was durable is gone on from after a kill`() async throws {
+    func `without a checksum only durable bytes are resumed after a kill`() async throws {
         let files = InMemoryFileSystem()
         var sample = SampleCity(sizes: [2_500_000])
-        sample.tellsChecksums = false
+        sample.includesChecksums = false
         let city = sample
         let first = try await Bench(files) { stalling(city, after: 2_300_000, $0) }
         let job = try await first.store.downloads.queue(city.id)
         try await eventually { first.manager.job(job.id)?.downloadedBytes == 2_300_000 }
-        // As a power cut may leave it: the length is there, the last bytes are not.
+        // The state after a power cut: the length is durable, the last bytes are not.
         let folder = "\(incoming)/\(job.id)"
         let part = try #require(files.list(folder).first { $0.hasSuffix(".part") })
         let sidecar = try #require(files.list(folder).first { $0.hasSuffix(".json") })
@@ -329,7 +331,8 @@ private let incoming = "/log/files/incoming"
     }
 
     @Test(.verifies("DL-17"))
-    func `images of a paused job stay when files are collected, and go when it is cancelled`()
+    func
+        `images of a paused job survive a collection of files, and are deleted when it is cancelled`()
         async throws
     {
         let files = InMemoryFileSystem()
@@ -346,7 +349,7 @@ private let incoming = "/log/files/incoming"
         let image = FileID(of: city.images[0])
         #expect(try await bench.store.files.collect() == FileCollection())
         try await bench.close()
-        // The next process holds them again.
+        // The next process holds the images again.
         let second = try await Bench(files, server: bench.server)
         try await second.manager.tidy()
         #expect(try await second.store.files.collect() == FileCollection())
@@ -358,7 +361,7 @@ private let incoming = "/log/files/incoming"
         try await second.close()
     }
 
-    @Test(.verifies("DL-22")) func `a full device fails the job in words, and loses nothing`()
+    @Test(.verifies("DL-22")) func `a full device fails the job with a message, and loses no data`()
         async throws
     {
         let files = FullFileSystem()
@@ -381,7 +384,7 @@ private let incoming = "/log/files/incoming"
     }
 
     @Test(.verifies("DL-24"))
-    func `a city that leaves no room fails before its images are fetched`()
+    func `a city that exceeds the storage limit fails before its images are fetched`()
         async throws
     {
         let city = SampleCity(sizes: [1_000])
@@ -402,7 +405,7 @@ private let incoming = "/log/files/incoming"
     }
 
     @Test(.verifies("DL-14"))
-    func `partial files are the owner's alone, and links are not followed`()
+    func `only the owner can read partial files, and links are not followed`()
         async throws
     {
         let folder = try TemporaryFolder()
@@ -425,7 +428,7 @@ private let incoming = "/log/files/incoming"
         let found = try FileManager.default.contentsOfDirectory(atPath: own.path)
         #expect(found.count == 2)
         for name in found { #expect(try mode(own.appending(path: name)) == 0o600) }
-        // Somebody puts a link where a part was.
+        // Another process replaces a partial file by a link.
         try await bench.manager.pause(job.id)
         try await eventually { bench.manager.job(job.id)?.status == .paused }
         let victim = folder.appending("victim")
@@ -444,7 +447,7 @@ private let incoming = "/log/files/incoming"
     }
 
     @Test(.verifies("DL-2", "DL-19"))
-    func `a clock that is put right does not keep a job in the state it was in`() async throws {
+    func `a corrected clock does not keep a job in its state`() async throws {
         let city = SampleCity(sizes: [60_000])
         let now = Mutex<Int64>(1_700_000_000_000)
         let bench = try await Bench(
@@ -467,7 +470,8 @@ private let incoming = "/log/files/incoming"
         try await bench.close()
     }
 
-    @Test(.verifies("DL-4", "DL-19")) func `jobs of a day ago are gone when a manager begins`()
+    @Test(.verifies("DL-4", "DL-19"))
+    func `jobs finished a day ago are removed when a manager starts`()
         async throws
     {
         let files = InMemoryFileSystem()
@@ -487,7 +491,7 @@ private let incoming = "/log/files/incoming"
     }
 
     @Test(.verifies("DL-19"))
-    func `a suspended store is left alone, and the job is done at its return`()
+    func `no job runs while the store is suspended, and the job is completed after its resumption`()
         async throws
     {
         let files = InMemoryFileSystem()
@@ -497,7 +501,7 @@ private let incoming = "/log/files/incoming"
         try await eventually { bench.manager.job(job.id)?.downloadedBytes == 20_000 }
         #expect(try !files.open("\(incoming)/lock", .readWrite).lock())
         try await bench.store.suspend()
-        // The folder is another process's now, until that one has done.
+        // Another process uses the folder until it releases the lock.
         let other = try files.open("\(incoming)/lock", .readWrite)
         try await eventually { try other.lock() }
         #expect(bench.manager.job(job.id)?.downloadedBytes == 0)
@@ -509,7 +513,7 @@ private let incoming = "/log/files/incoming"
     }
 
     @Test(.verifies("DL-19"))
-    func `a job that a process left behind rests while there is no network`() async throws {
+    func `a job that another process left in progress is paused without a network`() async throws {
         let files = InMemoryFileSystem()
         let city = SampleCity(sizes: [60_000])
         let first = try await Bench(files) { stalling(city, after: 20_000, $0) }
@@ -519,7 +523,7 @@ private let incoming = "/log/files/incoming"
         let second = try await Bench(files, network: TestNetwork(.none), server: first.server)
         try await second.expect(job.id, .paused)
         #expect(second.store.view(DownloadsView.self)[job.id]?.pauseReason == .connection)
-        // The user may end its waiting.
+        // The user may cancel the waiting job.
         try await second.store.downloads.pause(job.id)
         #expect(second.store.view(DownloadsView.self)[job.id]?.pauseReason == .user)
         try await second.store.downloads.resume(job.id)
@@ -528,7 +532,9 @@ private let incoming = "/log/files/incoming"
         try await second.close()
     }
 
-    @Test(.verifies("DL-15")) func `two managers do not work in one folder`() async throws {
+    @Test(.verifies("DL-15")) func `two managers do not use one folder at the same time`()
+        async throws
+    {
         let city = SampleCity(sizes: [60_000])
         let bench = try await Bench { stalling(city, after: 20_000, $0) }
         let job = try await bench.store.downloads.queue(city.id)
@@ -546,7 +552,7 @@ private let incoming = "/log/files/incoming"
         let work = Task { try await second.run() }
         try await eventually { looks.all.count >= 3 }
         #expect(bench.server.requests.count == 2)
-        // It goes on once it is alone.
+        // It continues once the other manager has stopped.
         try await bench.stop()
         try await bench.expect(job.id, .completed)
         try await bench.check(city)
@@ -555,7 +561,7 @@ private let incoming = "/log/files/incoming"
         try await bench.store.close()
     }
 
-    @Test(.verifies("DL-17")) func `nothing is held for a job when its manager has ended`()
+    @Test(.verifies("DL-17")) func `no file is held for a job when its manager has ended`()
         async throws
     {
         let files = InMemoryFileSystem()
@@ -569,7 +575,7 @@ private let incoming = "/log/files/incoming"
         try await eventually { bench.manager.job(job.id)?.downloadedBytes == 11_000 }
         try await bench.stop()
         #expect(try await bench.store.files.collect() != FileCollection())
-        // It costs what must be fetched again.
+        // The cost is a repeated fetch.
         let work = Task { [manager = bench.manager] in try await manager.run() }
         try await bench.expect(job.id, .completed)
         try await bench.check(city)
@@ -579,7 +585,7 @@ private let incoming = "/log/files/incoming"
     }
 
     @Test(.verifies("DL-14", "DL-15"))
-    func `logs that share a cache folder keep out of each other's way`()
+    func `logs that share a cache folder do not interfere`()
         async throws
     {
         let files = InMemoryFileSystem()
@@ -601,10 +607,10 @@ private let incoming = "/log/files/incoming"
         try await first.close()
     }
 
-    @Test(.verifies("DL-21")) func `of a city that is too large nothing is kept`() async throws {
+    @Test(.verifies("DL-21")) func `no file of a city that is too large is kept`() async throws {
         let files = InMemoryFileSystem()
         var sample = SampleCity(sizes: [40_000, 40_000])
-        sample.tellsSizes = false
+        sample.includesSizes = false
         let city = sample
         let bench = try await Bench(files, options: { $0.cityBytesMax = 60_000 }) {
             city.reply(to: $0) ?? ImageServer.Reply(404)
@@ -614,7 +620,7 @@ private let incoming = "/log/files/incoming"
         try await bench.close()
     }
 
-    @Test(.verifies("DL-14")) func `a cache folder that is emptied costs a download, not the job`()
+    @Test(.verifies("DL-14")) func `an emptied cache folder costs a download, not the job`()
         async throws
     {
         let files = InMemoryFileSystem()
@@ -630,7 +636,7 @@ private let incoming = "/log/files/incoming"
     }
 
     @Test(.verifies("DL-15"))
-    func `a process that is killed again and again downloads everything once`() async throws {
+    func `a process that is killed repeatedly downloads every byte once`() async throws {
         var options = DownloadHistory.Options()
         options.kills = 3
         options.images = 4
@@ -644,12 +650,12 @@ private let incoming = "/log/files/incoming"
             .first { FileManager.default.isExecutableFile(atPath: $0.path) })
         let counts = try await DownloadHistory(soaker, ["download"], options: options).run()
         #expect(counts["kills"] == 3)
-        // What was on its way at a kill, and no more.
+        // Only bytes in transit at a kill are fetched twice.
         #expect(try #require(counts["bytes transferred in vain"]) <= 3 * 4 * 131_072)
     }
 }
 
-/// A file system in memory that can be full for files that are being fetched.
+/// A file system in memory that can be full for partial files.
 private final class FullFileSystem: ForwardingFileSystem {
     let memory = InMemoryFileSystem()
     let isFull = Mutex(false)

@@ -1,4 +1,4 @@
-// What a server may say about a city, and who gets the token.
+// Manifests of cities, and the recipients of the token.
 
 import DaybookTestKit
 import DownloadHistories
@@ -9,7 +9,7 @@ import Testing
 
 @testable import DaybookOffline
 
-/// Tokens that are counted.
+/// Credentials that count their renewals.
 private actor Tokens: Credentials {
     private(set) var refreshed = 0
     func token() -> AccessToken? { AccessToken("old") }
@@ -19,7 +19,7 @@ private actor Tokens: Credentials {
     }
 }
 
-/// A token with an end, and an issuer that may be out of reach.
+/// A token that expires, and an issuer that may be unreachable.
 private actor EndingTokens: Credentials {
     private let end: Timestamp
     private var current: AccessToken
@@ -51,7 +51,8 @@ private actor EndingTokens: Credentials {
             json: Array(json.utf8), cityId: "lisbon", from: try #require(Self.base))
     }
 
-    @Test(.verifies("DL-10")) func `a manifest is read, addresses as seen from it`() throws {
+    @Test(.verifies("DL-10")) func `a manifest is read, with addresses relative to its own`() throws
+    {
         let city = SampleCity(sizes: [5, 6])
         var manifest = try Self.read(city.manifest)
         #expect(
@@ -84,7 +85,7 @@ private actor EndingTokens: Credentials {
             #""id":"x","url":"/x","type":"hero","width":1,"height":1,"sha256":"1234""#,
             #""id":"x","url":"/x","type":"hero","width":1,"height":1,"sha256":null"#,
         ])
-    func `an image that must not be asked for is refused`(image: String) throws {
+    func `an image with an address that must not be requested is refused`(image: String) throws {
         let data = SampleCity(sizes: []).data
         #expect {
             try Self.read(#"{"city":\#(data),"images":[{\#(image)}]}"#)
@@ -93,7 +94,7 @@ private actor EndingTokens: Credentials {
         }
     }
 
-    @Test(.verifies("DL-10")) func `a manifest that is none is refused`() throws {
+    @Test(.verifies("DL-10")) func `an invalid manifest is refused`() throws {
         let data = SampleCity(sizes: []).data
         let other = SampleCity("porto", sizes: []).data
         let image = #"{"id":"x","url":"/x","type":"hero","width":1,"height":1"#
@@ -128,7 +129,7 @@ private actor EndingTokens: Credentials {
         }
     }
 
-    @Test(.verifies("DL-10", "DL-21")) func `a manifest that does not end is left`() async throws {
+    @Test(.verifies("DL-10", "DL-21")) func `an endless manifest is abandoned`() async throws {
         let bench = try await Bench { _ in
             var reply = ImageServer.Reply(200, [], [UInt8](repeating: 0x20, count: 65_536))
             (reply.length, reply.isEndless) = (nil, true)
@@ -139,7 +140,7 @@ private actor EndingTokens: Credentials {
         try await bench.close()
     }
 
-    @Test(.verifies("DL-11")) func `the token is renewed once, and goes to its own server only`()
+    @Test(.verifies("DL-11")) func `the token is renewed once, and sent to its own server only`()
         async throws
     {
         let city = SampleCity(sizes: [1_000, 2_000])
@@ -168,7 +169,7 @@ private actor EndingTokens: Credentials {
     }
 
     @Test(.verifies("DL-11"), arguments: [true, false])
-    func `a token about to end is renewed before it is sent, or serves until its end`(
+    func `a token about to expire is renewed before it is sent, or used until it expires`(
         isReachable: Bool
     ) async throws {
         let clock = VirtualClock(milliseconds: 1_800_000_000_000)
@@ -189,18 +190,18 @@ private actor EndingTokens: Credentials {
         try await bench.close()
     }
 
-    @Test(.verifies("DL-11")) func `a token that is refused again fails the job`() async throws {
+    @Test(.verifies("DL-11")) func `a token that is rejected again fails the job`() async throws {
         let tokens = Tokens()
         let bench = try await Bench(credentials: tokens) { _ in ImageServer.Reply(401) }
         let job = try await bench.download(SampleCity(sizes: []), to: .failed)
-        #expect(job.errorMessage?.contains("Sign in again") ?? false)
+        #expect(job.errorMessage?.contains("sign in again") ?? false)
         #expect(await tokens.refreshed == 1)
         #expect(bench.server.requests.count == 2)
         try await bench.close()
     }
 
     @Test(.verifies("DL-12", "SEC-17"))
-    func `a redirection is followed without token and headers, and not for ever`()
+    func `a redirect is followed without token and headers, and a limited number of times`()
         async throws
     {
         let city = SampleCity(sizes: [1_000])
@@ -233,7 +234,7 @@ private actor EndingTokens: Credentials {
     }
 
     @Test(.verifies("DL-11", "SEC-17"))
-    func `headers go to the app's servers, the token to one of them, and neither to others`()
+    func `headers are sent to the app's servers, the token to one of them, and neither to others`()
         async throws
     {
         let city = SampleCity(sizes: [1_000, 2_000, 3_000])
@@ -267,12 +268,12 @@ private actor EndingTokens: Credentials {
         other.stop()
     }
 
-    @Test(.verifies("DL-10")) func `an app may bring manifests of its own`() async throws {
+    @Test(.verifies("DL-10")) func `an app may provide manifests of its own`() async throws {
         struct Source: CityManifestSource {
             let calls = Calls()
             let image: URL
             func manifest(of cityId: String) async throws -> CityManifest {
-                // The first time the line is bad.
+                // The first connection fails.
                 guard calls.next() > 1 else { throw URLError(.timedOut) }
                 return CityManifest(
                     cityId: cityId, cityData: Array(SampleCity(sizes: []).data.utf8),

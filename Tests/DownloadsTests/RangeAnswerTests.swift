@@ -1,4 +1,4 @@
-// What an answer to a request for an image means: the table of Spec/model/downloads.md, row by row.
+// The classification of responses to a request for an image: the table of Spec/model/downloads.md, by row.
 
 import DownloadHistories
 import Foundation
@@ -27,7 +27,7 @@ import Testing
         if case .wrong = answer { true } else { false }
     }
 
-    @Test func `a part is taken if it is what was asked for`() throws {
+    @Test func `a partial response is appended if it is the requested range`() throws {
         #expect(try Self.answer(206, ["Content-Range": "bytes 10-99/100"]) == .append)
         #expect(try Self.answer(206, ["Content-Range": "bytes 10-19/100"]) == .append)
         #expect(try Self.answer(206, ["Content-Range": "bytes 10-99/*"]) == .append)
@@ -50,11 +50,11 @@ import Testing
         ["Content-Range": "bytes 10-99/100", "Content-Encoding": "gzip"],
         ["Content-Type": "multipart/byteranges; boundary=x"],
     ])
-    func `any other part is wrong`(headers: [String: String]) throws {
+    func `any other partial response is wrong`(headers: [String: String]) throws {
         #expect(Self.isWrong(try Self.answer(206, headers)))
     }
 
-    @Test func `a part of what has changed since is wrong, where a date tells it`() throws {
+    @Test func `a partial response of a changed image is wrong, if its date shows it`() throws {
         let date = "Sun, 06 Nov 1994 08:49:37 GMT"
         let later = "Sun, 06 Nov 1994 08:49:38 GMT"
         func part(_ headers: [String: String], etag: String? = nil) throws -> RangeAnswer {
@@ -65,15 +65,15 @@ import Testing
         #expect(try part([:]) == .append)
         #expect(try part(["Last-Modified": date]) == .append)
         #expect(Self.isWrong(try part(["Last-Modified": later])))
-        // The tag says that not a byte has changed, whatever the date.
+        // The strong tag decides, whatever the date.
         #expect(try part(["ETag": "\"a\"", "Last-Modified": later], etag: "\"a\"") == .append)
     }
 
-    @Test func `a part that nobody asked for is wrong`() throws {
+    @Test func `a partial response without a requested range is wrong`() throws {
         #expect(Self.isWrong(try Self.answer(206, ["Content-Range": "bytes 0-99/100"], from: nil)))
     }
 
-    @Test func `the whole begins anew, unless it is packed or too long`() throws {
+    @Test func `a complete response restarts the image, unless it is encoded or too long`() throws {
         #expect(try Self.answer(200) == .restart)
         #expect(try Self.answer(200, ["Content-Length": "1000"]) == .restart)
         #expect(try Self.answer(200, ["Content-Length": "-5"]) == .restart)
@@ -81,7 +81,7 @@ import Testing
         #expect(Self.isWrong(try Self.answer(200, ["Content-Encoding": "gzip"])))
     }
 
-    @Test func `an unsatisfied range means that all is there, if the lengths agree`() throws {
+    @Test func `an unsatisfiable range means a complete image, if the lengths agree`() throws {
         let range = ["Content-Range": "bytes */10"]
         #expect(try Self.answer(416, range, total: nil) == .complete)
         #expect(try Self.answer(416, range, size: 10, total: 10) == .complete)
@@ -92,12 +92,13 @@ import Testing
         #expect(Self.isWrong(try Self.answer(416, range, from: nil, total: nil)))
     }
 
-    @Test(.verifies("DL-12")) func `a redirection leads to http or https, and never out of https`()
+    @Test(.verifies("DL-12"))
+    func `a redirect may lead to http or https, but never from https to http`()
         throws
     {
         func place(_ location: String, from url: String = "https://server/image") throws -> String?
         {
-            if case .elsewhere(let url) = try Self.answer(302, ["Location": location], at: url) {
+            if case .redirected(let url) = try Self.answer(302, ["Location": location], at: url) {
                 return url.absoluteString
             }
             return nil
@@ -112,7 +113,7 @@ import Testing
     }
 
     @Test(.verifies("DL-18"), arguments: [408, 425, 429, 500, 502, 503, 599])
-    func `some answers say to come later`(status: Int) throws {
+    func `some statuses ask for a later retry`(status: Int) throws {
         guard case .later(let error) = try Self.answer(status, ["Retry-After": "5"]) else {
             Issue.record("\(status)")
             return
@@ -120,7 +121,8 @@ import Testing
         #expect(error.code == .unavailable && error.retryAfterSeconds == 5)
     }
 
-    @Test(.verifies("DL-17")) func `checksums of a server are read, others are passed over`() throws
+    @Test(.verifies("DL-17")) func `SHA-256 digests of a server are read, others are ignored`()
+        throws
     {
         let bytes = Array("hello".utf8)
         let digest = Data(FileID(of: bytes).bytes).base64EncodedString()
@@ -131,7 +133,7 @@ import Testing
         for field in ["", "sha-256", "sha-256=\(digest)", "sha-256=:AAAA:", "sha-256=:*:", ":"] {
             #expect(ContentDigest.sha256(field: field) == nil)
         }
-        // Of a part, Content-Digest is the checksum of the part.
+        // In a partial response, Content-Digest is the checksum of the part.
         let headers = ["Content-Digest": "sha-256=:\(digest):"]
         #expect(ContentDigest.sha256(BoundedHTTPResponseHead(status: 200, headers)) != nil)
         #expect(ContentDigest.sha256(BoundedHTTPResponseHead(status: 206, headers)) == nil)

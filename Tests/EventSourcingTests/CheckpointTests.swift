@@ -1,5 +1,5 @@
-// States are stored and taken up again; a changed view rebuilds by itself; the past can be asked
-// for; a store can be suspended.
+// States are stored and restored; a changed view is rebuilt; past states can be read; a store can be
+// suspended.
 
 import DaybookTestKit
 import EventSourcing
@@ -10,7 +10,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// Sums, and counts the folds of this process.
+/// A sum, which counts the folds of this process.
 private struct Sums: Projection, Codable, Equatable {
     static let name = "sums"
     static let version = 1
@@ -38,7 +38,7 @@ private struct NewerSums: Projection, Codable {
     }
 }
 
-/// Another later release, whose state looks the same and means something else.
+/// Another later release, whose state has the same form and another meaning.
 private struct DoubledSums: Projection, Codable {
     static let name = "sums"
     static let version = 2
@@ -47,7 +47,7 @@ private struct DoubledSums: Projection, Codable {
     mutating func fold(_ event: Event) { total += 2 * (Int(event.subject ?? "") ?? 0) }
 }
 
-/// Not stored.
+/// A view that is not stored.
 private struct Count: Projection {
     static let name = "count"
     static let version = 1
@@ -77,7 +77,7 @@ private func drafts(_ numbers: some Sequence<Int>) -> [EventDraft] {
 
 @Suite struct StoredStateTests {
     @Test(.verifies("CHK-1", "CHK-3"))
-    func `a store opens from its newest checkpoint and folds only what came later`() async throws {
+    func `a store opens from its newest checkpoint and folds only later events`() async throws {
         let files = InMemoryFileSystem()
         var store = try await open(files)
         try await store.append(drafts(1...500))
@@ -94,7 +94,7 @@ private func drafts(_ numbers: some Sequence<Int>) -> [EventDraft] {
     }
 
     @Test(.verifies("CHK-3"))
-    func `checkpoints are written by themselves, in the background and at closing`() async throws {
+    func `checkpoints are written automatically, in the background and at closing`() async throws {
         let files = InMemoryFileSystem()
         var store = try await open(files, [Sums.self])
         for start in 0..<30 { try await store.append(drafts(start * 100..<start * 100 + 100)) }
@@ -105,7 +105,7 @@ private func drafts(_ numbers: some Sequence<Int>) -> [EventDraft] {
         try await store.close()
         store = try await open(files, [Sums.self])
         #expect(store.view(Sums.self).foldsHere == 0)
-        // A few events are not worth it.
+        // A few events are not worth a checkpoint.
         try await store.append(drafts(0..<3))
         let before = files["/log/checkpoints/a"]
         let other = files["/log/checkpoints/b"]
@@ -114,7 +114,7 @@ private func drafts(_ numbers: some Sequence<Int>) -> [EventDraft] {
     }
 
     @Test(.verifies("CHK-4"))
-    func `a view of another version rebuilds by itself, with progress, once`() async throws {
+    func `a view of another version is rebuilt, with progress, once`() async throws {
         let files = InMemoryFileSystem()
         var store = try await open(files, [Sums.self])
         for _ in 0..<3 { try await store.append(drafts(1...9_000)) }
@@ -134,14 +134,14 @@ private func drafts(_ numbers: some Sequence<Int>) -> [EventDraft] {
     }
 
     @Test(.verifies("CHK-2"))
-    func `of two checkpoints at one position the later counts, though the clock stands`()
+    func `of two checkpoints at one position the later is used, even if the clock stands still`()
         async throws
     {
         for earlier in 1...2 {
             let files = InMemoryFileSystem()
             var store = try await open(files, [Sums.self])
             try await store.append(drafts(1...200))
-            // So that the first slot is the newer one in one turn, and the second in the other.
+            // So that the first slot is the newer one in one iteration, and the second in the other.
             for _ in 0..<earlier { try await store.checkpoint() }
             try await store.close()
             store = try await open(files, [NewerSums.self])
@@ -153,7 +153,7 @@ private func drafts(_ numbers: some Sequence<Int>) -> [EventDraft] {
     }
 
     @Test(.verifies("CHK-1"))
-    func `a state of another version is not used, also where it could be read`() async throws {
+    func `a state of another version is not used, even if it could be decoded`() async throws {
         let files = InMemoryFileSystem()
         var store = try await open(files, [Sums.self])
         try await store.append(drafts(1...10))
@@ -195,7 +195,7 @@ private func drafts(_ numbers: some Sequence<Int>) -> [EventDraft] {
     }
 
     @Test(.verifies("CHK-1", "VIEW-20"))
-    func `any past state can be asked for, whatever checkpoints there are`() async throws {
+    func `any past state can be read, whatever checkpoints there are`() async throws {
         try await Property.check("state(at:)", runs: 30) { choices in
             let files = InMemoryFileSystem()
             var store = try await open(files)
@@ -225,7 +225,8 @@ private func drafts(_ numbers: some Sequence<Int>) -> [EventDraft] {
         }
     }
 
-    @Test func `a suspended store can be read, refuses to record, and goes on behind others`()
+    @Test
+    func `a suspended store can be read, refuses appends, and resumes after the events of others`()
         async throws
     {
         let files = InMemoryFileSystem()
@@ -255,7 +256,7 @@ private func drafts(_ numbers: some Sequence<Int>) -> [EventDraft] {
     }
 
     @Test(.verifies("CHK-3"))
-    func `a checkpoint that cannot be written harms nothing`() async throws {
+    func `a checkpoint that cannot be written has no effect on the log`() async throws {
         let files = InMemoryFileSystem()
         var store = try await open(files)
         files.failing { operation, path in
@@ -288,7 +289,7 @@ private func drafts(_ numbers: some Sequence<Int>) -> [EventDraft] {
     }
 
     @Test(.verifies("CHK-6"))
-    func `a stored state that is not what the events come to is a finding`() async throws {
+    func `a stored state that differs from the fold of the events is a finding`() async throws {
         let files = InMemoryFileSystem()
         let store = try await open(files)
         try await store.append(drafts(1...20))
@@ -299,7 +300,7 @@ private func drafts(_ numbers: some Sequence<Int>) -> [EventDraft] {
         let sound = try verify(files)
         #expect(sound.findings == [] && sound.compared == 2 && sound.notes == [])
 
-        // A checkpoint that is whole but wrong.
+        // A checkpoint that is valid but wrong.
         let slots = CheckpointSlots("/log", fileSystem: files)
         let stored = slots.contents().compactMap { _, content in
             if case .checkpoint(let checkpoint) = content { checkpoint } else { nil }

@@ -1,5 +1,5 @@
-// The binary form of Codable states: what is written is read back, equal states give equal bytes, and bytes that
-// were written otherwise are refused.
+// The binary form of Codable states: states are decoded as they were encoded, equal states give equal
+// bytes, and other encodings are refused.
 
 import DaybookTestKit
 import Foundation
@@ -27,7 +27,7 @@ import Testing
         var a = 1
     }
 
-    /// Encodes its superclass in a member of its own, as the compiler's conformance does.
+    /// Encodes its superclass in a separate member, as the compiler's conformance does.
     private final class Derived: Base {
         var b = "b"
 

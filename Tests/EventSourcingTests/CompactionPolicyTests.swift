@@ -1,4 +1,4 @@
-// When a store compacts by itself, when it does not, and that it says so.
+// When a store compacts automatically, when it does not, and its reports.
 
 import DaybookTestKit
 import EventSourcing
@@ -40,7 +40,9 @@ import Testing
         return nil
     }
 
-    @Test func `a policy that is set looks, and compacts what is worth it`() async throws {
+    @Test func `setting a policy starts a scan, and a compaction if there is enough garbage`()
+        async throws
+    {
         let store = try await open(InMemoryFileSystem())
         try await fill(store, registers: 5)
         let reports = await store.maintenance()
@@ -53,7 +55,7 @@ import Testing
         try await store.close()
     }
 
-    @Test func `it looks again when a segment is sealed and the log has grown by a quarter`()
+    @Test func `a store scans again when a segment is sealed and the log has grown by a quarter`()
         async throws
     {
         let store = try await open(InMemoryFileSystem())
@@ -61,27 +63,27 @@ import Testing
         var reports = await store.maintenance().makeAsyncIterator()
         try await store.setCompactionPolicy(policy)
         guard case .notWorthIt(let estimate)? = await reports.next() else {
-            Issue.record("a tenth is not worth it")
+            Issue.record("a tenth of the log is too little garbage")
             return
         }
         #expect(estimate.share > 0.05 && estimate.share < 0.3)
         #expect(estimate.bytes > 0 && estimate.heldBackBy == [])
-        // A little more, sealed: nobody looks. Then much more, all of it garbage, and in one segment:
-        // whenever the store looks, it sees none of it or all.
+        // A few more events, sealed: the store does not scan. Then many more, all of them garbage and in one
+        // segment: whenever the store scans, it sees none of them or all.
         try await fill(store, registers: 1, count: 2)
         try await store.append([EventDraft(type: "t")])
         try await fill(store, registers: 3, count: 1_200)
         try await store.append([EventDraft(type: "t")])
         let next = await reports.next()
         guard case .compacted(let report)? = next else {
-            Issue.record("it did not look again: \(next.debugDescription)")
+            Issue.record("it did not scan again: \(next.debugDescription)")
             return
         }
         #expect(report.removed > 1_000)
         try await store.close()
     }
 
-    @Test func `it waits until the device is idle, and says so`() async throws {
+    @Test func `compaction waits until the device is idle, and reports that`() async throws {
         let store = try await open(InMemoryFileSystem())
         try await fill(store, registers: 5)
         let isIdle = Atomic(false)
@@ -106,7 +108,9 @@ import Testing
         #expect(await reports.next() == nil)
     }
 
-    @Test func `it does nothing without a policy, or once it was taken back`() async throws {
+    @Test func `a store without a policy, or whose policy was removed, does not compact`()
+        async throws
+    {
         let store = try await open(InMemoryFileSystem())
         try await fill(store, registers: 5)
         var never = policy
@@ -119,13 +123,15 @@ import Testing
         try await store.close()
     }
 
-    @Test func `what fails is said, appends go on, and the next occasion is taken`() async throws {
+    @Test func `a failed compaction is reported, appends continue, and the store tries again`()
+        async throws
+    {
         let files = InMemoryFileSystem()
         let store = try await open(files)
         try await fill(store, registers: 5)
         files.failing { operation, path in
             guard path.hasSuffix("/compaction.new"), operation == "sync" else { return nil }
-            return FileError(.io, operation: operation, path: path, reason: "as told")
+            return FileError(.io, operation: operation, path: path, reason: "injected")
         }
         var reports = await store.maintenance().makeAsyncIterator()
         try await store.setCompactionPolicy(policy)
@@ -141,7 +147,7 @@ import Testing
             Issue.record("it did not try again")
             return
         }
-        // At least what the failed one would have taken out, whenever the store looks.
+        // At least as many events as the failed one would have removed, whenever the store scans.
         #expect(report.removed >= 95)
         try await store.close()
     }

@@ -1,5 +1,4 @@
-// Compaction of a store: what goes by the views' word, what is kept and why, how ids stay known, and
-// when a store does it by itself.
+// Compaction of a store: which events are removed, which are kept and why, and how removed ids stay known.
 
 import DaybookTestKit
 import EventSourcing
@@ -60,7 +59,7 @@ private func segments(_ files: InMemoryFileSystem) -> [String: [UInt8]] {
 
 @Suite struct StoreCompactionTests {
     @Test(.verifies("CMP-27", "CMP-28"))
-    func `what was replaced goes, and the views are what they were, also after reopening`()
+    func `replaced events are removed, and the views do not change, also after reopening`()
         async throws
     {
         let files = InMemoryFileSystem()
@@ -81,7 +80,7 @@ private func segments(_ files: InMemoryFileSystem) -> [String: [UInt8]] {
         #expect(store.view(Registers.self) == before)
         try await store.append([set("a", 11)])
         try await store.close()
-        // From a checkpoint, and from the beginning.
+        // From a checkpoint, and from the first event.
         for path in files.image.keys where path.hasPrefix("/log/checkpoints/") {
             store = try await open(files)
             #expect(store.view(Registers.self).values["a"]?.text.contains("11") == true)
@@ -92,7 +91,7 @@ private func segments(_ files: InMemoryFileSystem) -> [String: [UInt8]] {
         }
         store = try await open(files)
         #expect(store.view(Registers.self).values["b"] == before.values["b"])
-        // What the event behind it has replaced goes now, then nothing more.
+        // Now the event that the next one has replaced is removed, then no further ones.
         #expect(try await store.compact().removed == 1)
         let again = try await store.compact()
         #expect(again.removed == 0 && again.segmentsRewritten == 0)
@@ -100,7 +99,7 @@ private func segments(_ files: InMemoryFileSystem) -> [String: [UInt8]] {
     }
 
     @Test(.verifies("CMP-25", "CMP-26", "LINE-6"))
-    func `an id that went is known for 90 days, with the content it had`() async throws {
+    func `a removed id is known for 90 days, with its content`() async throws {
         let files = InMemoryFileSystem()
         let clock = VirtualClock(milliseconds: 1_800_000_000_000)
         var store = try await open(files, clock)
@@ -113,10 +112,10 @@ private func segments(_ files: InMemoryFileSystem) -> [String: [UInt8]] {
                 try await store.close()
                 store = try await open(files, clock)
             }
-            // Without a time, and with the one it had; data as JSON, whatever the spelling.
+            // Without a time, and with the recorded one; data as equal JSON in another notation.
             var other = drafts[2]
             other.data = .json(Array(#"{ "p":"", "v": 2.0 }"#.utf8))
-            other.lane = "another lane, which does not count"
+            other.lane = "another lane, which is ignored"
             let known = try await store.append([drafts[0], drafts[1], other])
             #expect(known.map(\.position.rawValue) == [1, 2, 3])
             #expect(known.allSatisfy { !$0.isNew })
@@ -144,7 +143,9 @@ private func segments(_ files: InMemoryFileSystem) -> [String: [UInt8]] {
     }
 
     @Test(.verifies("CMP-27", "CMP-28"))
-    func `what is not settled, or not surely, or not sealed stays, with the reason`() async throws {
+    func `events that are unsettled, in doubt, or not sealed are kept, with the reason`()
+        async throws
+    {
         let files = InMemoryFileSystem()
         let store = try await open(files)
         try await store.append([
@@ -170,7 +171,7 @@ private func segments(_ files: InMemoryFileSystem) -> [String: [UInt8]] {
         try await store.close()
     }
 
-    @Test(.verifies("CMP-27")) func `without a view that knows, nothing shipped is settled`()
+    @Test(.verifies("CMP-27")) func `without a SettlementView, no shipped event is settled`()
         async throws
     {
         for (catalogue, removed) in [(catalogue, 0), (EventCatalogue(), 18)] {
@@ -183,7 +184,7 @@ private func segments(_ files: InMemoryFileSystem) -> [String: [UInt8]] {
     }
 
     @Test(.verifies("CMP-27"))
-    func `a view without a rule keeps what it came to, and one that is not stored holds all back`()
+    func `a view without a retention keeps its state, and an unstored view prevents removal`()
         async throws
     {
         let files = InMemoryFileSystem()
@@ -212,7 +213,7 @@ private func segments(_ files: InMemoryFileSystem) -> [String: [UInt8]] {
         try await store.close()
     }
 
-    @Test(.verifies("CMP-27")) func `a view that is new waits until its state is stored`()
+    @Test(.verifies("CMP-27")) func `with a new view, compaction waits until its state is stored`()
         async throws
     {
         let files = InMemoryFileSystem()
@@ -220,7 +221,7 @@ private func segments(_ files: InMemoryFileSystem) -> [String: [UInt8]] {
         _ = try await fill(store)
         try await store.checkpoint()
         try await store.close()
-        // The tool keeps the counter's state, at the position that it had.
+        // The tool keeps the counter's state, at its own position.
         store = try await open(files, views: [Registers.self, Settled.self, Counter.self])
         try await store.checkpoint()
         try await store.checkpoint()
@@ -239,7 +240,9 @@ private func segments(_ files: InMemoryFileSystem) -> [String: [UInt8]] {
     }
 
     @Test(.verifies("CMP-27"))
-    func `a state before the position of compaction is refused, and that is named`() async throws {
+    func `a state before the position of compaction is refused, and the error names the position`()
+        async throws
+    {
         let files = InMemoryFileSystem()
         let store = try await open(files)
         _ = try await fill(store)
@@ -258,7 +261,7 @@ private func segments(_ files: InMemoryFileSystem) -> [String: [UInt8]] {
     }
 
     @Test(.verifies("CMP-28"))
-    func `a dry run says what would go, and changes nothing`() async throws {
+    func `a dry run reports what would be removed, and changes nothing`() async throws {
         let files = InMemoryFileSystem()
         let store = try await open(files)
         _ = try await fill(store)
@@ -277,7 +280,7 @@ private func segments(_ files: InMemoryFileSystem) -> [String: [UInt8]] {
     }
 
     @Test(.verifies("CMP-23", "CMP-24"))
-    func `appends go on during a compaction, and several compactions wait for each other`()
+    func `appends continue during a compaction, and compactions wait for each other`()
         async throws
     {
         let files = InMemoryFileSystem()
@@ -331,7 +334,7 @@ private func segments(_ files: InMemoryFileSystem) -> [String: [UInt8]] {
                 let end = Task {
                     if way == "close" { try await store.close() } else { try await store.suspend() }
                 }
-                // Once it refuses to record, it has told the compaction to stop.
+                // Once it refuses appends, it has stopped the compaction.
                 while (try? await store.flush()) != nil { await Task.yield() }
                 isStopped.signal()
                 try await end.value
@@ -355,7 +358,7 @@ private func segments(_ files: InMemoryFileSystem) -> [String: [UInt8]] {
     }
 
     @Test(.verifies("CMP-23"))
-    func `a compaction that is cancelled behind its last segment gives no report of half the log`()
+    func `a compaction that is cancelled after its last segment gives no report of half the log`()
         async throws
     {
         let files = InMemoryFileSystem()
@@ -381,7 +384,7 @@ private func segments(_ files: InMemoryFileSystem) -> [String: [UInt8]] {
     }
 
     @Test(.verifies("CMP-23", "SEG-10"))
-    func `a full disk leaves the log as it was, and the room kept aside may be enough`()
+    func `a full disk leaves the log unchanged, and the reserve file may suffice`()
         async throws
     {
         let files = InMemoryFileSystem()
@@ -399,7 +402,7 @@ private func segments(_ files: InMemoryFileSystem) -> [String: [UInt8]] {
         #expect(isUnchanged)
         #expect(files["/log/compaction.new"] == nil)
         files.failing(nil)
-        // Nothing is left but what was kept aside.
+        // No space is left but the reserve file.
         #expect((files["/log/reserve"]?.count ?? 0) > 0)
         files.setQuota(files.usedBytes)
         #expect(try await store.compact().removed == 18)
@@ -407,7 +410,9 @@ private func segments(_ files: InMemoryFileSystem) -> [String: [UInt8]] {
         try await store.close()
     }
 
-    @Test func `a big live segment is sealed, so that its events can go, too`() async throws {
+    @Test func `a large live segment is sealed, so that its events can be removed too`()
+        async throws
+    {
         let files = InMemoryFileSystem()
         let store = try await open(files)
         var random = SeededRandom(seed: 3)

@@ -1,4 +1,4 @@
-// Views for tests of compaction: registers, what a server has settled, and one that counts.
+// Views for tests of compaction: registers, the server's settlements, and counters.
 
 import EventSourcing
 import Foundation
@@ -15,8 +15,8 @@ struct Registers: CompactableView, Equatable {
         var source: UUID
         var sequence: UInt64
         var text: String
-        var stamp: Stamp {
-            Stamp(
+        var lwwTimestamp: LWWTimestamp {
+            LWWTimestamp(
                 time: Timestamp(milliseconds: time), source: source.integer, sequence: sequence)
         }
     }
@@ -26,7 +26,7 @@ struct Registers: CompactableView, Equatable {
 
     mutating func fold(_ event: Event) {
         guard event.type == "set", let subject = event.subject else { return }
-        if let known = values[subject], known.stamp > event.stamp { return }
+        if let known = values[subject], known.lwwTimestamp > event.lwwTimestamp { return }
         values[subject] = Value(
             time: event.time.milliseconds, source: event.source, sequence: event.sequence,
             text: String(decoding: event.content.json ?? [], as: UTF8.self))
@@ -34,10 +34,10 @@ struct Registers: CompactableView, Equatable {
 
     func retention(of event: Event) -> Retention {
         guard event.type == "set", let subject = event.subject else { return .unconcerned }
-        guard let value = values[subject], value.stamp != event.stamp else {
+        guard let value = values[subject], value.lwwTimestamp != event.lwwTimestamp else {
             return .needed(.current)
         }
-        return .superseded(by: [value.stamp])
+        return .superseded(by: [value.lwwTimestamp])
     }
 
     func encodedState() throws -> [UInt8]? {
@@ -63,11 +63,11 @@ struct Settled: SettlementView, Codable {
         through = max(through, UInt64(event.subject ?? "") ?? 0)
     }
 
-    func isSettled(_ stamp: Stamp) -> Bool { stamp.sequence <= through }
+    func isSettled(_ lwwTimestamp: LWWTimestamp) -> Bool { lwwTimestamp.sequence <= through }
 }
 
-/// Counts every event: no order, no rule, and no way to come to the same without them; but it does
-/// without those that went.
+/// Counts every event, in any order, without a retention. Its count depends on all events, but it allows
+/// their removal.
 struct Counter: Projection, Codable {
     static let name = "counter"
     static let version = 1
@@ -76,7 +76,7 @@ struct Counter: Projection, Codable {
     mutating func fold(_ event: Event) { count += 1 }
 }
 
-/// Counts as well, but is not stored.
+/// A counter that is not stored.
 struct UnstoredCounter: Projection {
     static let name = "unstored"
     static let version = 1

@@ -1,4 +1,4 @@
-// The searches of DaybookTestKit in small: `Tools/soak` does the same for as long as one likes.
+// Short runs of the searches of DaybookTestKit; `Tools/soak` runs them for any length of time.
 // Spec/testing/testing.md.
 
 import DaybookTestKit
@@ -43,7 +43,7 @@ import Testing
         }
     }
 
-    /// What `Tools/soak crashes` has found.
+    /// Explores a workload that `Tools/soak crashes` has found.
     private func explore(_ workload: Workload, seed: UInt64) async throws {
         let files = SimulatedFileSystem()
         let run = await workload.run(on: files)
@@ -55,17 +55,17 @@ import Testing
     }
 
     @Test(.verifies("REC-9"))
-    func `a cut that leaves the copy of a commit under both its names does not cost it`()
+    func `a power cut that leaves the copy of a commit under both its names does not lose it`()
         async throws
     {
-        // In the third recovery in a row the copy was gone.
+        // The copy was lost in the third recovery in a row.
         try await explore(
             Workload(
                 .filled, [.checkpoint, .append, .append, .batch, .reopen, .append, .roll, .reopen]),
             seed: 17_552_356_562_393_253_256)
     }
 
-    /// The states in which a power cut may leave a machine on which a log is opened.
+    /// The possible states of the disk after a power cut during the opening of a log.
     private func cuts(
         opening files: SimulatedFileSystem, _ check: RecoveryCheck,
         where isWanted: (SimulatedFileSystem) throws -> Bool = { _ in true }
@@ -80,11 +80,11 @@ import Testing
     }
 
     @Test(.verifies("REC-9"))
-    func `no three cuts in a row cost a commit whose copy stands under two names`() async throws {
+    func `no three power cuts in a row lose a commit whose copy has two names`() async throws {
         let files = SimulatedFileSystem()
         let run = await Workload(.empty, [.append]).run(on: files)
         let check = RecoveryCheck(run, at: .max)
-        /// The copies that recovery has made, as files.
+        /// The copies that recovery has created, as files.
         func copies(_ world: SimulatedFileSystem) throws -> [UInt64] {
             try world.list(Workload.directory).filter { $0.hasPrefix("rewrite") }.map {
                 try world.open(Workload.directory + "/" + $0, .read).identity()
@@ -119,7 +119,7 @@ import Testing
     }
 
     @Test(.verifies("REC-1"))
-    func `on a medium that breaks its promises nothing is made up`() async throws {
+    func `on a medium that breaks its promises, no event is invented`() async throws {
         for medium in [Medium(hasPowersafeOverwrite: false), Medium(honoursSync: false)] {
             let files = SimulatedFileSystem(medium: medium)
             let run = await Workload(.filled, [.append, .batch]).run(on: files)
@@ -130,7 +130,7 @@ import Testing
     }
 
     @Test(.verifies("REC-8"))
-    func `a call that fails in any way never makes an append lie`() async throws {
+    func `after any failed call, no lost append was acknowledged`() async throws {
         var counts: [String: Int] = [:]
         for (index, workload) in Workload.all(upTo: 1).enumerated() {
             var search = FaultSearch()

@@ -1,4 +1,4 @@
-// What is taken back counts as never recorded, and what others have made is recorded once. Also over
+// Retracted events count as never recorded, and events of other logs are recorded once, also across
 // checkpoints, reopenings and compactions. Spec/protocol/discarding.md, Spec/format/line.md.
 
 import DaybookTestKit
@@ -10,7 +10,7 @@ import Testing
 
 @testable import EventSourcing
 
-/// Which positions it has folded.
+/// A view of the positions that it has folded.
 private struct Seen: Projection, Codable, Equatable {
     static let name = "seen"
     static let version = 1
@@ -44,7 +44,7 @@ private struct Seen: Projection, Codable, Equatable {
     }
 
     @Test(.verifies("DIS-1", "DIS-2"))
-    func `a view is as if what was taken back had never been recorded`() async throws {
+    func `a view is as if retracted events had never been recorded`() async throws {
         let files = InMemoryFileSystem()
         let store = try await open(files)
         let places = try await store.append((1...5).map { note($0) })
@@ -53,7 +53,7 @@ private struct Seen: Projection, Codable, Equatable {
         try await store.append([note(6)])
         #expect(store.view(Seen.self).texts == ["1", "3", "5", "6"])
         #expect(try await store.state(at: Position(3)).view(Seen.self).texts == ["1", "3"])
-        // The line is still there, and its id is known.
+        // The line is still in the log, and its id is known.
         #expect(try await store.event(at: places[1].position)?.id == places[1].id)
         #expect(try await !store.append([note(2, id: places[1].id)])[0].isNew)
         try await store.close()
@@ -63,17 +63,17 @@ private struct Seen: Projection, Codable, Equatable {
     }
 
     @Test(.verifies("DIS-3"))
-    func `a stored state that has folded what was taken back is not used`() async throws {
+    func `a stored state that has folded a retracted event is not used`() async throws {
         let files = InMemoryFileSystem()
         let store = try await open(files)
         let places = try await store.append((1...5).map { note($0) })
         try await store.checkpoint()
         try await discard(store, [places[4]])
-        // A kill: nothing is closed.
+        // A kill: the store is not closed.
         let killed = files.snapshot()
         let reopened = try await open(killed)
         #expect(reopened.view(Seen.self).texts == ["1", "2", "3", "4"])
-        // From a checkpoint that knows of it.
+        // From a checkpoint that has stored the retraction.
         try await reopened.checkpoint()
         try await reopened.append([note(6)])
         let third = try await open(killed.snapshot())
@@ -82,7 +82,7 @@ private struct Seen: Projection, Codable, Equatable {
     }
 
     @Test(.verifies("DIS-4"))
-    func `what the server turns out to hold counts again`() async throws {
+    func `a retracted event that the server has after all is reinstated`() async throws {
         let files = InMemoryFileSystem()
         let store = try await open(files)
         let places = try await store.append((1...3).map { note($0) })
@@ -104,7 +104,7 @@ private struct Seen: Projection, Codable, Equatable {
     }
 
     @Test(.verifies("DIS-1"))
-    func `a record of another log, or one that is malformed, takes nothing back`() async throws {
+    func `a record of another log, or a malformed one, retracts nothing`() async throws {
         let store = try await open(InMemoryFileSystem())
         let places = try await store.append((1...2).map { note($0) })
         try await store.append(
@@ -120,7 +120,7 @@ private struct Seen: Projection, Codable, Equatable {
     }
 
     @Test(.verifies("DIS-2", "DIS-3", "DIS-4"))
-    func `whatever is taken back and counted again, every opening comes to the same`()
+    func `whatever is retracted and reinstated, every opening gives the same views`()
         async throws
     {
         try await Property.check("discarding", runs: 60) { choices in
@@ -181,7 +181,7 @@ private struct Seen: Projection, Codable, Equatable {
     }
 
     @Test(.verifies("LINE-3"))
-    func `an event of another log keeps its name and gets a place here, once`() async throws {
+    func `an event of another log keeps its source and gets a position here, once`() async throws {
         let files = InMemoryFileSystem()
         let store = try await open(files)
         let other = UUID()
@@ -203,7 +203,7 @@ private struct Seen: Projection, Codable, Equatable {
     }
 
     @Test(.verifies("LINE-3"))
-    func `an event under this log's own name that it never made says that there are two of it`()
+    func `an unknown event of this log's own incarnation shows that two logs write under it`()
         async throws
     {
         let store = try await open(InMemoryFileSystem())

@@ -1,4 +1,4 @@
-// Events that are read ahead come all, in order, and with the error that ended them.
+// Events that are read ahead are delivered completely, in order, and with the error that ended them.
 
 import DaybookTestKit
 import EventGenerators
@@ -13,7 +13,7 @@ import Testing
 @Suite struct EventRunsTests {
     private struct Stop: Error {}
 
-    /// A source of so many events that ends with an error, if it is told to.
+    /// A source of `count` events that ends with an error if `fails` is true.
     private static func runs(_ count: Int, fails: Bool = false, isShort: Bool = false) -> EventRuns
     {
         var history = EventHistory()
@@ -29,7 +29,7 @@ import Testing
     }
 
     @Test(arguments: [0, 1, 511, 512, 513, 5_000], [true, false])
-    func `all events come, in order`(count: Int, isShort: Bool) throws {
+    func `all events are delivered, in order`(count: Int, isShort: Bool) throws {
         var subjects: [String?] = []
         let last = try Self.runs(count, isShort: isShort).forEach { run in
             #expect(!run.isEmpty && run.count <= 512)
@@ -40,7 +40,7 @@ import Testing
     }
 
     @Test(arguments: [true, false])
-    func `what came before an error is handed on before it`(isShort: Bool) {
+    func `events before an error are delivered before it`(isShort: Bool) {
         var count = 0
         #expect(throws: Stop.self) {
             try Self.runs(1_300, fails: true, isShort: isShort).forEach { count += $0.count }
@@ -49,7 +49,7 @@ import Testing
     }
 
     @Test(arguments: [true, false])
-    func `who gives up gets no more, and nobody waits for ever`(isShort: Bool) {
+    func `a caller that throws gets no more runs, and no thread waits for ever`(isShort: Bool) {
         for _ in 0..<20 {
             var calls = 0
             #expect(throws: Stop.self) {
@@ -62,13 +62,13 @@ import Testing
         }
     }
 
-    /// An event, as long as somebody has it.
+    /// A weak reference to an event.
     private struct Watched {
         weak var record: EventRecord?
         let bytes: Int
     }
 
-    @Test func `what was taken in is let go, also where runs of few and of many events alternate`()
+    @Test func `folded events are released, also if runs of few and of many events alternate`()
         throws
     {
         let watched = Mutex<[Watched]>([])
@@ -100,7 +100,7 @@ import Testing
             }
             most = max(most, held)
         }
-        // About a hundred megabytes of lines in all, and a dozen runs at a time.
+        // About 100 MB of lines in all, and a dozen runs at a time.
         #expect(most < 6 * 1024 * 1024, "\(most) bytes")
     }
 }

@@ -1,5 +1,5 @@
-// The store: idempotent appends, atomic batches, shared commits, relaxed events, the time of an
-// event, and what an error leaves behind.
+// The store: idempotent appends, atomic batches, shared commits, relaxed events, the time of an event, and
+// the state after an error.
 
 import DaybookTestKit
 import Foundation
@@ -11,7 +11,7 @@ import Testing
 
 @testable import EventSourcing
 
-/// Counts events and sums what they carry; not independent of order on purpose: it keeps the last.
+/// Counts events and sums their values. It depends on the order on purpose: it keeps the last value.
 private struct Tally: Projection {
     static let name = "tally"
     static let version = 1
@@ -24,7 +24,7 @@ private struct Tally: Projection {
     }
 }
 
-/// Takes in one type only.
+/// A view that folds one type only.
 private struct Visits: Projection {
     static let name = "visits"
     static let version = 1
@@ -73,7 +73,7 @@ private func draft(_ subject: String, type: String = "t", bytes: Int = 0) -> Eve
 
 @Suite struct EventStoreTests {
     @Test(.verifies("EVT-2", "LINE-3"))
-    func `what was appended is in the views, and still is after reopening`() async throws {
+    func `appended events are in the views, also after reopening`() async throws {
         let files = InMemoryFileSystem()
         let store = try await open(files)
         let one = try await store.append(Visited(place: "Lisbon"))
@@ -89,7 +89,7 @@ private func draft(_ subject: String, type: String = "t", bytes: Int = 0) -> Eve
     }
 
     @Test(.verifies("VIEW-26"))
-    func `a view counts events that do not concern it as folded`() async throws {
+    func `a view counts events that it does not fold as folded`() async throws {
         let store = try await open(InMemoryFileSystem())
         try await store.append([draft("a"), draft("b")])
         #expect(store.views.throughs[Visits.name] == Position(2))
@@ -103,7 +103,7 @@ private func draft(_ subject: String, type: String = "t", bytes: Int = 0) -> Eve
     }
 
     @Test(arguments: [false, true])
-    func `while writers keep a store busy, its other jobs have a turn`(asTransactions: Bool)
+    func `while writers keep a store busy, its other jobs run`(asTransactions: Bool)
         async throws
     {
         let store = try await open(InMemoryFileSystem())
@@ -121,9 +121,9 @@ private func draft(_ subject: String, type: String = "t", bytes: Int = 0) -> Eve
                     }
                 }
             }
-            // Long enough for jobs to gather, if they do.
+            // Long enough for jobs to accumulate, if they do.
             while await store.lastDurable < Position(2_000) { await Task.yield() }
-            // A pause of this test's own thread counts as well; a job that waits, waits each time.
+            // A pause of this test's own thread counts too; a job that waits does so each time.
             var fewest = UInt64.max
             for _ in 0..<200 where fewest >= 500 {
                 let before = await store.lastDurable
@@ -139,7 +139,7 @@ private func draft(_ subject: String, type: String = "t", bytes: Int = 0) -> Eve
     }
 
     @Test(.verifies("LINE-6"))
-    func `a known id with the same content answers with its first position`() async throws {
+    func `a known id with the same content returns the recorded position`() async throws {
         let files = InMemoryFileSystem()
         var store = try await open(files)
         let a = draft("a")
@@ -156,7 +156,7 @@ private func draft(_ subject: String, type: String = "t", bytes: Int = 0) -> Eve
     }
 
     @Test(.verifies("LINE-6"))
-    func `a known id with other content is refused, and nothing of its batch is recorded`()
+    func `a known id with different content is refused, and nothing of its batch is recorded`()
         async throws
     {
         let store = try await open(InMemoryFileSystem())
@@ -186,7 +186,9 @@ private func draft(_ subject: String, type: String = "t", bytes: Int = 0) -> Eve
         try await store.close()
     }
 
-    @Test func `what could not be read back is refused before it is recorded`() async throws {
+    @Test func `an event that could not be read back is refused before it is recorded`()
+        async throws
+    {
         let files = InMemoryFileSystem()
         let store = try await open(files)
         var versionOne = draft("s")
@@ -291,7 +293,7 @@ private func draft(_ subject: String, type: String = "t", bytes: Int = 0) -> Eve
         try await store.append([draft("a")])
         files.setQuota(files.image.values.reduce(0) { $0 + $1.count })
         try await store.append([draft("r")], durability: .relaxed)
-        // Larger than the room that the segment has already.
+        // Larger than the segment's preallocated space.
         let large = draft("large", bytes: 200_000)
         await #expect { try await store.append([large]) } throws: {
             ($0 as? LogError)?.code == .diskFull
@@ -306,7 +308,7 @@ private func draft(_ subject: String, type: String = "t", bytes: Int = 0) -> Eve
     }
 
     @Test(.verifies("EVT-9"))
-    func `a transaction sees what was appended before and records all or nothing`()
+    func `a transaction sees all earlier appends and records all or nothing`()
         async throws
     {
         let store = try await open(InMemoryFileSystem())
@@ -352,7 +354,7 @@ private func draft(_ subject: String, type: String = "t", bytes: Int = 0) -> Eve
         try await store.append([draft("back a little")])
         let fourth = try #require(try await store.event(at: Position(4)))
         #expect(fourth.time == third.time)
-        // The clock had been wrong and was put right: the log's times are the absurd ones now.
+        // The clock was wrong and has been corrected: now the times in the log are far ahead.
         clock.milliseconds = 100_000
         try await store.append([draft("back a lot")])
         let fifth = try #require(try await store.event(at: Position(5)))
@@ -361,7 +363,7 @@ private func draft(_ subject: String, type: String = "t", bytes: Int = 0) -> Eve
     }
 
     @Test(.verifies("LINE-5"))
-    func `the time of an event that could not be recorded does not count`() async throws {
+    func `the time of an event that could not be recorded is ignored`() async throws {
         let clock = VirtualClock(milliseconds: 1_000_000)
         let files = InMemoryFileSystem()
         let store = try await open(files, now: { clock.milliseconds })
@@ -416,7 +418,7 @@ private func draft(_ subject: String, type: String = "t", bytes: Int = 0) -> Eve
     }
 
     @Test(.verifies("SEG-10"))
-    func `on a full disk the server's words are recorded, and reading goes on`() async throws {
+    func `on a full disk the server's answers are recorded, and reading continues`() async throws {
         let files = InMemoryFileSystem()
         var store = try await open(files)
         #expect(files["/log/reserve"]?.count == 64 * 1_024)
@@ -428,7 +430,7 @@ private func draft(_ subject: String, type: String = "t", bytes: Int = 0) -> Eve
                 count += 1
             }
         } throws: { ($0 as? LogError)?.code == .diskFull }
-        // Far more words than fit the room that the segment had left.
+        // Far more answers than fit the segment's preallocated space.
         for number in 0..<300 {
             try await store.record(Visited(place: "\(number) \(UUID())"))
             try await store.flush()

@@ -1,4 +1,4 @@
-// Stops readers and syncs of a log's segments where a test wants them to stop.
+// Stops readers and syncs of a log's segments at a point that a test chooses.
 
 import Dispatch
 import LogStorage
@@ -9,7 +9,7 @@ final class GatedFileSystem: ForwardingFileSystem {
     /// A gate that is open until it is closed.
     final class Gate: Sendable {
         private let lock = DispatchSemaphore(value: 1)
-        /// How many came to the gate.
+        /// The number of calls that have reached the gate.
         let arrivals = Mutex(0)
 
         func close() { lock.wait() }

@@ -1,4 +1,4 @@
-// The JSON reader: what it takes, what it refuses, and when two values are the same.
+// The JSON reader: which texts it accepts, which it refuses, and when two values are equal.
 
 import DaybookTestKit
 import EventSourcing
@@ -54,7 +54,7 @@ import Testing
             ("1e-9999999999999999999", "10e-10000000000000000000"),
             ("12.5e00000000000000000000003", "12500"), ("0e99999999999999999999", "0"),
         ])
-    func `values that mean the same are equal`(a: String, b: String) {
+    func `values with the same meaning are equal`(a: String, b: String) {
         #expect(parse(a) == parse(b))
         #expect(canonical(a) == canonical(b))
     }
@@ -67,7 +67,7 @@ import Testing
     @Test(
         .verifies("LINE-6", "CMP-26"),
         arguments: [
-            // Compaction keeps hashes of these texts: they stay as they are.
+            // Compaction keeps hashes of these texts: they must never change.
             (#"{"b":[1,{}],"a":true,"ab":null}"#, #"{"a":true,"ab":null,"b":[1e0,{},],}"#),
             (#"{"a":1,"b":2,"\u0061":3}"#, #"{"a":3e0,"b":2e0,}"#),
             (#"["\n\u0001é\u00e9",-0.0,120,-0.0125]"#, #"["\n\u0001éé",e0,12e1,-125e-4,]"#),
@@ -106,10 +106,12 @@ import Testing
             ("1e99999999999999999999", "1e-99999999999999999999"),
             ("1e9223372036854775807", "1e9223372036854775808"),
         ])
-    func `values that differ are not`(a: String, b: String) { #expect(parse(a) != parse(b)) }
+    func `values with different meanings are not equal`(a: String, b: String) {
+        #expect(parse(a) != parse(b))
+    }
 
     @Test(.verifies("EVT-1"))
-    func `whole numbers are found whatever their form, and only where they fit`() {
+    func `whole numbers are read in any notation, and only if they fit`() {
         func integer(_ text: String) -> Int? {
             if case .number(let number)? = parse(text) { number.integerValue } else { nil }
         }

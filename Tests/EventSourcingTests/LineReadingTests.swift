@@ -1,4 +1,4 @@
-// The short ways of reading lines come to what the long way comes to.
+// The fast paths of the line decoder give the same results as the general one.
 
 import DaybookOffline
 import DaybookTestKit
@@ -26,7 +26,7 @@ import Testing
             type: word(&choices), lane: word(&choices),
             time: Timestamp(milliseconds: Int64(choices.int(in: 0...4_000_000_000_000))))
         if choices.bool(oneIn: 8) == false {
-            // Version 4, as nearly all ids are.
+            // Version 4, like nearly all ids.
             let version = UInt128(0x4) << 76 | UInt128(0b10) << 62
             let mask = UInt128(0xF) << 76 | UInt128(0b11) << 62
             draft.id = UUID(integer: draft.id.integer & ~mask | version)
@@ -48,7 +48,7 @@ import Testing
     }
 
     @Test(.verifies("LINE-1", "LINE-2"))
-    func `a line that surely reads as an event does`() throws {
+    func `a line that certainly decodes to an event does`() throws {
         var (sure, unsure) = (0, 0)
         try Property.check("surely", runs: 3_000) { choices in
             let draft = Self.draft(&choices)
@@ -64,7 +64,7 @@ import Testing
                 line[choices.int(in: 0...line.count - 1)] = UInt8(choices.int(in: 0...255))
             }
             let read = try? LineDecoder.decode(line.span.bytes)
-            if LineDecoder.surelyReads(line.span.bytes, prefix, as: draft, to: .record) {
+            if LineDecoder.certainlyDecodes(line.span.bytes, prefix, as: draft, to: .record) {
                 try #require(read?.draft == draft)
                 try #require((try? LinePrefix(line.span.bytes)) == prefix)
                 sure += 1
@@ -76,8 +76,9 @@ import Testing
     }
 
     @Test(.verifies("LINE-1", "LINE-2"))
-    func `a stored line is read behind its prefix as it is read as a whole`() throws {
-        // The name of a known type comes from the catalogue.
+    func `a stored line decoded after its prefix gives the same event as the complete line`() throws
+    {
+        // The name of a known type is the catalogue's string.
         let catalogue = EventCatalogue([EventRule(type: "Zürich", action: nil) { _ in }])
         var (plain, other) = (0, 0)
         try Property.check("stored", runs: 3_000) { choices in
@@ -107,9 +108,9 @@ import Testing
         #expect(plain > 100 && other > 100)
     }
 
-    @Test func `a type is known by all bytes of its name and by nothing else`() throws {
+    @Test func `a type is looked up by all bytes of its name and by nothing else`() throws {
         try Property.check("known types", runs: 300) { choices in
-            // Names of few letters, so that many are alike in length, beginning and end.
+            // Names of few letters, so that many share their length, beginning and end.
             func name() -> String {
                 String((0..<choices.int(in: 1...20)).map { _ in choices.bool() ? "a" : "é" })
             }
@@ -124,7 +125,7 @@ import Testing
         }
     }
 
-    @Test func `a plain number is what it is as any number`() throws {
+    @Test func `a plain number has the value that JSONNumber gives`() throws {
         var plain = 0
         try Property.check("plain numbers", runs: 3_000) { choices in
             func digits(_ count: ClosedRange<Int>) -> String {
@@ -148,7 +149,7 @@ import Testing
         #expect(plain > 1_000)
     }
 
-    @Test func `a string ends where its quotation mark stands`() {
+    @Test func `a string ends at its quotation mark`() {
         for count in 0..<20 {
             for place in 0...count {
                 for byte in [0x00, 0x1F, 0x20, 0x21, 0x22, 0x23, 0x5B, 0x5C, 0x5D, 0x7F] as [UInt8]
@@ -168,17 +169,16 @@ import Testing
         }
     }
 
-    @Test func `many items are worked on in their order`() {
+    @Test func `results of parallel work are in the order of the items`() {
         for count in [0, 1, 127, 128, 129, 1_000] {
             let shares = Array(0..<count).parallelShares { $0.map { $0 * 2 } }
             #expect(Array(shares.joined()) == (0..<count).map { $0 * 2 })
         }
     }
 
-    // MARK: Data that were read already
+    // MARK: Decoded data
 
-    @Test func `data that were read are handed out, others are read as the type asked for`() throws
-    {
+    @Test func `decoded data are returned, others are decoded as the requested type`() throws {
         let draft = try EventDraft(CitySaved(userId: "ana", cityId: "lisbon"))
         var history = EventHistory()
         let event = history.addOwn(draft)

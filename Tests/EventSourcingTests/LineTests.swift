@@ -1,4 +1,4 @@
-// Lines: the envelope's rules, the order of members, and that nothing foreign is lost.
+// Lines: the envelope's rules, the order of members, and foreign attributes, which are kept.
 
 import DaybookTestKit
 import EventGenerators
@@ -33,7 +33,7 @@ private let id = "0a3e8ff8-bb52-454e-9574-3045281726ad"
     }
 
     @Test(.verifies("LINE-3"))
-    func `a foreign line keeps source and sequence and loses its position on the way out`() {
+    func `a foreign line keeps source and sequence and loses its position when exported`() {
         let prefix = LinePrefix(id: 5, source: 2, sequence: 3, position: Position(40))
         var line: [UInt8] = []
         LineEncoder.append(
@@ -50,7 +50,7 @@ private let id = "0a3e8ff8-bb52-454e-9574-3045281726ad"
     }
 
     @Test(.verifies("LINE-1"))
-    func `line breaks between tokens go, everything in strings stays`() throws {
+    func `line breaks between tokens are removed, strings are unchanged`() throws {
         let draft = try decode(
             "{\"specversion\":\"1.0\",\"id\":\"\(id)\",\"type\":\"t\",\"data\":{\r\n \"a\" : \"x\\ny\"\n}}"
         )
@@ -117,13 +117,13 @@ private let id = "0a3e8ff8-bb52-454e-9574-3045281726ad"
                 .badAttribute
             ),
         ])
-    func `a line that breaks a rule of the envelope says which`(
+    func `a line that violates a rule of the envelope is refused with the rule's code`(
         text: String, code: EventError.Code
     ) {
         #expect(performing: { _ = try decode(text) }, throws: { ($0 as? EventError)?.code == code })
     }
 
-    /// An event with data, and with so many arrays and objects in each other, its own included.
+    /// An event with `levels` nested arrays and objects, its own object included.
     private func nested(_ levels: Int, _ inner: String = "1") -> [UInt8] {
         let brackets = levels - 1
         let data =
@@ -222,7 +222,7 @@ private let id = "0a3e8ff8-bb52-454e-9574-3045281726ad"
     }
 
     @Test(.verifies("LINE-6"))
-    func `content is the same whatever the order of members, and not when a value differs`()
+    func `content is equal in any order of members, and not if a value differs`()
         throws
     {
         let base = #""specversion":"1.0","id":"\#(id)","type":"t","subject":"s""#
@@ -235,7 +235,7 @@ private let id = "0a3e8ff8-bb52-454e-9574-3045281726ad"
         let d = try decode(
             "{\(base),\"time\":\"2026-01-01T00:00:01Z\",\"x\":1,\"data\":{\"a\":1,\"b\":2}}")
         #expect(!a.isSameContent(as: d))
-        // Two spellings of one accent look the same and are not.
+        // Two compositions of one accent look the same but have different bytes.
         let composed = try decode("{\(base),\"data\":\"caf\u{E9}\"}")
         let decomposed = try decode("{\(base),\"data\":\"cafe\u{301}\"}")
         #expect(!composed.isSameContent(as: decomposed))

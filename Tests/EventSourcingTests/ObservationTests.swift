@@ -1,5 +1,5 @@
-// Values over time: current first, newest only, never the same twice, an end, and nothing left
-// behind. Spec/format/following.md.
+// The values of queries over time: the current one first, only the newest, no repetition, the end, and no
+// leaked subscribers. Spec/format/following.md.
 
 import DaybookTestKit
 import EventSourcing
@@ -22,7 +22,7 @@ private struct Count: Projection, Equatable {
     }
 }
 
-/// Remembers the last subject; not `Equatable`.
+/// Keeps the last subject; not `Equatable`.
 private struct Last: Projection {
     static let name = "last"
     static let version = 1
@@ -65,10 +65,10 @@ private func draft(_ subject: String = "small") -> EventDraft {
         #expect(query.current == 1)
         var changes = query.changes.makeAsyncIterator()
         #expect(await changes.next() == 1)
-        // Three commits that nobody looked at are one new value.
+        // Three commits without a read in between are one new value.
         for _ in 1...3 { try await store.append([draft("big")]) }
         #expect(await changes.next() == 4)
-        // A commit that leaves the value as it is is none.
+        // A commit that does not change the value gives no new one.
         for _ in 1...3 { try await store.append([draft()]) }
         let next = Task { [changes] in
             var changes = changes
@@ -81,7 +81,7 @@ private func draft(_ subject: String = "small") -> EventDraft {
     }
 
     @Test(.verifies("FOL-8"))
-    func `a question is not asked again after events that do not concern its view`() async throws {
+    func `a query is not computed again after events that its view does not fold`() async throws {
         let store = try await EventStore.open(
             at: "/log", catalogue: EventCatalogue([]), views: [Named.self],
             environment: LogEnvironment(fileSystem: InMemoryFileSystem(), sleep: noTimers))
@@ -109,7 +109,7 @@ private func draft(_ subject: String = "small") -> EventDraft {
     }
 
     @Test(.verifies("FOL-12"))
-    func `differences begin with everything and say then what changed`() async throws {
+    func `differences begin with all elements, then give each change`() async throws {
         let store = try await EventStore.open(
             at: "/log", catalogue: EventCatalogue([]), views: [Named.self],
             environment: LogEnvironment(fileSystem: InMemoryFileSystem(), sleep: noTimers))
@@ -136,7 +136,7 @@ private func draft(_ subject: String = "small") -> EventDraft {
     }
 
     @Test(.verifies("FOL-9")) @MainActor
-    func `a question is not answered on the main actor`() async throws {
+    func `a query is not computed on the main actor`() async throws {
         let store = try await open()
         let isMain = Mutex<[Bool]>([])
         let query = store.query(Count.self) { view in
@@ -152,7 +152,7 @@ private func draft(_ subject: String = "small") -> EventDraft {
     }
 
     @Test(.verifies("FOL-11"))
-    func `a query tells of commits and of values in memory, each once, and leaves nothing`()
+    func `a query observes commits and transient values, each once, and leaves no subscriber`()
         async throws
     {
         let store = try await open()
@@ -163,7 +163,7 @@ private func draft(_ subject: String = "small") -> EventDraft {
             #expect(await changes.next() == "0 0")
             sizes.update("a") { _ in 7 }
             #expect(await changes.next() == "0 7")
-            // What is the same, or of another key, is no new value.
+            // An equal value, or one of another key, gives no new value.
             sizes.update("a") { _ in 7 }
             sizes.update("b") { _ in 1 }
             try await store.append([draft()])
@@ -191,7 +191,7 @@ private func draft(_ subject: String = "small") -> EventDraft {
         #expect(await changes.next() == 2)
         #expect(await changes.next() == nil)
         #expect(await changes.next() == nil)
-        // A closed store can still be asked.
+        // A closed store can still be read.
         var late = query.changes.makeAsyncIterator()
         #expect(await late.next() == 2)
         #expect(await late.next() == nil)
@@ -199,13 +199,13 @@ private func draft(_ subject: String = "small") -> EventDraft {
     }
 
     @Test(.verifies("FOL-7"))
-    func `a view that cannot be compared changes whenever it has folded something`() async throws {
+    func `a view that is not Equatable changes whenever it has folded an event`() async throws {
         let store = try await open()
         var states = store.changes(of: Last.self).makeAsyncIterator()
         #expect(await states.next()?.subject == nil)
         try await store.append([draft("a"), draft("b")])
         #expect(await states.next()?.subject == "b")
-        // Folded at once; its way to the disk later is no change.
+        // Folded at once; the later commit is not a change.
         try await store.append([draft("c")], durability: .relaxed)
         #expect(await states.next()?.subject == "c")
         try await store.flush()
@@ -219,7 +219,7 @@ private func draft(_ subject: String = "small") -> EventDraft {
     }
 
     @Test(.verifies("FOL-7"))
-    func `a relaxed append is seen at once, before it is on the disk`() async throws {
+    func `a relaxed append is visible at once, before it is on the disk`() async throws {
         let store = try await open()
         let query = store.query(Count.self) { $0.all }
         var changes = query.changes.makeAsyncIterator()
@@ -260,7 +260,7 @@ private func draft(_ subject: String = "small") -> EventDraft {
         for task in tasks {
             let seen = await task.value
             #expect(seen.first == 0 && seen.last == 2 * commits)
-            // Rising, and of two events in one commit nobody sees one.
+            // Ascending, and never only one of two events of a commit.
             #expect(zip(seen, seen.dropFirst()).allSatisfy { $0 < $1 })
             #expect(seen.allSatisfy { $0.isMultiple(of: 2) })
         }
@@ -268,9 +268,9 @@ private func draft(_ subject: String = "small") -> EventDraft {
     }
 
     @Test(.verifies("FOL-8"))
-    func `nobody sees a view with only some of the events of a commit`() async throws {
+    func `no reader sees a view with only some of the events of a commit`() async throws {
         let store = try await open()
-        // On a thread of its own: it never waits, and the pool has few.
+        // On a separate thread: it never waits, and the pool has few threads.
         let watching = Watching()
         defer { watching.isOver.store(true, ordering: .relaxed) }
         Thread.detachNewThread {
@@ -299,7 +299,7 @@ private func draft(_ subject: String = "small") -> EventDraft {
     }
 
     @Test(.verifies("FOL-8"))
-    func `a cancelled subscriber ends, and one that is let go of leaves nothing behind`()
+    func `a cancelled subscriber ends, and a released one leaves no signal behind`()
         async throws
     {
         let store = try await open()

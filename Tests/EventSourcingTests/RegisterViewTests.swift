@@ -1,4 +1,4 @@
-// Views of which an app writes the declaration only. Spec/model/views.md, VIEW-28.
+// Register views, of which an app writes only the declaration. Spec/model/views.md, VIEW-28.
 
 import DaybookTestKit
 import EventGenerators
@@ -40,7 +40,7 @@ private struct SignedKind: MemberKind {
     func write(
         _ value: Int, _ name: StaticString, to object: inout JSONObjectWriter
     ) throws(EventError) {
-        object.add(member: name, value)
+        object.appendMember(literal: name, value)
     }
 
     var schema: MemberSchema.Kind { .number(-100...100) }
@@ -62,7 +62,7 @@ private struct Measurements: RegisterView {
     }
 }
 
-/// Optional members only: a change may have none.
+/// An object with optional members only: a change may have none.
 private struct Wishes: RegisterView {
     struct Wished: DeclaredPayload {
         static let type = "com.example.wished"
@@ -95,7 +95,7 @@ private struct Wishes: RegisterView {
         try EventDraft(payload, time: Timestamp(milliseconds: time))
     }
 
-    @Test func `the newest value of each member counts, and a missing one leaves the others`()
+    @Test func `the newest value of each member wins, and a missing member leaves the old value`()
         throws
     {
         var history = EventHistory()
@@ -114,7 +114,8 @@ private struct Wishes: RegisterView {
         #expect(view.keys == [["a", "s"]] && view.registers["a", "s"]?.values.degrees == 4)
         #expect(view.retention(of: history.events[0]) == .needed(.current))
         #expect(
-            view.retention(of: history.events[1]) == .needed(.current), "it holds the humidity")
+            view.retention(of: history.events[1]) == .needed(.current),
+            "it is the winner of the humidity")
     }
 
     @Test func `rows are the same in any order, and after a restart`() throws {
@@ -133,7 +134,7 @@ private struct Wishes: RegisterView {
             try #require(
                 Self.rows(again) == Self.rows(view) && Self.rows(backwards) == Self.rows(view))
             try #require(try again.encodedState() == state)
-            // What is superseded can go.
+            // Superseded events can be removed.
             let needed = history.events.filter {
                 if case .superseded = view.retention(of: $0) { return false }
                 return true
@@ -161,7 +162,7 @@ private struct Wishes: RegisterView {
         #expect(try Wishes(encodedState: state).rows().isEmpty)
     }
 
-    @Test func `a state cut anywhere is refused`() throws {
+    @Test func `a state truncated anywhere is refused`() throws {
         var history = EventHistory()
         var measured = Measured(place: "a", sensor: "s", tags: ["t"])
         (measured.degrees, measured.humidity, measured.comment) = (.min, 1, "x")

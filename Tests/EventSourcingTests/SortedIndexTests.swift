@@ -1,4 +1,4 @@
-// The sorted index against a sorted array, over many chunks.
+// Compares the sorted index with a sorted array, over many chunks.
 
 import DaybookTestKit
 import EventSourcing
@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 @Suite struct SortedIndexTests {
-    @Test func `it holds what a sorted array holds, in both orders`() throws {
+    @Test func `the index has the elements of a sorted array, in both orders`() throws {
         try Property.check("index = sorted array", runs: 40) { choices in
             var index = SortedIndex<Int>()
             var model: Set<Int> = []
@@ -19,11 +19,11 @@ import Testing
                 } else {
                     model.insert(element)
                     index.insert(element)
-                    // Twice is once.
+                    // A second insertion has no effect.
                     if element % 7 == 0 { index.insert(element) }
                 }
             }
-            // What is not there goes without a trace.
+            // Removing a missing element has no effect.
             index.remove(most + 1)
             try #require(index.count == model.count)
             try #require(Array(index.ascending) == model.sorted())
@@ -31,7 +31,7 @@ import Testing
         }
     }
 
-    @Test func `a part of it is that part of a sorted array, however it was made`() throws {
+    @Test func `a range of the index equals that of a sorted array, however it was built`() throws {
         try Property.check("part = part of the array", runs: 60) { choices in
             let most = choices.int(in: 1...2_000)
             var model = Set((0..<choices.int(in: 0...1_500)).map { _ in choices.int(in: 0...most) })
@@ -57,7 +57,7 @@ import Testing
         }
     }
 
-    @Test func `what changed since a copy turns the copy into it`() throws {
+    @Test func `the changes since a copy turn the copy into the index`() throws {
         struct Item: Comparable, Sendable {
             var place: Int
             var content: Int
@@ -65,7 +65,7 @@ import Testing
         }
         try Property.check("copy + changes = index", runs: 60) { choices in
             var model: [Int: Int] = [:]
-            // So many that there are several groups.
+            // Enough for several groups.
             let most = choices.int(in: 1...20_000)
             let step = choices.int(in: 1...5)
             for place in stride(from: 0, to: most, by: step) { model[place] = 0 }

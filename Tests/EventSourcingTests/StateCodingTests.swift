@@ -1,4 +1,4 @@
-// The coder of states: one way to write each value, and no bytes that it trusts.
+// The state writer and reader: one encoding for each value, and no trust in the bytes.
 
 import Foundation
 import TestSupport
@@ -13,21 +13,21 @@ import Testing
         return writer.bytes
     }
 
-    @Test func `everything that is written is read back`() throws {
-        let stamp = Stamp(
+    @Test func `all written values are read back`() throws {
+        let lwwTimestamp = LWWTimestamp(
             time: Timestamp(milliseconds: -62_167_219_200_000), source: .max, sequence: .max)
         let id = UUID()
         let numbers: [UInt64] = [0, 1, 127, 128, 300, 1 << 62, .max]
         let strings = ["", "caf\u{E9}", "cafe\u{301}", "\u{0}", String(repeating: "x", count: 300)]
         let bytes = Self.bytes { writer in
-            for number in numbers { writer.add(number) }
-            for string in strings { writer.add(string) }
-            writer.add(true)
-            writer.add(-0.0)
-            writer.add(UInt128.max - 1)
-            writer.add(id)
-            writer.add(Timestamp(milliseconds: 253_402_300_799_999))
-            writer.add(stamp)
+            for number in numbers { writer.write(number) }
+            for string in strings { writer.write(string) }
+            writer.write(true)
+            writer.write(-0.0)
+            writer.write(UInt128.max - 1)
+            writer.write(id)
+            writer.write(Timestamp(milliseconds: 253_402_300_799_999))
+            writer.write(lwwTimestamp)
         }
         var reader = StateReader(bytes)
         for number in numbers { #expect(try reader.integer() == number) }
@@ -39,7 +39,7 @@ import Testing
         #expect(try reader.integer128() == .max - 1)
         #expect(try reader.uuid() == id)
         #expect(try reader.time() == Timestamp(milliseconds: 253_402_300_799_999))
-        #expect(try reader.stamp() == stamp)
+        #expect(try reader.lwwTimestamp() == lwwTimestamp)
         try reader.finish()
     }
 
@@ -52,7 +52,7 @@ import Testing
             var entries = writer.entries(count: keys.count)
             for key in keys {
                 writer.begin(EntityID(key), of: &entries)
-                writer.add(key)
+                writer.write(key)
             }
             writer.end(entries)
         }
@@ -70,7 +70,7 @@ import Testing
     }
 
     @Test(arguments: [
-        ("a number in more bytes than it needs", [0x80, 0x00]),
+        ("a number in more bytes than needed", [0x80, 0x00]),
         (
             "a number of more than 64 bits",
             [0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 2]
@@ -78,15 +78,16 @@ import Testing
         ("a number without an end", [UInt8](repeating: 0x80, count: 20)),
         ("a number that stops", [0x80]),
     ])
-    func `a number is written in one way only`(what: String, bytes: [UInt8]) {
+    func `a number has only one encoding`(what: String, bytes: [UInt8]) {
         var reader = StateReader(bytes)
         #expect(throws: EventError.self) { try reader.integer() }
     }
 
     @Test func `a length is checked before anything is allocated`() {
-        let huge = Self.bytes { $0.add(UInt64.max) }
-        for bytes in [huge, Self.bytes { $0.add(count: 1 << 40) }, Self.bytes { $0.add(count: 1) }]
-        {
+        let huge = Self.bytes { $0.write(UInt64.max) }
+        for bytes in [
+            huge, Self.bytes { $0.write(count: 1 << 40) }, Self.bytes { $0.write(count: 1) },
+        ] {
             var reader = StateReader(bytes)
             #expect(throws: EventError.self) { try reader.string() }
             var other = StateReader(bytes)
@@ -96,16 +97,16 @@ import Testing
         }
         var reader = StateReader(huge)
         #expect(throws: EventError.self) { try reader.nonNegative() }
-        var tally = StateReader(Self.bytes { $0.add(UInt64(1) << 60) })
+        var tally = StateReader(Self.bytes { $0.write(UInt64(1) << 60) })
         #expect(throws: EventError.self) { try tally.tally() }
     }
 
-    @Test func `what StateWriter would not write is refused`() {
+    @Test func `bytes that StateWriter does not write are refused`() {
         var text = StateReader([2, 0xC3, 0x28])
         #expect(throws: EventError.self) { try text.string() }
         var flag = StateReader([2])
         #expect(throws: EventError.self) { try flag.bool() }
-        var time = StateReader(Self.bytes { $0.add(UInt64.max) })
+        var time = StateReader(Self.bytes { $0.write(UInt64.max) })
         #expect(throws: EventError.self) { try time.time() }
         var twice = StateReader([2, 1, 0x61, 1, 0x61])
         #expect(throws: EventError.self) { try twice.entries { (_, _) throws(EventError) in } }

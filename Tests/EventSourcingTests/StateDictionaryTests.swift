@@ -1,4 +1,4 @@
-// A StateDictionary behaves as a Dictionary, whatever part of it is stored, and is stored as one.
+// A StateDictionary behaves like a Dictionary, whichever entries are stored, and has the same stored form.
 
 import DaybookTestKit
 import Foundation
@@ -19,7 +19,7 @@ import Testing
         try StateDecoder.state(Stops.self, StateEncoder.bytes(of: stops))
     }
 
-    @Test func `any history of changes and reopenings gives what a Dictionary has`() throws {
+    @Test func `any history of changes and reopenings gives the entries of a Dictionary`() throws {
         try Property.check(
             "StateDictionary and Dictionary", runs: 300,
             covering: ["reopened", "removed a stored entry", "replaced a stored entry"]

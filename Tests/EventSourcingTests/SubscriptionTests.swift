@@ -1,4 +1,4 @@
-// Subscriptions: history and then live, in order and once, at the consumer's pace, and an end.
+// Subscriptions: recorded events, then live ones, in order and once, at the consumer's pace, and their end.
 // Spec/format/following.md.
 
 import DaybookTestKit
@@ -29,7 +29,7 @@ private func drafts(_ count: Int, bytes: Int = 10) -> [EventDraft] {
 }
 
 extension EventSequence.AsyncIterator {
-    /// The positions of so many events.
+    /// The positions of the next `count` events.
     fileprivate mutating func take(_ count: Int) async throws -> [UInt64] {
         var positions: [UInt64] = []
         while positions.count < count, let event = try await next() {
@@ -41,7 +41,7 @@ extension EventSequence.AsyncIterator {
 
 @Suite struct SubscriptionTests {
     @Test(.verifies("FOL-5"))
-    func `a subscription gives history, then what is committed, and goes on by position`()
+    func `a subscription delivers recorded events, then committed ones, and resumes by position`()
         async throws
     {
         let files = InMemoryFileSystem()
@@ -69,7 +69,7 @@ extension EventSequence.AsyncIterator {
     }
 
     @Test(.verifies("FOL-5"))
-    func `several subscribers get every event once while appends, rolls and pauses go on`()
+    func `several subscribers get every event once during appends, rolls and pauses`()
         async throws
     {
         try await Property.check("subscriptions", runs: 25) { choices in
@@ -133,7 +133,7 @@ extension EventSequence.AsyncIterator {
         let files = GatedFileSystem(InMemoryFileSystem())
         let store = try await open(files)
         try await store.append(drafts(1))
-        // A subscriber knows that one event is durable, and is held up before it reads.
+        // A subscriber knows that one event is durable, and is stopped before it reads.
         files.reads.close()
         let before = files.reads.arrivals.withLock { $0 }
         let subscriber = Task {
@@ -164,13 +164,13 @@ extension EventSequence.AsyncIterator {
     }
 
     @Test(.verifies("FOL-6"))
-    func `a slow consumer is served in batches, and reads nothing while it has some`()
+    func `a slow consumer gets batches, and reads nothing while it has events`()
         async throws
     {
         let files = InMemoryFileSystem()
         let store = try await open(files)
         for _ in 1...6 { try await store.append(drafts(1_000)) }
-        // A checkpoint that is under way reads as well.
+        // A running checkpoint reads too.
         try await store.checkpoint()
         final class Reads: Sendable { let count = Mutex(0) }
         let reads = Reads()
@@ -186,7 +186,7 @@ extension EventSequence.AsyncIterator {
         #expect(try await events.take(1_100).last == 1_401)
         let second = reads.count.withLock { $0 }
         #expect(second > first)
-        // Whoever is behind holds up nobody, and misses nothing.
+        // A consumer that is behind delays no other, and misses nothing.
         try await store.append(drafts(1))
         #expect(try await events.take(4_600).last == 6_001)
         // One event larger than a batch.
@@ -233,7 +233,7 @@ extension EventSequence.AsyncIterator {
         try await eventually { await store.subscriberCount == 20 }
         for subscriber in subscribers { subscriber.cancel() }
         for subscriber in subscribers { #expect(try await subscriber.value <= 1) }
-        // So does one that is let go of.
+        // So does a released one.
         func takeOne() async throws {
             var events = store.events().makeAsyncIterator()
             #expect(try await events.take(1) == [1])
@@ -244,7 +244,8 @@ extension EventSequence.AsyncIterator {
     }
 
     @Test(.verifies("FOL-5"))
-    func `a position behind the log's end is refused, and so is what cannot be read`() async throws
+    func `a position after the log's end is refused, and an unreadable log is an error`()
+        async throws
     {
         let files = InMemoryFileSystem()
         let store = try await open(files)
@@ -271,13 +272,13 @@ extension EventSequence.AsyncIterator {
 
 extension SubscriptionTests {
     @Test(.verifies("FOL-10"))
-    func `what is recorded is read to its end, and an empty log is over at once`() async throws {
+    func `recorded events are read to the end, and an empty log ends at once`() async throws {
         let store = try await open(InMemoryFileSystem())
         func positions(after position: Position) async throws -> [UInt64] {
             var found: [UInt64] = []
             for try await event in store.recordedEvents(after: position) {
                 found.append(event.position.rawValue)
-                // What is recorded meanwhile is not waited for, nor delivered.
+                // Events recorded meanwhile are neither awaited nor delivered.
                 if found.count < 5 { try await store.append(drafts(1)) }
             }
             return found
@@ -292,7 +293,7 @@ extension SubscriptionTests {
         await #expect(throws: EventError.self) {
             _ = try await positions(after: Position(last.rawValue + 1))
         }
-        // More than is read ahead at a time.
+        // More events than are read ahead at a time.
         try await store.append(drafts(3_000, bytes: 300))
         var count = 0
         for try await _ in store.recordedEvents() { count += 1 }
@@ -302,7 +303,7 @@ extension SubscriptionTests {
     }
 
     @Test(.verifies("FOL-5", "FOL-10"), arguments: [false, true])
-    func `a committed event that can no longer be read is an error, and no end`(
+    func `a committed event that can no longer be read is an error, not the end`(
         isLive: Bool
     ) async throws {
         let files = InMemoryFileSystem()
@@ -320,7 +321,7 @@ extension SubscriptionTests {
     }
 
     @Test(.verifies("FOL-5", "REC-11"))
-    func `events of another log that took the folder's place are not delivered`() async throws {
+    func `events of another log that replaced the folder are not delivered`() async throws {
         let (files, others) = (InMemoryFileSystem(), InMemoryFileSystem())
         let store = try await open(files)
         try await store.append(drafts(3))

@@ -1,9 +1,9 @@
-// Recorded events without a log: all that a test of views needs. Fed by RandomEvents, or by hand.
+// Recorded events without a log, for tests of views.
 
 import DaybookOffline
 import Foundation
 
-/// Events as a log would hold them, in order of position.
+/// Events as a log would have them, in order of position.
 package struct EventHistory: Sendable {
     /// The events.
     package private(set) var events: [Event] = []
@@ -11,7 +11,7 @@ package struct EventHistory: Sendable {
     package var incarnation: UUID
 
     private let catalogue: EventCatalogue
-    /// Two events never share a source and a sequence.
+    /// The pairs of source and sequence that are in use; no two events share one.
     private var taken: Set<Name> = []
 
     private struct Name: Hashable {
@@ -29,7 +29,7 @@ package struct EventHistory: Sendable {
     /// The position of the next event.
     package var next: Position { Position(UInt64(events.count + 1)) }
 
-    /// Adds an event that this log made.
+    /// Adds an event of this log.
     @discardableResult
     package mutating func addOwn(_ draft: EventDraft) -> Event {
         let prefix = LinePrefix(
@@ -53,7 +53,7 @@ package struct EventHistory: Sendable {
 
     private mutating func add(_ prefix: LinePrefix, _ draft: EventDraft) -> Event {
         var draft = draft
-        // What breaks the rules of its type is in old logs, too.
+        // A draft that breaks the rule of its type is recorded all the same, as in old logs.
         try? catalogue.normalise(&draft)
         draft.lane = catalogue.lane(of: draft)
         draft.time = draft.time ?? Timestamp(milliseconds: 0)

@@ -1,14 +1,14 @@
-// Records of the store's own, as a test wants them: apps cannot append them. Spec/model/events.md, EVT-14.
+// Appends records that only a store can record, for tests. Spec/model/events.md, EVT-14.
 
 import EventSourcing
 
 extension EventStore {
-    /// Records what the store itself would record. Durable on return.
+    /// Appends a record of the store. Durable on return.
     package func append(record: EventDraft) async throws {
         try await write { $0.append(record: record) }
     }
 
-    /// Records what the store itself would record. Durable on return.
+    /// Appends a record of the store. Durable on return.
     package func append(record: some EventPayload) async throws {
         try await append(record: try EventDraft(record))
     }

@@ -1,5 +1,5 @@
-// Events of the content cache about few cities, languages, paths and files, so that they meet; and
-// pages with whatever a page can have. Feeds RandomEvents and the tests of the folder layout.
+// Events of the content cache about few cities, languages, paths and files, so that they affect each other;
+// and pages with all possible members. For RandomEvents and the tests of the folder layout.
 
 import DaybookOffline
 import DaybookTestKit
@@ -11,12 +11,12 @@ extension Choices {
         "2011-02-04t23:59:60.5-11:30",
     ]
 
-    /// A time as somebody else might write it.
+    /// Draws a time in a format that another program may write.
     package mutating func zonedTime() -> ZonedTime {
         ZonedTime(element(of: Self.times)) ?? ZonedTime(Timestamp(milliseconds: 0))
     }
 
-    /// A text that JSON must escape, that is long, or that is empty.
+    /// Draws a text that JSON must escape, that is long, or that is empty.
     private mutating func contentText() -> String {
         element(of: [
             "", "plain", "<p>\u{2713} \"quoted\"\\\r\n\t</p>", "\u{0}\u{1F}", "caf\u{E9}",
@@ -24,7 +24,7 @@ extension Choices {
         ])
     }
 
-    /// Members that no type names, as a server may send them.
+    /// Draws unknown members, as a server may send them.
     private mutating func properties() -> [UInt8]? {
         guard bool(oneIn: 3) else { return nil }
         return Array(
@@ -34,7 +34,7 @@ extension Choices {
             ]).utf8)
     }
 
-    /// A page with a path.
+    /// Draws a page with a path.
     package mutating func contentPage(path: String) -> ContentPage {
         var page = ContentPage(
             path: path, kind: element(of: PageKind.allCases), title: contentText(),
@@ -64,7 +64,7 @@ extension Choices {
         return page
     }
 
-    /// A city as lists of cities have it.
+    /// Draws an entry of a list of cities.
     package mutating func listedCity(code: String) -> ListedCity {
         ListedCity(
             name: "Stadt \(code)", code: code, prefix: bool() ? contentText() : nil,
@@ -72,7 +72,7 @@ extension Choices {
             properties: properties())
     }
 
-    /// The data of any event of the content cache.
+    /// Draws the data of any event of the content cache.
     package mutating func contentPayload() -> any EventPayload {
         let city = element(of: ["augsburg", "AHAUS", "caf\u{E9}", "cafe\u{301}"])
         let language = element(of: ["de", "en"])

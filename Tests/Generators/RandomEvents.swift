@@ -1,17 +1,17 @@
-// Events of all built-in types about few things, so that they meet: the same note, the same moment,
-// ids that only look alike, data that break the rules. Feeds EventHistory.
+// Events of all built-in types about few subjects, so that they affect each other: the same note, the same
+// time, ids that only look alike, data that break the rules.
 
 import DaybookOffline
 import DaybookTestKit
 import Foundation
 
 extension Choices {
-    /// One of few identifiers; half of the time the same.
+    /// Draws one of few identifiers; half of the time the first.
     package mutating func entityID() -> String {
         bool() ? element(of: Self.hostileIdentifiers) : Self.hostileIdentifiers[0]
     }
 
-    /// Data of one of some types. A type that is named twice comes twice as often.
+    /// Draws data of one of several types. A type that occurs twice is drawn twice as often.
     mutating func payload(
         ofAny types: [any DeclaredPayload.Type],
         identifiers: [String] = Self.hostileIdentifiers
@@ -25,27 +25,27 @@ extension Choices {
         return try draw(type, &self)
     }
 
-    /// The model's shipped types, but for those that come seldom or are steered below.
+    /// The model's shipped types, without those that `shippedPayload` draws separately.
     private static let shipped = OfflineModel.catalogue.types.filter {
         OfflineModel.catalogue[$0]?.action != nil && $0 != NoteDeleted.type
             && $0 != LessonCompleted.type && $0 != ReviewCompleted.type
     }.compactMap { OfflineModel.catalogue[$0]?.payload as? any DeclaredPayload.Type }
 
-    /// The data of any shipped type.
+    /// Draws the data of any shipped type.
     package mutating func shippedPayload() throws -> any EventPayload {
         switch int(in: 0...11) {
         case 0:
-            // Seldom: it puts an end to what may happen to a note.
+            // Rare, because later events of the note have no effect.
             return bool(oneIn: 4)
                 ? try payload(NoteDeleted.self) : try payload(NoteUpdated.self)
         case 1, 2:
-            // Mostly one lesson: only a completion between its first and its last can go.
+            // Mostly one lesson: compaction removes only completions between its first and its last.
             var lesson = try payload(LessonCompleted.self)
             if !bool(oneIn: 4) { (lesson.userId, lesson.courseId) = ("u", "c") }
             if !bool(oneIn: 4) { lesson.lessonId = "l" }
             return lesson
         case 3, 4:
-            // Mostly one session: only a third completion of it supersedes another.
+            // Mostly one session: only a third completion of a session supersedes another.
             var review = try payload(ReviewCompleted.self)
             if bool() { review.userId = "u" }
             if !bool(oneIn: 4) { review.reviewId = "r" }
@@ -54,7 +54,7 @@ extension Choices {
         }
     }
 
-    /// The data of any type that stays on the device.
+    /// Draws the data of any type that stays on the device.
     package mutating func keptPayload() throws -> any EventPayload {
         switch int(in: 0...2) {
         case 0: return try payload(CityRemoved.self)
@@ -77,7 +77,7 @@ extension Choices {
         }
     }
 
-    /// An event of any kind: most are shipped, some are not, some break the rules of their type.
+    /// Draws an event of any type: most are shipped, some are not, some break the rule of their type.
     package mutating func draft(time: ClosedRange<Int> = 0...9) throws -> EventDraft {
         let kind = int(in: 0...29)
         var draft: EventDraft

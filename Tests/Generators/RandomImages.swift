@@ -1,13 +1,12 @@
-// Events of few cached images, and of the assets and albums that end them, so that they meet. Feeds
-// EventHistory; part of RandomEvents.
+// Events of few cached images, and of the assets and albums whose events remove images. Part of RandomEvents.
 
 import DaybookOffline
 import DaybookTestKit
 
 extension Choices {
-    /// The data of any event that the image cache has to do with.
+    /// Draws the data of any event that affects the image cache.
     package mutating func imagePayload() throws -> any EventPayload {
-        // Seldom: it ends very much.
+        // Rare, because it removes many images.
         if bool(oneIn: 36) { return try payload(ImagesCleared.self) }
         return try payload(ofAny: [
             ImageCached.self, ImageCached.self, ImageCached.self, ImageCached.self,

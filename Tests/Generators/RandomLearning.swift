@@ -1,11 +1,10 @@
-// Events of few learners, courses, lessons and sessions, so that they meet. Feeds EventHistory; part
-// of RandomEvents.
+// Events of few users, courses, lessons and sessions, so that they affect each other. Part of RandomEvents.
 
 import DaybookOffline
 import DaybookTestKit
 
 extension Choices {
-    /// The data of any event of learning that stays on the device.
+    /// Draws the data of any learning event that stays on the device.
     package mutating func learningPayload() throws -> any EventPayload {
         try payload(ofAny: [
             UserStored.self, CombinationSelected.self, CoursesListed.self, LessonStored.self,

@@ -1,17 +1,17 @@
-// A log's life at random: own events and those of others, what the server answers, records that are
-// wrong or late, new incarnations. Built on EventHistory; for properties of whole logs.
+// Random logs: own and foreign events, the server's verdicts, records that are wrong or late, new
+// incarnations. For properties of the outbox.
 
 import DaybookOffline
 import DaybookTestKit
 import Foundation
 
-/// A history that grows by random steps.
+/// A history that random steps extend.
 package struct RandomLog: Sendable {
     /// The events so far.
     package private(set) var history = EventHistory(incarnation: UUID(integer: 1))
-    /// What follows from them.
+    /// The fold of the events.
     package private(set) var outbox = Outbox()
-    /// The outbox as somebody saw it some time ago.
+    /// An earlier state of the outbox, for records that are made too early.
     private var lateOutbox = Outbox()
 
     package init() {}
@@ -19,7 +19,7 @@ package struct RandomLog: Sendable {
     /// The events so far.
     package var events: [Event] { history.events }
 
-    /// Adds one event of any kind.
+    /// Adds one event of any type.
     package mutating func step(_ choices: inout Choices) throws {
         switch choices.int(in: 0...13) {
         case 0...4: add(try choices.draft(), &choices)
@@ -35,7 +35,8 @@ package struct RandomLog: Sendable {
 
     private mutating func add(_ draft: EventDraft, _ choices: inout Choices) {
         var draft = draft
-        // Even times: a fork of this log uses the odd ones, so that no two stamps are the same.
+        // Even times: foreign events, which may have this log's source, get odd ones, so that no two LWW
+        // timestamps are equal.
         draft.time = Timestamp(milliseconds: Int64(2 * choices.int(in: 0...5)))
         outbox.fold(history.addOwn(draft))
     }
@@ -48,7 +49,7 @@ package struct RandomLog: Sendable {
             history.addForeign(draft, source: source, sequence: UInt64(choices.int(in: 1...40))))
     }
 
-    /// An honest record of a reply.
+    /// Draws a valid record of a reply.
     private func reply(_ choices: inout Choices) -> SyncSettled {
         var record = SyncSettled(by: history.incarnation)
         var applied: Set<Position> = []
@@ -64,7 +65,7 @@ package struct RandomLog: Sendable {
                         outcome: choices.element(of: [.retry, .parked, .conflict]),
                         retryCount: choices.int(in: 0...5),
                         code: choices.bool() ? "code" : nil,
-                        detail: choices.bool() ? words(&choices) : nil,
+                        detail: choices.bool() ? detail(&choices) : nil,
                         isFinal: choices.bool(oneIn: 4)))
             default: break
             }
@@ -74,17 +75,17 @@ package struct RandomLog: Sendable {
         return record
     }
 
-    /// A server's words: short, or too long for a record.
-    private func words(_ choices: inout Choices) -> String {
+    /// Draws a verdict's detail: short, or too long for a record.
+    private func detail(_ choices: inout Choices) -> String {
         String(repeating: "é\u{1}\"x", count: choices.element(of: [1, 50, 51, 200]))
     }
 
-    /// What honest writers do not do, or seldom.
+    /// Adds an event that a correct writer adds seldom or never.
     private mutating func addOddity(_ choices: inout Choices) throws {
         switch choices.int(in: 0...6) {
         case 0: history.incarnation = UUID(integer: UInt128(choices.int(in: 1...2)))
         case 1: lateOutbox = outbox
-        case 2:  // Made before other records came.
+        case 2:  // A folded record of an earlier outbox.
             if let record = lateOutbox.foldedRecord(by: history.incarnation) {
                 add(try EventDraft(record), &choices)
             }
@@ -94,7 +95,7 @@ package struct RandomLog: Sendable {
             record.by = UUID(integer: 99)
             add(try EventDraft(record), &choices)
         case 5: add(EventDraft(type: SyncSettled.type, data: .json(Array("[]".utf8))), &choices)
-        default:  // Ranges over anything, entries about nothing.
+        default:  // Ranges over any events, entries about the wrong event.
             var record = SyncSettled(by: history.incarnation)
             let first = UInt64(choices.int(in: 1...40))
             record.applied = [first...first + UInt64(choices.int(in: 0...9))]

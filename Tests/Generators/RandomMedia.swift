@@ -1,5 +1,5 @@
-// Events of photos, albums and the device's media library about few ids, so that they meet: assets
-// with one remote id, links to what is not there. Feeds RandomEvents.
+// Events of photos, albums and the device's media library about few ids, so that they affect each other:
+// several assets with one remote id, links to missing assets. Part of RandomEvents.
 
 import DaybookOffline
 import DaybookTestKit
@@ -8,7 +8,7 @@ import Foundation
 extension Choices {
     private static let assetIDs = ["a", "b", "c", "caf\u{E9}", "cafe\u{301}", "a\u{1}\"\\"]
 
-    /// An asset with few different keys.
+    /// Draws an asset with few different keys.
     package mutating func asset(id: String? = nil) -> Asset {
         var asset = Asset(
             id: id ?? element(of: Self.assetIDs), ownerId: element(of: ["u", "caf\u{E9}"]),
@@ -27,7 +27,7 @@ extension Choices {
         return asset
     }
 
-    /// Few moments, some of them in another offset, some at the ends of what there is.
+    /// Draws one of few times, some with another offset, some at the ends of the range.
     private mutating func takenAt() -> ZonedTime {
         guard bool(oneIn: 4) else {
             return ZonedTime(Timestamp(milliseconds: Int64(int(in: -3...9))))
@@ -36,7 +36,7 @@ extension Choices {
         return bool() ? zonedTime() : ZonedTime(element(of: ends))
     }
 
-    /// The data of any event of photos, albums and the device's media library.
+    /// Draws the data of any event of photos, albums and the device's media library.
     package mutating func mediaPayload() throws -> any EventPayload {
         switch int(in: 0...11) {
         case 0...3:

@@ -1,11 +1,11 @@
-// Settings under few keys, so that they meet. Feeds EventHistory; part of RandomEvents.
+// Settings with few keys, so that they affect each other. Part of RandomEvents.
 
 import DaybookOffline
 import DaybookTestKit
 import Foundation
 
 extension Choices {
-    /// The data of any event about a setting.
+    /// Draws the data of any event about a setting.
     package mutating func settingPayload() throws -> any EventPayload {
         let key = entityID()
         switch int(in: 0...4) {

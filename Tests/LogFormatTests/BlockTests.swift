@@ -1,5 +1,5 @@
-// Blocks and frames: what was compressed comes back, with the history of the frame, after going on
-// with a frame, and where nothing can be compressed.
+// Blocks and frames: compressed bytes decode to the original, with the frame's history, in a resumed frame,
+// and for incompressible bytes.
 
 import DaybookTestKit
 import LogFormat
@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 @Suite struct BlockTests {
-    /// Decodes every block behind the frame header.
+    /// Decodes every block after the frame header.
     private func decode(_ blocks: [UInt8], _ header: FrameHeader) throws -> [UInt8] {
         var decompressor = BlockDecompressor()
         decompressor.begin(header)
@@ -21,7 +21,7 @@ import Testing
         return Array(decompressor.storage[..<decompressor.plaintextBytes])
     }
 
-    /// Text like a log's, noise, or bytes like those before.
+    /// Text like a log's, noise, or a repetition of earlier bytes.
     private func piece(_ choices: inout Choices, after: [UInt8]) -> [UInt8] {
         let count = choices.int(in: 1...WriterSizes().blockPlaintextBytes)
         switch choices.int(in: 0...2) {
@@ -34,7 +34,7 @@ import Testing
     }
 
     @Test(.verifies("BLK-3", "BLK-4"))
-    func `linked blocks give back what went in, also when a frame is gone on with`() throws {
+    func `linked blocks decode to their plaintext, also after a frame is resumed`() throws {
         try Property.check("blocks", runs: 60) { choices in
             var compressor = BlockCompressor()
             var plain: [UInt8] = []
@@ -57,7 +57,7 @@ import Testing
     }
 
     @Test(.verifies("BLK-4"))
-    func `a compressor that begins again forgets the frame before`() throws {
+    func `a reset compressor does not refer to the frame before`() throws {
         var compressor = BlockCompressor()
         var ignored: [UInt8] = []
         let line = TestLines.line(1, id: 42)
@@ -69,7 +69,7 @@ import Testing
     }
 
     @Test(.verifies("BLK-4"))
-    func `history makes the second of two like lines small, also after going on`() throws {
+    func `history makes the second of two similar lines small, also in a resumed frame`() throws {
         var random = SeededRandom(seed: 1)
         let first = TestLines.line(1, id: TestLines.id(&random))
         let second = TestLines.line(2, id: TestLines.id(&random))
@@ -88,7 +88,7 @@ import Testing
     }
 
     @Test(.verifies("BLK-2"))
-    func `noise is stored, at eight bytes more than it has, and still is history`() throws {
+    func `noise is stored with eight bytes of overhead and still serves as history`() throws {
         var choices = Choices(seed: 3)
         let noise = choices.bytes(count: 10_000)
         var blocks: [UInt8] = []
@@ -118,7 +118,9 @@ import Testing
         }
     }
 
-    @Test(.verifies("BLK-2", "FRM-3")) func `a frame cannot give more than it declared`() throws {
+    @Test(.verifies("BLK-2", "FRM-3")) func `a frame cannot decode to more than it declared`()
+        throws
+    {
         var blocks: [UInt8] = []
         var compressor = BlockCompressor()
         compressor.append(block: [UInt8](repeating: 1, count: 100).span.bytes, to: &blocks)
@@ -127,8 +129,8 @@ import Testing
         }
     }
 
-    /// The checksum covers the data only, as the LZ4 frame format has it. A flipped "stored" bit
-    /// makes other bytes of the same data, and those do not begin as a line must.
+    /// The checksum covers the data only, as in the LZ4 frame format. A flipped "stored" bit decodes the same
+    /// data to other bytes, which do not begin with a line's prefix.
     @Test(.verifies("BLK-1"))
     func `no bit of a block can change unnoticed, and nothing traps`() throws {
         var blocks: [UInt8] = []
@@ -153,7 +155,7 @@ import Testing
     }
 
     @Test(.verifies("BLK-2", "BLK-3"))
-    func `blocks with a right checksum and random content never trap`() throws {
+    func `random blocks with a valid checksum never trap`() throws {
         try Property.check("hostile blocks", runs: 2_000) { choices in
             let data = choices.bytes(count: choices.int(in: 1...200))
             var bytes: [UInt8] = []

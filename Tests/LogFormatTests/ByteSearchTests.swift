@@ -1,4 +1,4 @@
-// What looks at eight bytes at a time must find what looking at each byte finds.
+// Methods that read eight bytes at a time must give the same results as methods that read each byte.
 
 import DaybookTestKit
 import LogFormat
@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 @Suite struct ByteSearchTests {
-    /// Bytes of which many are near the one that is looked for.
+    /// Bytes of which many have a value near the searched one.
     private static func bytes(_ choices: inout Choices, near byte: UInt8) -> [UInt8] {
         choices.array(0...40) { choices in
             choices.bool()
@@ -14,7 +14,7 @@ import Testing
         }
     }
 
-    @Test func `a byte is found where it stands first`() throws {
+    @Test func `the first occurrence of a byte is found`() throws {
         try Property.check("first byte", runs: 2_000) { choices in
             let byte = UInt8(choices.int(in: 0...255))
             let bytes = Self.bytes(&choices, near: byte)
@@ -35,7 +35,7 @@ import Testing
         }
     }
 
-    @Test func `bytes match where the same ones stand`() throws {
+    @Test func `bytes match only equal bytes at the offset`() throws {
         try Property.check("matches", runs: 2_000) { choices in
             let bytes = choices.array(0...40) { UInt8($0.int(in: 0...1)) }
             let start = choices.int(in: 0...bytes.count)

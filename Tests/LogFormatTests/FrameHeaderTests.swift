@@ -12,7 +12,7 @@ import Testing
     }
 
     @Test(.verifies("FRM-1")) func `a running frame begins with these seven bytes`() {
-        // Magic; version 01, linked, block checksums; 64 KB; second byte of XXH32 of the two.
+        // Magic; version 01, linked, block checksums; 64 KiB; second byte of XXH32 of the two.
         #expect(bytes(nil) == [0x04, 0x22, 0x4D, 0x18, 0x50, 0x40, 0xC0])
     }
 
@@ -26,7 +26,7 @@ import Testing
     @Test(
         .verifies("FRM-1"),
         arguments: [nil, 1, 61_441, FormatLimit.commitPlaintextBytesMax] as [Int?])
-    func `a header comes back, and every flipped bit is refused`(contentBytes: Int?) throws {
+    func `a header round-trips, and every flipped bit is refused`(contentBytes: Int?) throws {
         let good = bytes(contentBytes)
         #expect(try FrameHeader(good.span.bytes, at: 0).contentBytes == contentBytes)
         for bit in 0..<good.count * 8 {
@@ -44,7 +44,8 @@ import Testing
         }
     }
 
-    @Test(.verifies("FRM-3")) func `a size of none or of more than a commit is refused`() {
+    @Test(.verifies("FRM-3")) func `a content size of zero or above the largest commit is refused`()
+    {
         for size in [0, FormatLimit.commitPlaintextBytesMax + 1, Int.max] {
             #expect(throws: FormatError.self) {
                 try FrameHeader(bytes(size).span.bytes, at: 0)

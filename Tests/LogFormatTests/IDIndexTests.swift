@@ -1,4 +1,4 @@
-// The id index: it finds every id, stays small, and no bytes make it trap.
+// The id index finds every id, stays small, and never traps on damaged bytes.
 
 import DaybookTestKit
 import LogFormat
@@ -30,7 +30,7 @@ import Testing
         }
     }
 
-    @Test func `a filter lets every id through that is there, and few others`() throws {
+    @Test func `a filter accepts every id of its index and few others`() throws {
         try Property.check("filter", runs: 60) { choices in
             let count = choices.int(in: 0...3_000)
             let seed = UInt32(choices.next(below: 1 << 32))
@@ -39,8 +39,8 @@ import Testing
             let bytes = IDIndex.encode(
                 entries(ids, frames: 7, seed: seed), frameCount: 7, seed: seed)
             let filter = try IDIndex(bytes).filter()
-            try #require(ids.allSatisfy(filter.mayHold))
-            let others = (0..<1_000).count { _ in filter.mayHold(TestLines.id(&random)) }
+            try #require(ids.allSatisfy(filter.mayContain))
+            let others = (0..<1_000).count { _ in filter.mayContain(TestLines.id(&random)) }
             try #require(others < 250)
         }
     }
@@ -65,7 +65,7 @@ import Testing
     func `an event costs about three and a half bytes`(count: Int) throws {
         var random = SeededRandom(seed: 9)
         let ids = (0..<count).map { _ in TestLines.id(&random) }
-        // 285 bytes an event make so many frames of 128 KiB.
+        // The number of frames of 128 KiB at 285 bytes per event.
         let frames = count * 285 / WriterSizes().framePlaintextBytes + 1
         let bytes = IDIndex.encode(
             entries(ids, frames: frames, seed: 1), frameCount: frames, seed: 1)

@@ -1,4 +1,4 @@
-// A table of ids says what a dictionary says.
+// A table of ids agrees with a dictionary.
 
 import DaybookTestKit
 import LogFormat
@@ -6,11 +6,11 @@ import TestSupport
 import Testing
 
 @Suite struct IDTableTests {
-    @Test func `a table of ids says what a dictionary says, whatever was put into it`() throws {
+    @Test func `a table of ids agrees with a dictionary`() throws {
         try Property.check("id table", runs: 300) { choices in
             var table = IDTable()
             var model: [UInt128: UInt64] = [:]
-            // Few ids, some that differ in one half only, so that many come again.
+            // Few ids, so that many repeat, and some that differ in one half only.
             func id() -> UInt128 {
                 UInt128(choices.int(in: 0...7)) << 64 | UInt128(choices.int(in: 0...7))
             }

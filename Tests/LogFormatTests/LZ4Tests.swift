@@ -1,5 +1,5 @@
-// The block codec in Swift: what it writes keeps the rules of the format, and it and liblz4 read each
-// other's blocks.
+// The block codec in Swift: its blocks follow the rules of the format, and it and liblz4 read each other's
+// blocks.
 
 import DaybookTestKit
 import LogFormat
@@ -14,9 +14,9 @@ import Testing
         ) -> Int?
 
     private static let decoders: [Decode] = {
-        var all: [Decode] = [{ LZ4Block.decode($0, into: $1, at: $2, room: $3) }]
+        var all: [Decode] = [{ LZ4Block.decode($0, into: $1, at: $2, capacity: $3) }]
         #if LIBLZ4
-            all.append { LibLZ4Block.decode($0, into: $1, at: $2, room: $3) }
+            all.append { LibLZ4Block.decode($0, into: $1, at: $2, capacity: $3) }
         #endif
         return all
     }()
@@ -94,7 +94,7 @@ import Testing
     }
 
     @Test(.verifies("BLK-4"))
-    func `an encoder goes on with a frame that another began`() throws {
+    func `an encoder resumes a frame that another began`() throws {
         try Property.check("a loaded frame", runs: 40) { choices in
             let (bytes, ends) = Self.plaintext(&choices)
             let blocks = Self.compress(bytes, ends) { plaintext, start, output in
@@ -132,7 +132,7 @@ import Testing
         }
     }
 
-    /// The sequences of an intact block: literals, how far back the match begins, and its bytes.
+    /// The sequences of an intact block: the literals, the offset of the match, and its length.
     private static func sequences(
         of block: [UInt8]
     ) -> [(literals: Int, offset: Int, matched: Int)] {
@@ -173,14 +173,16 @@ import Testing
                 [0x10, 0x61, 0x02, 0x00, 0x50, 0x61, 0x61, 0x61, 0x61, 0x61]
             ),
             (
-                "more than the room",
+                "more than the capacity",
                 [0x1F, 0x61, 0x01, 0x00, 0x60, 0x50, 0x61, 0x61, 0x61, 0x61, 0x61]
             ),
         ])
     func `a malformed block is refused`(what: String, block: [UInt8]) {
         var target = [UInt8](repeating: 0, count: 100)
         let count = block.withUnsafeBytes { source in
-            target.withUnsafeMutableBytes { LZ4Block.decode(source, into: $0, at: 0, room: 100) }
+            target.withUnsafeMutableBytes {
+                LZ4Block.decode(source, into: $0, at: 0, capacity: 100)
+            }
         }
         #expect(count == nil)
     }

@@ -8,7 +8,7 @@ import Testing
 
 @Suite struct LineTests {
     @Test(.verifies("LINE-2", "LINE-3"))
-    func `a prefix comes back as it was, own or foreign`() throws {
+    func `a prefix round-trips, own or foreign`() throws {
         try Property.check("prefix", runs: 500) { choices in
             let id = UInt128(choices.bits()) << 64 | UInt128(choices.bits())
             let source = UInt128(choices.bits()) << 64 | UInt128(choices.bits())
@@ -52,7 +52,7 @@ import Testing
             ("00000000000000000002", "00000000000000000x02"), ("\"type\"", "\"kind\""),
             ("00000000000000000002", "99999999999999999999"), ("{\"spec", " {\"spec"),
         ])
-    func `a line that begins otherwise is refused`(what: String, with: String) {
+    func `a line with another beginning is refused`(what: String, with: String) {
         var line: [UInt8] = []
         let prefix = LinePrefix(
             id: 0x0123_4567_89AB_CDEF_0123_4567_89AB_CDEF, source: 1, sequence: 2,

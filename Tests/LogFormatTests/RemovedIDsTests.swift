@@ -1,5 +1,5 @@
-// The lists of removed ids: every id is found, no other is, every flipped bit is noticed, and no bytes
-// make the reader trap.
+// The lists of removed ids: every id is found and no other, every flipped bit is detected, and the reader
+// never traps on damaged bytes.
 
 import DaybookTestKit
 import LogFormat
@@ -28,8 +28,8 @@ import Testing
         var reader = try RemovedIDsReader(
             prefix: prefix.span.bytes, base: Self.base, through: through)
         var offset = RemovedIDs.prefixBytes
-        while reader.missing > 0 {
-            let count = min(portion, reader.missing) * RemovedIDs.recordBytes
+        while reader.remaining > 0 {
+            let count = min(portion, reader.remaining) * RemovedIDs.recordBytes
             let records = try part(bytes, offset, count)
             try reader.update(records: records.span.bytes)
             offset += count
@@ -46,11 +46,11 @@ import Testing
     }
 
     private func find(_ id: UInt128, _ list: RemovedIDs, _ bytes: [UInt8]) -> RemovedID? {
-        guard let place = list.place(of: id) else { return nil }
+        guard let place = list.recordRange(of: id) else { return nil }
         return RemovedIDs.find(id, in: bytes.span.bytes.extracting(place), base: Self.base)
     }
 
-    @Test func `every id is found with its place and hashes, and no other is`() throws {
+    @Test func `every id is found with its position and hashes, and no other is`() throws {
         try Property.check("removed ids", runs: 100) { choices in
             let records = records(choices.int(in: 0...700), seed: choices.bits())
             let time = Int64(choices.int(in: -5...2_000_000_000_000))
@@ -62,14 +62,14 @@ import Testing
                 try #require(find(record.id, list, bytes) == record)
                 try #require(find(record.id ^ 1, list, bytes) == nil)
                 try #require(
-                    (list.place(of: record.id)?.count ?? 0) <= 64 * RemovedIDs.recordBytes)
+                    (list.recordRange(of: record.id)?.count ?? 0) <= 64 * RemovedIDs.recordBytes)
             }
             try #require(find(0, list, bytes) == nil)
             try #require(find(.max, list, bytes) == nil)
         }
     }
 
-    @Test func `every flipped bit and every cut of a list is refused`() {
+    @Test func `every flipped bit and every truncation of a list is refused`() {
         let good = RemovedIDs.encode(records(3, seed: 9), base: Self.base, removedAt: 77)
         for bit in 0..<good.count * 8 {
             var bad = good
@@ -107,7 +107,7 @@ import Testing
         #expect(try read(good, through: Position(1_003)).count == 2)
     }
 
-    @Test func `a list of nonsense with a right digest never traps`() throws {
+    @Test func `a random list with a valid digest never traps`() throws {
         let good = RemovedIDs.encode(records(70, seed: 4), base: Self.base, removedAt: 5)
         try Property.check("hostile removed ids", runs: 2_000) { choices in
             var bytes = good
@@ -131,7 +131,7 @@ import Testing
             let list = try read(RemovedIDs.encode([], base: Self.base, removedAt: time))
             #expect(!list.isExpired(now: time + days - 1))
             #expect(list.isExpired(now: time + days))
-            // A clock that was set back is no reason to forget.
+            // A clock that was set back does not expire a list.
             #expect(!list.isExpired(now: time - days))
         }
         let odd = try read(RemovedIDs.encode([], base: Self.base, removedAt: .min))

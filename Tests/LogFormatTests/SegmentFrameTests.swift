@@ -1,5 +1,4 @@
-// Header, footer and close mark of a segment: they come back as they were, and no bit of them can
-// change unnoticed.
+// Header, footer and clean-shutdown marker of a segment: they round-trip, and every flipped bit is detected.
 
 import DaybookTestKit
 import LogFormat
@@ -17,7 +16,7 @@ import Testing
 
     // MARK: Header
 
-    @Test(.verifies("SEG-2")) func `a header comes back as it was`() throws {
+    @Test(.verifies("SEG-2")) func `a header round-trips`() throws {
         try Property.check("header", runs: 200) { choices in
             let letters = choices.array(0...FormatLimit.accountBytesMax) {
                 $0.int(in: 97...122)
@@ -44,7 +43,7 @@ import Testing
         }
     }
 
-    @Test(.verifies("SEG-2")) func `a cut header is refused`() {
+    @Test(.verifies("SEG-2")) func `a truncated header is refused`() {
         let bytes = header.encoded()
         for count in 0..<bytes.count {
             #expect(throws: FormatError.self) {
@@ -53,7 +52,7 @@ import Testing
         }
     }
 
-    /// A header with other bytes at an offset and the checksum made right again.
+    /// A header with other bytes at an offset and a valid checksum.
     private func forged(_ offset: Int, _ bytes: [UInt8]) -> [UInt8] {
         var forged = header.encoded()
         forged.replaceSubrange(offset..<offset + bytes.count, with: bytes)
@@ -112,7 +111,7 @@ import Testing
             idIndex: choices.bytes(count: choices.int(in: 0...200)), digest: choices.bits())
     }
 
-    @Test(.verifies("SEG-5")) func `a footer comes back as it was, found from its end`() throws {
+    @Test(.verifies("SEG-5")) func `a footer round-trips, found from its end`() throws {
         try Property.check("footer", runs: 300) { choices in
             let footer = footer(&choices)
             let bytes = footer.encoded()
@@ -122,7 +121,8 @@ import Testing
         }
     }
 
-    @Test(.verifies("SEG-5")) func `every flipped bit and every cut of a footer is refused`() {
+    @Test(.verifies("SEG-5")) func `every flipped bit and every truncation of a footer is refused`()
+    {
         var choices = Choices(seed: 12)
         let good = footer(&choices).encoded()
         eachFlip(good) { bad, bit in
@@ -136,7 +136,7 @@ import Testing
     }
 
     @Test(.verifies("SEG-5"))
-    func `a footer of nonsense with a right checksum never traps`() throws {
+    func `a random footer with a valid checksum never traps`() throws {
         try Property.check("hostile footer", runs: 3_000) { choices in
             var bytes = footer(&choices).encoded()
             bytes.removeLast(4)
@@ -149,28 +149,29 @@ import Testing
             }
             bytes.append(littleEndian: XXH32.hash(bytes.span.bytes))
             guard let footer = try? SegmentFooter(bytes.span.bytes) else { return }
-            // A reader goes on behind the segment: that position must exist.
+            // A reader continues after the segment, so that position must exist.
             _ = footer.coveredThrough.next
         }
     }
 
-    // MARK: Close mark
+    // MARK: Clean-shutdown marker
 
     @Test(.verifies("SEG-7"))
-    func `a close mark comes back, and every flipped bit and cut of it is refused`() {
-        let good = CloseMark(last: Position(123_456)).encoded()
-        #expect(good.count == CloseMark.encodedBytes)
-        #expect(CloseMark(good.span.bytes, at: 0)?.last == Position(123_456))
+    func `a clean-shutdown marker round-trips, and every flipped bit and cut of it is refused`() {
+        let good = CleanShutdownMarker(last: Position(123_456)).encoded()
+        #expect(good.count == CleanShutdownMarker.encodedBytes)
+        #expect(CleanShutdownMarker(good.span.bytes, at: 0)?.last == Position(123_456))
         eachFlip(good) { bad, bit in
-            #expect(CloseMark(bad.span.bytes, at: 0) == nil, "bit \(bit)")
+            #expect(CleanShutdownMarker(bad.span.bytes, at: 0) == nil, "bit \(bit)")
         }
         for count in 0..<good.count {
-            #expect(CloseMark(Array(good[..<count]).span.bytes, at: 0) == nil)
+            #expect(CleanShutdownMarker(Array(good[..<count]).span.bytes, at: 0) == nil)
         }
     }
 
-    @Test(.verifies("SEG-7")) func `a close mark with a position that has no successor is none`() {
-        let bytes = CloseMark(last: Position(.max)).encoded()
-        #expect(CloseMark(bytes.span.bytes, at: 0) == nil)
+    @Test(.verifies("SEG-7"))
+    func `a clean-shutdown marker with an impossible position is refused`() {
+        let bytes = CleanShutdownMarker(last: Position(.max)).encoded()
+        #expect(CleanShutdownMarker(bytes.span.bytes, at: 0) == nil)
     }
 }

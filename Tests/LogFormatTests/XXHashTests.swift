@@ -5,7 +5,7 @@ import LogFormat
 import Testing
 
 @Suite struct XXHashTests {
-    /// Bytes 0, 1, 2, … as far as asked.
+    /// The bytes 0, 1, 2, … up to `count`.
     private func row(_ count: Int) -> [UInt8] { (0..<count).map { UInt8(truncatingIfNeeded: $0) } }
 
     private func xxh64(_ bytes: [UInt8], seed: UInt64 = 0) -> UInt64 {
@@ -83,7 +83,7 @@ import Testing
         #expect(xxh64(Array("abc".utf8)) == 0x44BC_2CF5_AD77_0999)
     }
 
-    @Test func `XXH64 does not depend on how it is fed`() throws {
+    @Test func `XXH64 does not depend on the sizes of the updates`() throws {
         try Property.check("chunks", runs: 200) { choices in
             let bytes = choices.bytes(count: choices.int(in: 0...300))
             var hash = XXH64()
@@ -91,7 +91,7 @@ import Testing
             while offset < bytes.count {
                 let end = min(bytes.count, offset + choices.int(in: 0...70))
                 hash.update(bytes.span.bytes.extracting(offset..<end))
-                // Asking in between must not disturb it.
+                // Reading the value must not change the state.
                 _ = hash.value()
                 offset = max(end, offset + (end == offset ? 1 : 0))
                 if end < offset { hash.update(bytes.span.bytes.extracting(end..<offset)) }

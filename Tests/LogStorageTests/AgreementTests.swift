@@ -1,5 +1,5 @@
-// Opening, reading, verification and repair judge one log: what one of them refuses, none of the
-// others calls sound. Any damage, alone or two at once. Spec/format/recovery.md and Spec/format/repair.md, REP-1.
+// Opening, reading, verification and repair agree on a log: what one of them refuses, none of the others
+// accepts. With any damage, alone or two at once. Spec/format/recovery.md and Spec/format/repair.md, REP-1.
 
 import DaybookTestKit
 import LogFormat
@@ -29,7 +29,7 @@ import Testing
                 let range = start..<min(bytes.count, start + 512)
                 bytes.replaceSubrange(range, with: repeatElement(0, count: range.count))
             case 7:
-                // A footer with right checksums that says something else than its lines.
+                // A footer with valid checksums that contradicts the lines.
                 guard let length = SegmentFooter.length(atEnd: bytes.span.bytes),
                     length <= bytes.count,
                     var footer = try? SegmentFooter(
@@ -63,7 +63,7 @@ import Testing
     }
 
     @Test(.verifies("REC-7"))
-    func `a last footer that covers more than its last line is found by all of them`() throws {
+    func `a last footer that covers more than its last line is reported everywhere`() throws {
         let made = try DamagedLog(
             on: InMemoryFileSystem(), commits: DamagedLog.small, ending: .sealed)
         let log = try made.released()
@@ -118,7 +118,7 @@ import Testing
     ) throws {
         let verifier = LogVerifier(TestLog.path, fileSystem: files)
         guard let found = try? verifier.verify({ _, _ in nil }).findings else {
-            return  // No segment is left, and no reader calls that a log.
+            return  // Without a segment, no reader accepts the folder as a log.
         }
         var reading: LogError?
         do {

@@ -1,5 +1,5 @@
-// Opening from a checkpoint comes to the same as opening without one; whatever is wrong with one is
-// ignored; and it proves what must be there.
+// Opening with a checkpoint gives the same log as opening without one; a damaged checkpoint is ignored; a
+// valid one proves which positions must exist.
 
 import DaybookTestKit
 import LogFormat
@@ -16,7 +16,7 @@ private func store(_ log: Log, _ files: any FileSystem, at time: Int64) throws {
             ], createdAt: time, seed: 5))
 }
 
-/// Everything a log answers, by position and by id.
+/// Checks all lookups of a log, by position and by id.
 private func check(_ log: Log, _ lines: [[UInt8]]) throws {
     try #require(log.next.rawValue == UInt64(lines.count + 1))
     for (index, line) in lines.enumerated() {
@@ -37,7 +37,7 @@ private func check(_ log: Log, _ lines: [[UInt8]]) throws {
 
 @Suite struct CheckpointTests {
     @Test(.verifies("CHK-1", "CHK-4"))
-    func `opening from checkpoints answers like opening without`() throws {
+    func `opening with checkpoints gives the same log as opening without`() throws {
         try Property.check("checkpoints", runs: TestLog.isDebug ? 60 : 2_000) { choices in
             var test = TestLog()
             var log = try test.open()
@@ -87,7 +87,7 @@ private func check(_ log: Log, _ lines: [[UInt8]]) throws {
     }
 
     @Test(.verifies("CHK-2", "CHK-3"))
-    func `every cut and every changed byte of a checkpoint is noticed, and the log opens without`()
+    func `every truncation and flipped bit of a checkpoint is detected, and the log opens without`()
         throws
     {
         let (test, log) = try Self.sample()
@@ -111,7 +111,7 @@ private func check(_ log: Log, _ lines: [[UInt8]]) throws {
         let again = TestLog(files: test.files.snapshot())
         again.files[path] = Array(whole[..<(head - 1)])
         let opened = try again.open()
-        #expect(opened.takeCheckpoint() == nil)
+        #expect(opened.consumeCheckpoint() == nil)
         try check(opened, test.lines)
     }
 
@@ -129,7 +129,7 @@ private func check(_ log: Log, _ lines: [[UInt8]]) throws {
         change(&bytes, head)
         again.files[path] = bytes
         let opened = try again.open()
-        #expect(opened.takeCheckpoint()?.position == Position(30))
+        #expect(opened.consumeCheckpoint()?.position == Position(30))
         return (again, opened)
     }
 
@@ -152,13 +152,14 @@ private func check(_ log: Log, _ lines: [[UInt8]]) throws {
     }
 
     @Test(.verifies("CHK-7"))
-    func `sealing and a new checkpoint take the ids that opening left where they were`() throws {
+    func `sealing and a new checkpoint include the ids that opening left in the checkpoint`() throws
+    {
         for damaged in [false, true] {
             for rolls in [false, true] {
                 let (test, log) = try Self.sample { bytes, head in
                     if damaged { bytes[head] ^= 1 }
                 }
-                // Nothing asks for an id before.
+                // No id is looked up before.
                 if rolls { try log.roll() } else { try store(log, test.files, at: 2) }
                 try log.close()
                 let opened = try test.open()
@@ -169,7 +170,7 @@ private func check(_ log: Log, _ lines: [[UInt8]]) throws {
     }
 
     @Test(.verifies("CHK-7"))
-    func `damage to lines whose ids have to be read is corrupt, not an id that nobody knows`()
+    func `damage to lines whose ids must be read is corrupt, not an unknown id`()
         throws
     {
         let (test, log) = try Self.sample { bytes, head in bytes[head] ^= 1 }
@@ -193,14 +194,14 @@ private func check(_ log: Log, _ lines: [[UInt8]]) throws {
         try log.close()
         let slots = CheckpointSlots(TestLog.path, fileSystem: test.files)
         #expect(slots.usable().map(\.position.rawValue) == [32, 31])
-        #expect(try test.open().takeCheckpoint()?.position == Position(32))
+        #expect(try test.open().consumeCheckpoint()?.position == Position(32))
         let again = TestLog(files: test.files.snapshot())
         again.files[TestLog.path + "/checkpoints/a"] = [1, 2, 3]
-        #expect(try again.open().takeCheckpoint()?.position == Position(31))
+        #expect(try again.open().consumeCheckpoint()?.position == Position(31))
     }
 
     @Test(.verifies("CHK-5", "REC-5"))
-    func `a log whose only segment is gone is not begun anew while a checkpoint tells of it`()
+    func `a log that lost its only segment is not created again while a checkpoint names a line`()
         throws
     {
         var test = TestLog()
@@ -219,7 +220,7 @@ private func check(_ log: Log, _ lines: [[UInt8]]) throws {
     }
 
     @Test(.verifies("CHK-5"))
-    func `a checkpoint behind the end of the log proves that the end is missing`() throws {
+    func `a checkpoint after the end of the log proves that the end is missing`() throws {
         var (test, log) = try Self.sample()
         try test.append(to: log, paddings: [1])
         try log.close()
@@ -228,7 +229,7 @@ private func check(_ log: Log, _ lines: [[UInt8]]) throws {
         try test.append(to: log, paddings: [1])
         try store(log, test.files, at: 2)
         try log.close()
-        // The segments are put back to what they were, the checkpoints are not.
+        // The segments are restored from an earlier copy, the checkpoints are not.
         let damaged = TestLog(files: test.files.snapshot())
         for (path, bytes) in before where path.hasSuffix(".lz4") { damaged.files[path] = bytes }
         let image = damaged.files.image
@@ -245,7 +246,7 @@ private func check(_ log: Log, _ lines: [[UInt8]]) throws {
     func `a checkpoint of another history is not used`() throws {
         let (test, log) = try Self.sample()
         try log.close()
-        // The same log went another way: same id, same positions, other lines.
+        // Another history of the same log: same id, same positions, other lines.
         let other = TestLog()
         let second = try other.open()
         for number in 1...40 as ClosedRange<UInt64> {
@@ -260,16 +261,16 @@ private func check(_ log: Log, _ lines: [[UInt8]]) throws {
         try mixed.createDirectory(TestLog.path + "/checkpoints")
         mixed[TestLog.path + "/checkpoints/a"] = test.files[TestLog.path + "/checkpoints/a"]
         let opened = try TestLog(files: mixed).open()
-        #expect(opened.takeCheckpoint() == nil)
+        #expect(opened.consumeCheckpoint() == nil)
         #expect(opened.next == Position(41))
         #expect(try opened.line(id: 25)?.position == Position(25))
     }
 
     @Test(.verifies("CHK-4"))
-    func `damage that a checkpoint vouches for is no torn tail`() throws {
+    func `damage before a position that a checkpoint names is no torn tail`() throws {
         let (test, log) = try Self.sample()
         _ = log
-        // Killed, and the last block of the live segment has rotted.
+        // Killed, and the last block of the live segment is damaged.
         let damaged = test.files.snapshot()
         let path = try #require(TestLog.segments(test.files).last)
         let last = try #require(damaged[path]?.lastIndex { $0 != 0 })
@@ -283,7 +284,7 @@ private func check(_ log: Log, _ lines: [[UInt8]]) throws {
         } throws: { ($0 as? LogError)?.code == .corrupt }
     }
 
-    @Test func `a suspended log lets another writer in and goes on behind it`() throws {
+    @Test func `a suspended log admits another writer and continues after its lines`() throws {
         var (test, log) = try Self.sample()
         #expect(throws: LogError.self) { try test.open() }
         try log.suspend()
@@ -302,7 +303,7 @@ private func check(_ log: Log, _ lines: [[UInt8]]) throws {
         try check(try test.open(), test.lines)
     }
 
-    @Test func `a folder that was put back while a log was suspended is not gone on with`() throws {
+    @Test func `a log whose folder was restored while it was suspended does not resume`() throws {
         let (test, log) = try Self.sample()
         let segment = try #require(TestLog.segments(test.files).last)
         let earlier = test.files.snapshot()

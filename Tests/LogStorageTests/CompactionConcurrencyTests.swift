@@ -1,5 +1,5 @@
-// Appends, compaction and readers at once: nobody waits for long, nobody sees a gap, a repeat or a
-// line that is not there.
+// Appends, compaction and readers run concurrently: none of them waits for long, and no reader sees a gap or
+// a repeat.
 
 import DaybookTestKit
 import Dispatch
@@ -11,7 +11,7 @@ import TestSupport
 import Testing
 
 @Suite struct CompactionConcurrencyTests {
-    /// What the threads tell each other.
+    /// The state that the threads share.
     private final class Shared: Sendable {
         let isOver = Atomic(false)
         let durable = Atomic<UInt64>(0)
@@ -63,7 +63,7 @@ import Testing
             try log.append(lines)
             shared.durable.store(commit * 3 + 3, ordering: .sequentiallyConsistent)
             if commit % 10 == 9 { try log.roll() }
-            // A line is there or remembered, never neither.
+            // A line exists or is recorded as removed, never neither.
             let position = commit * 3 / 2 + 1
             let line = try log.line(id: TestLog.id(position))
             let removed = try log.removed(id: TestLog.id(position))
@@ -86,7 +86,7 @@ import Testing
         var next: UInt64 = 1
         while !shared.isOver.load(ordering: .sequentiallyConsistent) {
             let durable = shared.durable.load(ordering: .sequentiallyConsistent)
-            // From the beginning, and going on from where the last read ended.
+            // From the beginning, and from the end of the last read.
             for first in [1, next] {
                 var expected = first
                 let outcome = try LogReader(path).forEachLine(from: Position(first)) {

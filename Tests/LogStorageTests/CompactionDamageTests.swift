@@ -1,5 +1,5 @@
-// Rot in compacted segments, where holes between positions are legal: every flipped bit, every cut and
-// everything taken out is noticed all the same.
+// Damage in compacted segments, where holes between positions are legal: every flipped bit, every truncation
+// and every removed part is still detected.
 
 import DaybookTestKit
 import LogFormat
@@ -28,7 +28,7 @@ import Testing
         try #require(model.files as? InMemoryFileSystem)
     }
 
-    /// Fails unless damage is noticed by the verifier, and nobody gets a wrong answer.
+    /// Fails unless the verifier detects the damage and no reader or lookup gives a wrong result.
     private func expectNoticed(
         _ files: InMemoryFileSystem, _ model: CompactionModel, _ what: String
     ) throws {
@@ -104,7 +104,7 @@ import Testing
                 zeroed[path]?.replaceSubrange(part, with: repeatElement(0, count: part.count))
                 try expectNoticed(zeroed, model, "\(path) with zeros in \(part)")
             }
-            // A last segment that was cut may look like a torn one: recovery.md, REC-5.
+            // A truncated last segment may look like a torn one: recovery.md, REC-5.
             guard isOpen || path != TestLog.segments(image).last else { continue }
             for length in stride(from: 0, to: bytes.count, by: TestLog.isDebug ? 7 : 1) {
                 let files = image.snapshot()
@@ -115,8 +115,8 @@ import Testing
     }
 
     @Test(.verifies("SEG-8"))
-    func `a compacted segment never has a size that could end in room`() throws {
-        // Some of these would, if they were left as they come out.
+    func `a compacted segment never has a size that could end in preallocated space`() throws {
+        // Without the padding list, some of these would have such a size.
         var hits = 0
         for padding in 3_140..<3_190 {
             var model = CompactionModel()
@@ -131,7 +131,7 @@ import Testing
             if lists == RemovedIDs.encodedBytes(count: 1) + RemovedIDs.encodedBytes(count: 0) {
                 hits += 1
                 try model.check(log)
-                // The padding has no age: a compaction with nothing to remove leaves the file.
+                // The padding list never expires: a compaction with nothing to remove leaves the file.
                 let files = try #require(model.files as? InMemoryFileSystem)
                 let path = try #require(TestLog.segments(files).first)
                 let bytes = files[path]

@@ -1,5 +1,5 @@
-// A log with a model beside it that says what must be there after compactions: which lines are left,
-// which ids are remembered and where they stood.
+// A log with a model of its expected content after compactions: the lines that are left, and the removed ids
+// with their positions.
 
 import DaybookTestKit
 import Foundation
@@ -8,13 +8,13 @@ import LogStorage
 import TestSupport
 import Testing
 
-/// What a log must hold.
+/// The expected content of a log.
 struct CompactionModel {
     let files: any FileSystem
     let clock = VirtualClock(milliseconds: 1_771_756_214_425)
     /// Lines that are left, newline not included.
     var lines: [UInt64: [UInt8]] = [:]
-    /// When a line was taken out.
+    /// The times at which lines were removed.
     var removed: [UInt64: Int64] = [:]
     var next: UInt64 = 1
 
@@ -48,7 +48,7 @@ struct CompactionModel {
         try log.roll()
     }
 
-    /// What is to be remembered of a line.
+    /// The hashes to record for a removed line.
     static func hashes(_ position: UInt64) -> ContentHashes {
         ContentHashes(
             withoutTime: UInt32(truncatingIfNeeded: position &* 7),
@@ -65,8 +65,8 @@ struct CompactionModel {
             try log.compact(
                 segment, horizon: horizon ?? Position(log.next.rawValue - 1),
                 isCancelled: isCancelled
-            ) { prefix, _, hasRoom in
-                hasRoom && removing(prefix.position.rawValue)
+            ) { prefix, _, hasCapacity in
+                hasCapacity && removing(prefix.position.rawValue)
                     ? .remove(hashes(prefix.position.rawValue)) : .keep
             }
         }
@@ -89,7 +89,7 @@ struct CompactionModel {
         }
     }
 
-    /// Holds a log to the model: by position, by id, read from the beginning and from anywhere.
+    /// Compares a log with the model: by position, by id, and read from several positions.
     func check(_ log: Log) throws {
         try #require(log.next.rawValue == next)
         for position in 1..<max(2, next) {
@@ -112,7 +112,7 @@ struct CompactionModel {
         try check()
     }
 
-    /// Holds what readers and the verifier find to the model.
+    /// Compares the results of readers and the verifier with the model.
     func check() throws {
         let expected = lines.sorted { $0.key < $1.key }
         try #require(try TestLog.read(files) == expected.map(\.value))

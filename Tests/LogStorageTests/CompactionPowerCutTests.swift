@@ -1,5 +1,5 @@
-// The power fails, or the process is killed, at any operation of a compaction and of the recovery
-// behind it, while appends and rolls go on. Each segment is the old one or the new one.
+// The power fails, or the process is killed, at any operation of a compaction and of the recovery after it,
+// while appends and rolls continue. Each segment is then the old one or the new one.
 
 import DaybookTestKit
 import LogFormat
@@ -8,7 +8,7 @@ import TestSupport
 import Testing
 
 @Suite struct CompactionPowerCutTests {
-    /// A log on a machine whose power can be cut, and which lines a compaction takes out.
+    /// A log on a machine whose power can be cut, and the lines that a compaction removes.
     private struct Machine {
         var files = SimulatedFileSystem()
         var acknowledged: UInt64 = 0
@@ -32,7 +32,7 @@ import Testing
             underWay = 0
         }
 
-        /// Fills segments, then compacts them; between frames appends and rolls go on.
+        /// Fills segments, then compacts them; appends and rolls between commits.
         mutating func run(_ script: Script) {
             do {
                 let log = try open()
@@ -62,8 +62,7 @@ import Testing
             } catch {}
         }
 
-        /// Holds what is there to what must be: acknowledged lines, and of each segment the old or
-        /// the new one.
+        /// Checks that every acknowledged line exists, and that each segment is the old or the new one.
         func check(_ log: Log) throws {
             let last = log.next.rawValue - 1
             try #require(last == acknowledged || last == acknowledged + underWay)
@@ -110,7 +109,7 @@ import Testing
         let cut = choices.int(in: first...trace.count)
         machine.files.cutPower(at: cut)
         machine.run(script)
-        choices.note("cut at operation \(cut), behind \(machine.files.trace.suffix(4))")
+        choices.note("cut at operation \(cut), after \(machine.files.trace.suffix(4))")
         for depth in 1...3 {
             machine.files =
                 choices.bool(oneIn: 4)
@@ -121,12 +120,12 @@ import Testing
             choices.note("recovery \(depth) cut at operation \(again)")
             if let log = try? machine.open() { try? log.close() }
         }
-        // Readers first, which mend nothing.
+        // Readers first, which recover nothing.
         let read = try TestLog.read(machine.files)
         let log = try machine.open()
         try machine.check(log)
         try #require(try TestLog.read(machine.files) == read)
-        // Work goes on: what was begun is done now.
+        // The log accepts further work, and the interrupted compaction is repeated.
         try log.append(TestLog.line(log.next.rawValue) + [0x0A])
         try log.roll()
         try CompactionModel.compact(log) { $0 % oneIn == 0 }
@@ -150,7 +149,7 @@ import Testing
     }
 
     @Test(.verifies("CMP-24"))
-    func `a new segment is synced before it gets its name, and the folder behind that`() throws {
+    func `a new segment is synced before it gets its name, and the folder after that`() throws {
         var machine = Machine(oneIn: 2)
         machine.run(Script(before: [[0, 0, 0]], pauses: []))
         let trace = machine.files.trace.drop { $0 != "create \(Self.file)" }

@@ -1,5 +1,5 @@
-// Taking lines out of sealed segments: what is kept is there, what went is remembered, and whatever
-// interrupts it leaves the old segment or the new one.
+// Removing lines from sealed segments: kept lines are readable, removed ids are recorded, and any
+// interruption leaves the old segment or the new one.
 
 import DaybookTestKit
 import Foundation
@@ -20,7 +20,7 @@ import Testing
         }
     }
 
-    /// Which lines go: none, all, a part of them, a run of them.
+    /// The lines to remove: none, all, a range, or a random part.
     private func removal(_ choices: inout Choices, _ next: UInt64) -> (UInt64) -> Bool {
         let seed = choices.bits()
         switch choices.int(in: 0...5) {
@@ -40,7 +40,7 @@ import Testing
     }
 
     @Test(.verifies("CMP-20", "CMP-21", "CMP-22", "CMP-25", "LINE-3", "SEG-5", "SEG-8"))
-    func `what is kept stays, what went is remembered, over compactions, appends and reopening`()
+    func `kept lines stay and removed ids are recorded, over compactions, appends and reopening`()
         throws
     {
         try Property.check("compaction", runs: TestLog.isDebug ? 40 : 400) { choices in
@@ -97,7 +97,7 @@ import Testing
     }
 
     @Test(.verifies("CMP-21", "SEG-5"))
-    func `a compacted segment keeps its header, what it covers, and says what cannot be rebuilt`()
+    func `a compacted segment keeps its header and range, and says which states cannot be rebuilt`()
         throws
     {
         var (model, log) = try make()
@@ -121,13 +121,13 @@ import Testing
         let bytes = first.reduce(0) { $0 + $1.count + 1 }
         #expect(segments[0].footer.plaintextBytes == UInt64(bytes))
         try model.check(log)
-        // What an earlier compaction went by stays true.
+        // The position of an earlier compaction is kept if it is later.
         _ = try CompactionModel.compact(log, horizon: Position(4)) { $0 == 1 }
         #expect(try log.sealedSegments()[0].footer.compaction?.through == Position(17))
     }
 
     @Test(.verifies("CMP-20"))
-    func `a segment where nothing goes is left alone, and the live one always is`() throws {
+    func `a segment without lines to remove is not rewritten, nor is the live one`() throws {
         let (model, log) = try make()
         let files = try memory(model)
         let before = files.image
@@ -173,10 +173,10 @@ import Testing
         model.clock.advance(by: .days(30) - .milliseconds(1))
         #expect(try log.removed(id: TestLog.id(1)) != nil)
         model.clock.advance(by: .milliseconds(1))
-        // Nobody knows it any more, though it still stands there.
+        // The id has expired, although the list is still stored.
         #expect(try log.removed(id: TestLog.id(1)) == nil)
         #expect(try log.removed(id: TestLog.id(2)) != nil)
-        // Nothing goes but the old list.
+        // Only the expired list is removed.
         try model.compact(log) { _ in false }
         let left = try log.sealedSegments()[0].footer.compaction
         #expect(left?.removedIDBytes == RemovedIDs.encodedBytes(count: 1))
@@ -255,7 +255,7 @@ import Testing
                     return
                 }
                 #expect([.io, .diskFull].contains(failure.code), "\(number): \(failure)")
-                // Which segments are the new ones, is told by their footers.
+                // The footers show which segments are new.
                 for segment in try log.sealedSegments() where segment.footer.isCompacted {
                     let base = segment.header.base.rawValue
                     for position in base...segment.footer.coveredThrough.rawValue
@@ -265,7 +265,7 @@ import Testing
                     }
                 }
                 try copy.check(log)
-                // Work goes on.
+                // The log accepts further work.
                 try copy.append(to: log, paddings: [0])
                 try copy.compact(log) { $0 == 5 }
                 #expect(files[Self.file] == nil)
@@ -291,16 +291,16 @@ import Testing
     }
 
     @Test(.verifies("CMP-21"))
-    func `what does not read back as it was written never takes the segment's place`() throws {
+    func `a compacted file that differs when read back never replaces the segment`() throws {
         let (model, log) = try make()
         let files = try memory(model)
         let before = files.image
-        // The medium spoils what is written to the new file.
+        // The medium damages the new file.
         var spoils = [4, 600 * 8, 640 * 8 + 3].map { bit in
             { @Sendable (files: InMemoryFileSystem, path: String) in files.flip(bit: bit, of: path)
             }
         }
-        // Another segment that is right in itself, as after writes that went astray.
+        // Another intact segment, as after misdirected writes.
         let old = try #require(TestLog.segments(files).first)
         spoils.append { files, path in files[path] = files[old] }
         for spoil in spoils {

@@ -1,4 +1,4 @@
-// Tells how much is read of which file.
+// Counts the bytes that are read of each file.
 
 import LogStorage
 

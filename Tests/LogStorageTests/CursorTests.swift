@@ -1,5 +1,4 @@
-// One edge each: what a cursor reads, what it waits for, what it believes, what it refuses.
-// Spec/format/following.md.
+// One edge case each: the lines that a cursor delivers, waits for and refuses. Spec/format/following.md.
 
 import DaybookTestKit
 import LogFormat
@@ -28,7 +27,7 @@ import Testing
         LogCursor(TestLog.path, after: Position(position), fileSystem: test.files)
     }
 
-    /// Where the commits of a live first segment begin.
+    /// The ranges of the commits of a live first segment.
     private func commits(_ test: TestLog) throws -> [Range<Int>] {
         let file = try test.files.open(Self.first, .read)
         var scanner = SegmentScanner(file, expecting: Position(1), allowsHoles: false)
@@ -39,11 +38,11 @@ import Testing
         return commits
     }
 
-    /// How often something was read.
+    /// The number of reads.
     private final class Reads: Sendable { let count = Mutex(0) }
 
-    /// A file system on which the first segment becomes another right after it was read for the n-th
-    /// time with that many bytes.
+    /// A file system that replaces the first segment's bytes directly after the n-th read of `bytes` bytes
+    /// of it.
     private func changing(
         _ files: InMemoryFileSystem, at number: Int, bytes: Int, to after: [UInt8]
     ) -> (CountingFileSystem, Reads) {
@@ -59,7 +58,7 @@ import Testing
         return (changing, reads)
     }
 
-    // MARK: What it delivers
+    // MARK: Delivery
 
     @Test(.verifies("FOL-1"))
     func `a line is delivered once the body has returned, and not again`() throws {
@@ -101,7 +100,7 @@ import Testing
         #expect(try poll(&farAhead) == [])
     }
 
-    // MARK: What it reads
+    // MARK: Reading
 
     /// A log of three sealed segments and a live one, each of many frames, with ten lines each.
     private func fourSegments() throws -> (test: TestLog, log: Log) {
@@ -127,7 +126,7 @@ import Testing
         let base = after == 40 ? 31 : after / 10 * 10 + 1
         let paths = Set(read.withLock { $0.keys.map { $0 } })
         #expect(paths == Set(TestLog.segments(test.files).suffix(4 - Int(base) / 10)))
-        // Polling again reads one frame at most, and what can be behind it.
+        // Polling again reads at most one frame and the bytes that may follow it.
         read.withLock { $0 = [:] }
         #expect(try poll(&cursor) == [])
         #expect(read.withLock { $0.values.reduce(0, +) } <= frameBytes + 256 * 1024)
@@ -152,14 +151,14 @@ import Testing
         }
     }
 
-    // MARK: What changes under it
+    // MARK: Concurrent changes
 
     @Test(.verifies("FOL-3"))
-    func `a segment that is compacted under a cursor is read on without gap or repeat`() throws {
+    func `a cursor reads a segment that is compacted meanwhile without gap or repeat`() throws {
         for stop in stride(from: 1, through: 60, by: 7) {
             var test = TestLog()
             let log = try test.open()
-            // Several frames, so that a place in the old file is another one in the new.
+            // Several frames, so that offsets differ between the old and the new file.
             for _ in 1...60 { try test.append(to: log, paddings: [9_000]) }
             try log.roll()
             try test.append(to: log, paddings: [1])
@@ -175,7 +174,7 @@ import Testing
     }
 
     @Test(.verifies("FOL-3"))
-    func `a log whose last segment was compacted, with nothing behind it, goes on`() throws {
+    func `a cursor continues after a compacted last segment`() throws {
         var test = TestLog()
         let log = try test.open()
         try test.append(to: log, paddings: [1, 1, 1])
@@ -192,10 +191,10 @@ import Testing
         #expect(try poll(&late) == [4])
     }
 
-    // MARK: What it waits for
+    // MARK: Waiting
 
     @Test(.verifies("FOL-2"))
-    func `a first segment that had only begun to exist is waited for, also while it is made anew`()
+    func `a cursor waits for a first segment without a header, also while it is created again`()
         throws
     {
         let test = TestLog()
@@ -251,8 +250,8 @@ import Testing
         let second = try #require(try commits(test).last)
         try test.append(to: log, paddings: [3])
         let whole = try #require(test.files[Self.first])
-        // What a reader finds while the second commit is being written. Between its look at that and
-        // its search for a proof, the commit is over and a third one is there, which is a proof.
+        // The file while the second commit is being written. Between the read of that commit and the search
+        // for a proof, the commit is completed and a third one written, which would be a proof.
         let middle = (second.lowerBound + second.upperBound) / 2
         let files = test.files
         files[Self.first] =
@@ -267,7 +266,7 @@ import Testing
     }
 
     @Test(.verifies("REC-6", "REC-7"))
-    func `neither reader nor verifier is misled by a writer that commits whenever they look`()
+    func `neither reader nor verifier is misled by a writer that commits during each read`()
         throws
     {
         let writer = Mutex((test: TestLog(), log: Log?.none))
@@ -296,7 +295,7 @@ import Testing
     }
 
     @Test(.verifies("REC-6"), arguments: 1...3)
-    func `a segment that is created between two looks is no foreign file`(look: Int) throws {
+    func `a segment that is created between two reads is no foreign file`(look: Int) throws {
         var test = TestLog()
         let log = try test.open()
         try test.append(to: log, paddings: [1])
@@ -311,8 +310,9 @@ import Testing
     }
 
     @Test(.verifies("REC-6"), arguments: 1...12)
-    func `a torn tail that is mended and sealed between two looks is no cut file`(look: Int) throws
-    {
+    func `a torn tail that is recovered and sealed between two reads is no truncated file`(
+        look: Int
+    ) throws {
         var test = TestLog()
         let log = try test.open()
         try test.append(to: log, paddings: [1])
@@ -328,10 +328,10 @@ import Testing
         #expect(try TestLog.read(changing) == test.lines)
     }
 
-    // MARK: What it refuses
+    // MARK: Errors
 
     @Test(.verifies("FOL-2"))
-    func `damage with a later commit behind it is corruption, lines before it come first`() throws {
+    func `damage with a later commit after it is corruption, lines before it come first`() throws {
         var test = TestLog()
         let log = try test.open()
         for _ in 1...4 { try test.append(to: log, paddings: [40]) }
@@ -352,7 +352,7 @@ import Testing
     }
 
     @Test(.verifies("FOL-2"))
-    func `an end that is not right although a later segment exists is corruption`() throws {
+    func `a damaged end is corruption if a later segment exists`() throws {
         var test = TestLog()
         let log = try test.open()
         try test.append(to: log, paddings: [1])
@@ -364,7 +364,7 @@ import Testing
         try test.append(to: log, paddings: [3])
         // The medium lost the footer's write.
         test.files[Self.first] = live
-        // The second line is all right; what is missing is behind it.
+        // The second line is intact; the footer after it is missing.
         #expect(try poll(&cursor) == [2])
         let error = #expect(throws: LogError.self) { try poll(&cursor) }
         #expect(error?.code == .corrupt && error?.path == Self.first)
@@ -404,7 +404,7 @@ import Testing
     }
 
     @Test(.verifies("FOL-2"))
-    func `a log that goes away under a cursor is told`() throws {
+    func `a cursor reports a log that was removed`() throws {
         var test = TestLog()
         let log = try test.open()
         try test.append(to: log, paddings: [1])

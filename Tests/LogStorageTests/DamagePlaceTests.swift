@@ -1,4 +1,4 @@
-// Where damage is said to be: offset and positions of every finding, against what was really damaged.
+// The location of damage: offset and positions of every finding, compared with the bytes that were damaged.
 // Spec/format/recovery.md, REC-7 and REC-10.
 
 import DaybookTestKit
@@ -13,7 +13,7 @@ import Testing
         try LogVerifier(TestLog.path, fileSystem: files).verify { _, _ in nil }.findings
     }
 
-    /// The positions that a reader delivers, and what ends it.
+    /// The positions that a reader delivers, and the error that ends it.
     private func read(_ files: any FileSystem) throws -> (positions: [Position], error: LogError?) {
         var positions: [Position] = []
         do {
@@ -25,14 +25,16 @@ import Testing
         } catch let error as LogError { return (positions, error) }
     }
 
-    /// Where the footer of a segment begins.
+    /// The offset of a segment's footer.
     private func footerStart(_ log: DamagedLog, _ segment: Int) throws -> Int {
         try #require(
             try SegmentFooter.read(atEndOf: log.files.open(log.path(segment), .read))?.start)
     }
 
     @Test(.verifies("REC-7", "REC-10"))
-    func `each of 300 flips in footers is named with its place, and no line is hidden`() throws {
+    func `each of 300 flips in footers is reported with its location, and no line is hidden`()
+        throws
+    {
         let log = try DamagedLog(on: InMemoryFileSystem(), ending: .sealed)
         let files = try #require(log.files as? InMemoryFileSystem)
         var random = SeededRandom(seed: 18)
@@ -112,13 +114,13 @@ import Testing
                 let hit = commits.first { $0.offset * 8 <= bit && bit < $0.end * 8 }
                 var wanted: ClosedRange<Position>?
                 if let hit {
-                    // A frame that is read as a big one, or not at all, loses all its lines.
+                    // A frame with a damaged header loses all its lines.
                     let frame = commits.filter { $0.frameOffset == hit.frameOffset }
                     let isHeader = !hit.isBig && bit < (hit.frameOffset + 7) * 8
                     let from = isHeader ? frame[0] : hit
                     wanted =
                         from.positions.lowerBound...(frame.last ?? hit).positions.upperBound
-                    // The end mark of a big commit belongs to it: without it, it is not whole.
+                    // The end mark is part of a big commit, which is incomplete without it.
                 }
                 try #require(
                     found[0].positions == wanted, "bit \(bit) of \(first): \(found[0])")
@@ -127,7 +129,7 @@ import Testing
     }
 
     @Test(.verifies("REC-7", "CHK-5"))
-    func `damage before the end that a checkpoint names is one finding, at its place`() throws {
+    func `damage before the end that a checkpoint names is one finding, at its location`() throws {
         for ending in DamagedLog.Ending.allCases {
             let log = try DamagedLog(on: InMemoryFileSystem(), ending: ending).released()
             let open = try Log(at: TestLog.path, environment: TestLog.environment(log.files))
@@ -144,7 +146,7 @@ import Testing
     }
 
     @Test(.verifies("REC-7", "REC-10"))
-    func `of a segment that lost its last lines, those are named, and not the next segment`()
+    func `lost lines at the end of a segment are reported, and not the next segment`()
         throws
     {
         let log = try DamagedLog(on: InMemoryFileSystem())
@@ -190,7 +192,7 @@ import Testing
     }
 
     @Test(.verifies("REC-7"))
-    func `of bytes behind a footer or a clean-shutdown marker the first is named`() throws {
+    func `the first byte after a footer or a clean-shutdown marker is reported`() throws {
         for ending in [DamagedLog.Ending.closed, .sealed] {
             let log = try DamagedLog(on: InMemoryFileSystem(), ending: ending).released()
             let size = try log.read(log.path(2)).count
@@ -221,7 +223,7 @@ import Testing
                     if isAccount { header.account = "eve" } else { header.logID ^= 1 }
                     bytes.replaceSubrange(0..<SegmentHeader.encodedBytes, with: header.encoded())
                     guard segment < 2 else { return }
-                    // As if it had been sealed there: the digest is right.
+                    // As if the segment had been sealed with this header: the digest matches.
                     let found = try #require(
                         try SegmentFooter.read(atEndOf: log.files.open(log.path(segment), .read)))
                     var footer = found.footer

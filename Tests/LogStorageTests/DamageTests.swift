@@ -1,5 +1,5 @@
-// Every cut and every flipped bit of small logs: noticed with its place, harmless, or a torn tail
-// that takes nothing but the end. What was closed or sealed is never cut.
+// Every truncation and every flipped bit of small logs: detected with its location, harmless, or a torn tail
+// that loses only the end. A closed or sealed segment is never truncated.
 
 import DaybookTestKit
 import LogFormat
@@ -8,14 +8,14 @@ import TestSupport
 import Testing
 
 @Suite struct DamageTests {
-    /// What became of a damaged log.
+    /// The result of opening and reading a damaged log.
     private enum Outcome {
         case same
         case noticed(LogError)
         case lost(kept: Int, RecoveryReport)
     }
 
-    /// Opens a damaged log and reads it, and holds it to what is promised in every case.
+    /// Opens a damaged log, reads it, and checks the guarantees that hold in every case.
     private func examine(
         _ files: InMemoryFileSystem, _ lines: [[UInt8]], _ what: String
     ) throws -> Outcome {
@@ -50,24 +50,24 @@ import Testing
         try test.append(to: log, paddings: [10, 0, 3])
         try test.append(to: log, paddings: [300])
         try end(&test, log)
-        // As a kill leaves it: the copy has nothing open.
+        // As after a kill: no file of the copy is open.
         var copy = TestLog(files: test.files.snapshot())
         copy.lines = test.lines
         return copy
     }
 
-    /// All bits of a file's first bytes; without optimisation every eleventh, which still is each
-    /// bit of a byte and almost every byte.
+    /// All bits of a file's first bytes; in a debug build every eleventh, which still covers each bit of a
+    /// byte and almost every byte.
     private func bits(_ bytes: Int) -> StrideTo<Int> {
         stride(from: 0, to: bytes * 8, by: TestLog.isDebug ? 11 : 1)
     }
 
-    /// The part of a live file that is worth flipping: up to the zeros, and a little of those.
+    /// The number of bytes of a live file to flip: those before the zeros, and 40 of the zeros.
     private func used(_ bytes: [UInt8]) -> Int {
         min(bytes.count, (bytes.lastIndex { $0 != 0 } ?? 0) + 40)
     }
 
-    /// The last commit of a log that was not closed may look torn; nothing else may go.
+    /// The last commit of a log that was not closed may look torn; no other line may be lost.
     @Test(.verifies("REC-1", "REC-5"))
     func `a flipped bit in a log that was not closed costs at most its last commit`() throws {
         let test = try make { _, _ in }
@@ -90,7 +90,7 @@ import Testing
         let test = try make { _, log in try log.close() }
         let path = try #require(TestLog.segments(test.files).first)
         let bytes = try #require(test.files[path])
-        let data = bytes.count - CloseMark.encodedBytes
+        let data = bytes.count - CleanShutdownMarker.encodedBytes
         for bit in bits(bytes.count) {
             let files = test.files.snapshot()
             files.flip(bit: bit, of: path)
@@ -138,7 +138,7 @@ import Testing
         }
     }
 
-    /// Where the data of each commit ends, and a byte less and more.
+    /// The end of each commit's data, and offsets near it.
     private static func cutsBetweenCommits(_ files: InMemoryFileSystem, _ path: String) -> [Int] {
         let name = String(path.split(separator: "/").last ?? "")
         guard let file = try? files.open(path, .read), let base = SegmentName.base(name)
@@ -151,10 +151,10 @@ import Testing
         return cuts
     }
 
-    /// Cutting a file is rot, not a torn write: a writer never leaves a file that ends before its
-    /// trailer. A reader may take it for a torn tail but has to say so.
+    /// A truncated file is damage and no torn write, since a writer never leaves a file that ends before its
+    /// trailer. Opening may take it for a torn tail, but must report that.
     @Test(.verifies("REC-5"), arguments: ["live", "closed", "sealed", "big", "second"])
-    func `a cut at any length is noticed, harmless or reported`(kind: String) throws {
+    func `a truncation to any length is detected, harmless or reported`(kind: String) throws {
         let test = try make { test, log in
             switch kind {
             case "closed": try log.close()
@@ -229,7 +229,7 @@ import Testing
     }
 
     @Test(.verifies("REC-3"))
-    func `a block taken out is noticed, also when the stock tool would not`() throws {
+    func `a removed block is detected, also where the stock tool does not`() throws {
         for end in ["live", "closed", "sealed"] {
             let test = try make { _, log in
                 if end == "closed" { try log.close() }
@@ -250,7 +250,7 @@ import Testing
                 case .noticed: break
                 case .same: Issue.record("\(end): the block at \(start) was not missed")
                 case .lost(let kept, let report):
-                    // Nothing vouches for the last block of a log that was not closed.
+                    // Nothing proves that the last block of a log that was not closed was synced.
                     let isLast = commit.positions.upperBound == Position(5)
                     #expect(end == "live" && isLast && kept == 4 || report.tornTail != nil)
                 }
@@ -258,7 +258,7 @@ import Testing
         }
     }
 
-    @Test func `looking up an event in a damaged frame fails and does not deny it`() throws {
+    @Test func `a lookup in a damaged frame fails instead of finding nothing`() throws {
         let test = try make { _, log in try log.roll() }
         let path = try #require(TestLog.segments(test.files).first)
         let log = try test.open()

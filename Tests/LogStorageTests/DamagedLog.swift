@@ -1,6 +1,6 @@
-// A log that is about to be damaged, and everything that must hold once it was repaired. The shared
-// procedure of RepairTests and RepairCrashTests: corrupt, show that it is noticed, look without
-// touching, repair, verify, append again.
+// A log to be damaged, and the checks of its repair. The shared procedure of RepairTests and
+// RepairCrashTests: corrupt, show that the damage is detected, plan without changing anything, repair,
+// verify, append again.
 
 import DaybookTestKit
 import LogFormat
@@ -19,7 +19,7 @@ struct DamagedLog {
 
     static let account = "ada"
 
-    /// What ends the log.
+    /// The state in which the log is left.
     enum Ending: String, CaseIterable, Sendable {
         case closed, killed, sealed
     }
@@ -99,7 +99,7 @@ struct DamagedLog {
         try files.syncDirectory(TestLog.path)
     }
 
-    /// Every file of the log's folder and of those in it.
+    /// Every file of the log's folder and its subfolders.
     func image() throws -> [String: [UInt8]] {
         var image: [String: [UInt8]] = [:]
         for folder in ["", "/quarantine", "/checkpoints"] {
@@ -132,7 +132,7 @@ struct DamagedLog {
         try LogVerifier(TestLog.path, fileSystem: files).verify { _, _ in nil }.findings
     }
 
-    /// Whether opening refuses the log or verification finds something.
+    /// True if opening refuses the log or verification finds damage.
     func isDamaged() throws -> Bool {
         if try !findings().isEmpty { return true }
         let copy = try moved(to: copied())
@@ -155,9 +155,9 @@ struct DamagedLog {
         return copy
     }
 
-    /// Looks, repairs, and holds the result to everything that is promised in every case.
+    /// Plans and executes a repair, and checks the guarantees that hold in every case.
     ///
-    /// - Returns: what the repair said it did.
+    /// - Returns: the report of the repair.
     @discardableResult
     func checkRepair(_ what: String) throws -> RepairReport {
         let before = try image()
@@ -182,7 +182,8 @@ struct DamagedLog {
         return action
     }
 
-    /// Is the log sound, are all lines there but those that were reported lost, does work go on?
+    /// Checks that the log is sound, that it has all lines except those reported lost, and that it accepts
+    /// appends.
     func checkRepaired(_ report: RepairReport?, _ what: String) throws {
         try #require(try findings() == [], "\(what): still damaged")
         try #require(try repair().plan().actions == [], "\(what): not repaired in one go")

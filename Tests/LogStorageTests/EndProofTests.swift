@@ -1,5 +1,5 @@
-// What a checkpoint proves of a log's end: readers, verification and repair say of it what a writer
-// says. Spec/format/checkpoint.md, CHK-5.
+// A checkpoint proves that the end of a log is missing: readers, verification and repair report the same as a
+// writer. Spec/format/checkpoint.md, CHK-5.
 
 import DaybookTestKit
 import LogFormat
@@ -31,7 +31,7 @@ import Testing
         return (released, commits, path)
     }
 
-    /// What opening, reading, verification and repair say of a log.
+    /// Checks that opening, reading, verification and repair report the missing end.
     private func expectMissingEnd(
         _ files: InMemoryFileSystem, after last: UInt64, _ what: String
     ) throws {
@@ -70,7 +70,7 @@ import Testing
     {
         let (test, commits, path) = try sample()
         let bytes = try #require(test.files[path])
-        // Truncated in the middle of a commit, and behind one, with the room that a writer leaves.
+        // Truncated in the middle of a commit, and after one, with preallocated space as a writer leaves it.
         for size in stride(from: 4_096, to: commits[29].offset, by: 4_096) {
             let files = test.files.snapshot()
             files[path] = Array(bytes[..<size])
@@ -88,8 +88,7 @@ import Testing
     }
 
     @Test(.verifies("CHK-5", "REP-1", "REP-2"))
-    func `an only segment that holds nothing is no new one while a checkpoint tells of it`() throws
-    {
+    func `an empty only segment is no new one while a checkpoint names a line`() throws {
         let (test, _, path) = try sample()
         for size in [0, 4_096, 65_536] {
             let files = test.files.snapshot()

@@ -1,5 +1,5 @@
-// A log is erased for good: with the power cut anywhere, with every operation failing, and with
-// things in the folder that the log never put there.
+// A log is erased for good: after a power cut anywhere, after a failure of any operation, and with files of
+// other programs in the folder.
 
 import DaybookTestKit
 import Foundation
@@ -42,7 +42,7 @@ private struct LinksStay: FileSystem {
         return LogEnvironment(fileSystem: files, now: { 1 }, random: { random.next() })
     }
 
-    /// A log of three segments with everything that may lie in its folder.
+    /// A log of three segments with every kind of file that its folder may contain.
     private static func begin(_ files: any FileSystem) throws -> Log {
         let log = try Log(at: TestLog.path, environment: environment(files, seed: 1))
         for position in 1...3 as ClosedRange<UInt64> {
@@ -122,7 +122,7 @@ private struct LinksStay: FileSystem {
     }
 
     @Test(.verifies("ACC-5", "ACC-6"))
-    func `after a power cut anywhere the log is there as it was, or gone and not to come back`()
+    func `after a power cut anywhere the log is unchanged or erased for good`()
         throws
     {
         let rehearsal = SimulatedFileSystem()
@@ -140,7 +140,7 @@ private struct LinksStay: FileSystem {
                 files.cutPower(at: cut)
                 let returned = (try? log.erase()) != nil
                 try #require(returned == (cut == last))
-                // The opening that ends the erasure may be cut as well.
+                // The opening that finishes the erasure may be interrupted as well.
                 for _ in 1...choices.int(in: 1...3) {
                     files =
                         choices.bool(oneIn: 4) ? files.afterKill() : files.afterPowerCut(&choices)
@@ -160,7 +160,7 @@ private struct LinksStay: FileSystem {
                     wasErased = true
                     try #require(again.incarnation != log.incarnation)
                     try #require(again.next == Position(1))
-                    // The new log's creation may have been cut: its first trailer is a torn tail then.
+                    // If the new log's creation was interrupted, its first trailer is a torn tail.
                     let torn = try? files.list(TestLog.path + "/quarantine")
                     try #require(
                         torn ?? ["00000000000000000001.lz4.512.torn"] == [
@@ -178,7 +178,8 @@ private struct LinksStay: FileSystem {
     }
 
     @Test(.verifies("ACC-6"))
-    func `if an operation fails, the log goes on, or the next opening ends what was begun`() throws
+    func `if an operation fails, the log stays usable or the next opening finishes the erasure`()
+        throws
     {
         var kinds: Set<String> = []
         for failing in 0..<60 {
@@ -216,7 +217,9 @@ private struct LinksStay: FileSystem {
     }
 
     @Test(.verifies("ACC-6"))
-    func `an erasure is ended for another account and by an opening that creates nothing`() throws {
+    func `an opening finishes an erasure, also for another account or without creating a log`()
+        throws
+    {
         func interrupted() throws -> InMemoryFileSystem {
             let files = InMemoryFileSystem()
             let log = try Log(
@@ -240,7 +243,7 @@ private struct LinksStay: FileSystem {
     }
 
     @Test(.verifies("ACC-7"))
-    func `the lock of a file that an erasure has removed meanwhile keeps nobody out`() throws {
+    func `the lock of a file that an erasure has removed meanwhile excludes no writer`() throws {
         let files = InMemoryFileSystem()
         let log = try Self.begin(files)
         // Opens the lock before it is removed, and locks it after.
@@ -257,7 +260,7 @@ private struct LinksStay: FileSystem {
     }
 }
 
-/// A file system on which opening the lock was so slow that it gives a file of earlier.
+/// A file system that opens the lock file so slowly that it returns one that was removed meanwhile.
 private final class PausedLock: ForwardingFileSystem {
     var base: any FileSystem { files }
     private let files: InMemoryFileSystem

@@ -1,5 +1,5 @@
-// Readers that follow a log: every line once and in order, whatever the writer does in between, and
-// nothing that is not whole yet. Spec/format/following.md.
+// Readers that follow a log get every line once and in order, whatever the writer does meanwhile, and no
+// incomplete commit. Spec/format/following.md.
 
 import DaybookTestKit
 import Foundation
@@ -9,7 +9,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// A log that is written, killed and opened again under the eyes of a follower.
+/// A log that is written, killed and opened again while a follower reads it.
 private struct Followed {
     let files = InMemoryFileSystem()
     let follower: Follower
@@ -26,7 +26,7 @@ private struct Followed {
         let byPosition = Mutex<[Position: [UInt8]]>([:])
     }
 
-    /// What happens at the next operations, in order.
+    /// The interruptions of the next operations, in order.
     private final class Cuts: Sendable {
         private let rest: Mutex<[InterleavingFileSystem.Cut?]>
         init(_ all: [InterleavingFileSystem.Cut?]) { rest = Mutex(all.reversed()) }
@@ -42,7 +42,7 @@ private struct Followed {
         }
     }
 
-    /// Opens the log, again and again where the process is killed on the way.
+    /// Opens the log, repeatedly if the process is killed meanwhile.
     mutating func open() throws -> Log {
         if let log { return log }
         while true {
@@ -61,7 +61,7 @@ private struct Followed {
             log = opened
             let next = opened.next
             try #require(acknowledged < next)
-            try #require(follower.position < next, "a line was seen and taken back")
+            try #require(follower.position < next, "a delivered line was retracted")
             lines.byPosition.withLock { $0 = $0.filter { $0.key < next } }
             return opened
         }
@@ -70,7 +70,7 @@ private struct Followed {
     /// Ends the process.
     mutating func kill() { log = nil }
 
-    /// Does something that may be cut short by a kill.
+    /// Runs an operation that a kill may interrupt.
     private mutating func run(_ body: (Log) throws(LogError) -> Void) throws {
         let log = try open()
         do throws(LogError) {
@@ -106,7 +106,7 @@ private struct Followed {
         log = nil
     }
 
-    /// Takes lines out of all sealed segments.
+    /// Removes lines from all sealed segments.
     mutating func compact(removing: (UInt64) -> Bool) throws {
         let log = try open()
         do {
@@ -121,13 +121,13 @@ private struct Followed {
         }
     }
 
-    /// Everything that was acknowledged was delivered.
+    /// Checks that every acknowledged line was delivered.
     func checkCaughtUp() throws {
         try follower.check()
         try #require(follower.position >= acknowledged)
     }
 
-    /// Everything that is still there was delivered, and whoever begins now gets the same.
+    /// Checks that every stored line was delivered, and that a new reader gets the same lines.
     func checkAll() throws {
         try checkCaughtUp()
         let all = lines.byPosition.withLock { $0 }
@@ -162,7 +162,7 @@ private struct Followed {
     }
 
     @Test(.verifies("FOL-1", "FOL-2", "FOL-3"))
-    func `a follower gets every line once and in order, whatever it looks into the middle of`()
+    func `a follower gets every line once and in order, at whatever point of a write it reads`()
         throws
     {
         try Property.check("following", runs: TestLog.isDebug ? 300 : 10_000) { choices in
@@ -203,16 +203,16 @@ private struct Followed {
                 try log.checkCaughtUp()
             }
             log.follower.poll()
-            // What was whole when the process was killed is the next writer's to judge.
+            // The next writer decides whether a commit that was complete at the kill stays.
             _ = try log.open()
             log.follower.poll()
             try log.checkAll()
         }
     }
 
-    // MARK: What is read is written meanwhile
+    // MARK: A writer between reads
 
-    /// A writer that makes one step after the other, each while a reader is at work.
+    /// A writer that makes one step between two operations of a reader.
     private final class SteppingWriter: Sendable {
         enum Step: String, CaseIterable { case append, roll, close, kill, compact, nothing }
 
@@ -251,7 +251,7 @@ private struct Followed {
     }
 
     @Test(.verifies("FOL-1", "FOL-2", "FOL-3"))
-    func `readers get every line, whatever the writer does between two looks of theirs`() throws {
+    func `readers get every line, whatever the writer does between two of their reads`() throws {
         try Property.check("writing under a reader", runs: TestLog.isDebug ? 300 : 20_000) {
             choices in
             let steps = choices.array(0...120) { choices in
@@ -281,10 +281,10 @@ private struct Followed {
 
     // MARK: At full speed, on real files
 
-    /// Which lines compaction removes.
+    /// True for the lines that compaction removes.
     private static func goes(_ position: UInt64) -> Bool { position % 7 == 0 }
 
-    /// A follower that uses a new reader for every look, as somebody who asks now and then does.
+    /// Reads new lines with a new reader each time, as an occasional caller does.
     private static func readAnew(
         _ directory: String, _ last: inout Position, _ files: any FileSystem = POSIXFileSystem()
     ) throws {
@@ -296,11 +296,11 @@ private struct Followed {
             last = prefix.position
             return true
         }
-        // What was removed at the very end is passed, too.
+        // Removed positions at the end are skipped, too.
         last = outcome.last
     }
 
-    /// Leaves bytes behind the last commit, as a write does that a kill cuts short.
+    /// Writes bytes after the last commit, as a write that a kill interrupts.
     private static func tear(_ directory: String) throws {
         let names = try LogDirectory.segments(of: directory, POSIXFileSystem())
         let path = directory + "/" + (try #require(names.last))
@@ -387,7 +387,7 @@ private struct Followed {
         #expect(compacted > rolls / 2)
     }
 
-    /// Runs something that takes long on a thread of its own.
+    /// Runs a long operation on a separate thread.
     private func onThread(_ body: @escaping @Sendable () throws -> Void) async throws {
         try await withCheckedThrowingContinuation { continuation in
             Thread { continuation.resume(with: Result { try body() }) }.start()

@@ -1,11 +1,11 @@
-// A cursor and everything that it has delivered, held to what is promised at every line.
+// A cursor and the positions that it has delivered. Checks the guarantees at every line.
 
 import LogFormat
 import LogStorage
 import Synchronization
 import Testing
 
-/// Follows a log and remembers.
+/// A follower of a log that records the delivered positions.
 final class Follower: Sendable {
     private struct State {
         var cursor: LogCursor
@@ -29,12 +29,12 @@ final class Follower: Sendable {
         state = Mutex(State(cursor: LogCursor(directory, fileSystem: fileSystem)))
     }
 
-    /// Where it is.
+    /// The cursor's position.
     var position: Position { state.withLock { $0.cursor.position } }
-    /// What was delivered.
+    /// The delivered positions.
     var positions: [Position] { state.withLock { $0.positions } }
 
-    /// Goes on from its position with a cursor that knows nothing else.
+    /// Continues from its position with a new cursor.
     func resume() {
         state.withLock { state in
             state.cursor = LogCursor(
@@ -42,14 +42,14 @@ final class Follower: Sendable {
         }
     }
 
-    /// Reads what is new, or at most so many lines of it; the last of them is refused once.
+    /// Reads the new lines, at most `linesMax`; throws once at the last of them, so that it is repeated.
     func poll(linesMax: Int = .max) {
         state.withLock { state in
             guard state.failure == nil else { return }
             var positions: [Position] = []
             var last = state.positions.last ?? .zero
             struct Refusal: Error {}
-            func take(_ cursor: inout LogCursor, refusing: Int?) throws {
+            func deliver(_ cursor: inout LogCursor, refusing: Int?) throws {
                 try cursor.poll { prefix, bytes in
                     if positions.count == refusing { throw Refusal() }
                     try #require(prefix.position > last, "position \(prefix.position) again")
@@ -61,9 +61,9 @@ final class Follower: Sendable {
             }
             do {
                 do {
-                    try take(&state.cursor, refusing: linesMax == .max ? nil : linesMax - 1)
+                    try deliver(&state.cursor, refusing: linesMax == .max ? nil : linesMax - 1)
                 } catch is Refusal {
-                    try take(&state.cursor, refusing: nil)
+                    try deliver(&state.cursor, refusing: nil)
                 }
             } catch let error as LogError where error.code == .noSuchLog && last == .zero {
                 // It has not been created yet.
@@ -74,7 +74,7 @@ final class Follower: Sendable {
         }
     }
 
-    /// Reads all with a reader that begins now; it must not find anything wrong.
+    /// Reads the whole log with a new reader, which must find no damage.
     func readAnew() {
         do {
             var last = Position.zero
@@ -91,7 +91,7 @@ final class Follower: Sendable {
         }
     }
 
-    /// Throws what went wrong while it followed.
+    /// Throws the first failure, if there was one.
     func check() throws {
         if let failure = state.withLock({ $0.failure }) { throw failure }
     }

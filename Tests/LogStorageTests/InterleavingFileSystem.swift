@@ -1,18 +1,18 @@
-// Lets somebody look in between: before every operation that changes something, and in the middle of
-// every write, of which then only one half is in the file. It can also end there, as a kill would.
+// Runs a reader between the writer's operations: before every operation that changes a file, and in the
+// middle of a write, when only one half of it is in the file. Can also end the writer there, as a kill would.
 
 import LogStorage
 import Synchronization
 
-/// A file system whose writer is watched while it works.
+/// A file system that interrupts its writer for a reader.
 final class InterleavingFileSystem: ForwardingFileSystem {
-    /// What happens at one operation.
+    /// The interruption of one operation.
     struct Cut {
-        /// Bytes of a write that come first, in percent.
+        /// The size of a write's first half, in percent.
         var percent = 50
-        /// Whether the end of the write comes first, as a reader may see it.
+        /// True if the second half is written first, as a reader may see it.
         var endsFirst = false
-        /// Whether the process ends in the middle of the operation.
+        /// True if the process ends in the middle of the operation.
         var kills = false
     }
 
@@ -24,8 +24,8 @@ final class InterleavingFileSystem: ForwardingFileSystem {
     /// Wraps a file system.
     ///
     /// - Parameters:
-    ///   - cut: whether to look at the operation with this number, and how it is cut in two.
-    ///   - look: must use `base` itself.
+    ///   - cut: the interruption of the operation with this number; nil for none.
+    ///   - look: called at an interruption; must use `base` itself.
     init(
         _ base: any FileSystem, cut: @escaping @Sendable (Int) -> Cut?,
         look: @escaping @Sendable () -> Void

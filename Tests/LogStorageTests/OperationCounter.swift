@@ -3,7 +3,7 @@
 import LogStorage
 import Synchronization
 
-/// Counts operations and says which one fails.
+/// Counts operations and fails one of them.
 final class OperationCounter: Sendable {
     private let count = Mutex(0)
     private let failing: Int
@@ -14,7 +14,7 @@ final class OperationCounter: Sendable {
         self.code = code
     }
 
-    /// Whether there were so many operations that one failed.
+    /// True if the failing operation was reached.
     var hasFailed: Bool { count.withLock { $0 > failing } }
 
     func error(_ operation: String, _ path: String) -> FileError? {

@@ -1,9 +1,8 @@
-// Lets somebody work in between: before every operation of a reader. The other side of
-// InterleavingFileSystem.
+// Runs a writer before every operation of a reader. The counterpart of InterleavingFileSystem.
 
 import LogStorage
 
-/// A file system whose reader is held up while others go on.
+/// A file system that pauses its reader for a writer.
 final class PausingFileSystem: ForwardingFileSystem {
     let base: any FileSystem
     private let work: @Sendable () -> Void

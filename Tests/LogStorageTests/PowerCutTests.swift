@@ -1,5 +1,5 @@
-// The power fails anywhere: in an append, a roll, a close, and in the recovery from the failure
-// before. What was acknowledged is there, commits are whole, and work goes on.
+// The power fails anywhere: in an append, a roll, a close, and in the recovery from an earlier failure.
+// Acknowledged lines exist, commits are complete, and the log accepts appends.
 
 import DaybookTestKit
 import LogFormat
@@ -7,7 +7,7 @@ import LogStorage
 import TestSupport
 import Testing
 
-/// What a workload does to a log.
+/// A step of a workload.
 private enum Step: CustomStringConvertible {
     case append([Int])
     case roll
@@ -36,7 +36,7 @@ private struct Machine {
         try Log(at: TestLog.path, environment: TestLog.environment(files))
     }
 
-    /// Does as many steps as the power lasts for.
+    /// Runs steps until the power fails.
     mutating func run(_ steps: [Step]) {
         guard var log = try? open() else { return }
         for step in steps {
@@ -76,7 +76,7 @@ private struct Machine {
         return lines
     }
 
-    /// Are the lines what was acknowledged, and of the append under way all or nothing?
+    /// Checks that all acknowledged lines are read, and either all or none of the append in flight.
     func check(_ lines: [[UInt8]]) throws {
         try #require(
             lines.count == acknowledged || lines.count == acknowledged + inFlight,
@@ -119,8 +119,8 @@ private struct Machine {
         let cut = choices.int(in: 0...rehearsal.files.operations)
         machine.files.cutPower(at: cut)
         machine.run(steps)
-        choices.note("cut at operation \(cut), behind \(machine.files.trace.suffix(3))")
-        // The recovery may be cut as well, and the recovery from that.
+        choices.note("cut at operation \(cut), after \(machine.files.trace.suffix(3))")
+        // The recovery may be interrupted as well, and the recovery from that.
         for depth in 1...3 {
             machine.files =
                 choices.bool(oneIn: 4)
@@ -131,7 +131,7 @@ private struct Machine {
             choices.note("recovery \(depth) cut at operation \(again)")
             if let log = try? machine.open() { try? log.close() }
         }
-        // A log whose creation was cut may not be there at all.
+        // A log whose creation was interrupted may not exist.
         if machine.acknowledged > 0 { try machine.check(try machine.lines()) }
         let log = try machine.open()
         let lines = try machine.lines()
@@ -149,9 +149,9 @@ private struct Machine {
     }
 
     @Test(
-        "what power cuts have broken before stays mended",
+        "failures of earlier versions at power cuts do not recur",
         arguments: [
-            // An acknowledged commit was written again in place without a copy.
+            // An acknowledged commit was rewritten in place without a copy.
             0x6303_B7B9_6B5D_0B2A,
             // A copy was trusted that a killed process had left in the page cache.
             0xE5A3_5863_CB51_8EC7,
@@ -169,14 +169,14 @@ private struct Machine {
     }
 
     @Test(.verifies("CHK-3", "CHK-4"))
-    func `a checkpoint cut off anywhere costs no acknowledged line`() throws {
+    func `a power cut during a checkpoint loses no acknowledged line`() throws {
         try Property.check("power cuts and checkpoints", runs: TestLog.isDebug ? 400 : 20_000) {
             try Self.survivePowerCuts(&$0, checkpoints: true)
         }
     }
 
     @Test(.verifies("REC-4"))
-    func `what was set aside is there after another power cut`() throws {
+    func `a quarantined tail survives another power cut`() throws {
         var kept = 0
         try Property.check("quarantine", runs: 300) { choices in
             var machine = Machine()
@@ -197,7 +197,7 @@ private struct Machine {
     }
 
     @Test(.verifies("CHK-3"))
-    func `a checkpoint that was written is there after a power cut`() throws {
+    func `a written checkpoint survives a power cut`() throws {
         try Property.check("written checkpoints", runs: 100) { choices in
             var machine = Machine()
             machine.run([.append([40]), .checkpoint, .append([40]), .checkpoint])
@@ -208,7 +208,7 @@ private struct Machine {
     }
 
     @Test(.verifies("REC-4", "REC-8"))
-    func `what a log shows after a failed sync survives a power cut`() throws {
+    func `the lines that a log returns after a failed sync survive a power cut`() throws {
         try Property.check("failed sync", runs: TestLog.isDebug ? 300 : 10_000) { choices in
             let steps = Self.steps(&choices)
             choices.note("\(steps)")
@@ -219,7 +219,7 @@ private struct Machine {
             machine.files.failSync(from: failing)
             machine.run(steps)
             choices.note("sync fails from operation \(failing): \(machine.files.trace.suffix(3))")
-            // The process goes; the page cache stays and looks clean.
+            // The process ends; the page cache stays and looks clean.
             machine.files = machine.files.afterKill()
             let log = try machine.open()
             let shown = try machine.lines()

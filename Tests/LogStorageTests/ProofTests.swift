@@ -1,4 +1,4 @@
-// Torn or damaged: what later blocks prove, and what sealing does to lookups.
+// Torn or damaged: the proofs by later blocks, and lookups after sealing.
 
 import DaybookTestKit
 import LogFormat
@@ -28,7 +28,7 @@ import Testing
     }
 
     @Test(.verifies("REC-3"))
-    func `a block that rot made look like an end mark is damage, not a torn tail`() throws {
+    func `a block that was zeroed into an end mark is damage, not a torn tail`() throws {
         let files = try killedLog(40)
         var bytes = try #require(files[Self.segment])
         // The second block of the first frame.
@@ -48,7 +48,7 @@ import Testing
         expectCorrupt(files)
     }
 
-    @Test func `a line that joined a frame after it was looked into is found once it is sealed`()
+    @Test func `a line appended to a frame after it was read is found once the segment is sealed`()
         throws
     {
         let files = InMemoryFileSystem()

@@ -1,4 +1,4 @@
-// What opening does after a kill, a failed operation or a full disk.
+// Opening after a kill, a failed operation or a full disk.
 
 import DaybookTestKit
 import LogFormat
@@ -9,7 +9,7 @@ import Testing
 @Suite struct RecoveryTests {
     private static let segment = "/log/00000000000000000001.lz4"
 
-    /// A log of three commits on a disk as a kill leaves it.
+    /// A log of three commits, as after a kill.
     private func killed(_ commits: [[Int]] = [[0], [10, 3], [200]]) throws -> TestLog {
         var test = TestLog()
         let log = try test.open()
@@ -19,7 +19,7 @@ import Testing
         return copy
     }
 
-    /// Where the last commit of the only segment begins and ends.
+    /// The last commit of the only segment.
     private func lastCommit(_ files: InMemoryFileSystem) throws -> ScannedCommit {
         let file = try files.open(Self.segment, .read)
         var scanner = SegmentScanner(file, expecting: Position(1), allowsHoles: false)
@@ -49,12 +49,12 @@ import Testing
     }
 
     @Test(.verifies("REC-3", "REC-4"))
-    func `a commit of which only a later sector arrived is set aside, too`() throws {
+    func `a commit of which only a later sector was written is quarantined`() throws {
         let test = try killed()
         let files = test.files.snapshot()
         let file = try files.open(Self.segment, .readWrite)
         let bytes = try file.read(at: 0, count: try file.size())
-        // The trailer stands where it was; the commit would have been written over it.
+        // The trailer is intact; the commit would have overwritten it.
         let end = try #require(bytes.lastIndex { $0 != 0 }) + 1
         let sector = (end / 512 + 1) * 512
         try file.write([UInt8](repeating: 0xA5, count: 100), at: sector)
@@ -85,9 +85,9 @@ import Testing
     }
 
     @Test(.verifies("FRM-2", "REC-4"))
-    func `appending goes on behind a torn commit that began a frame`() throws {
-        // A frame takes no further block from 128 KiB on: the next commit begins
-        // another; so does every big commit.
+    func `appending continues after a torn commit that began a frame`() throws {
+        // A frame accepts no further block from 128 KiB on, so the next commit begins another one, as every
+        // big commit does.
         for torn in [[100], [40_000, 40_000]] {
             var test = try killed([[59_000], [20_000], [300]])
             var log = try test.open()
@@ -99,7 +99,7 @@ import Testing
             let files = test.files.snapshot()
             let last = try lastCommit(files)
             #expect(last.beginsFrame)
-            // Inside the last block, so that whatever stands before it in the frame is good.
+            // Inside the last block, so that the blocks before it in the frame are intact.
             files.flip(bit: (last.end - 12) * 8, of: Self.segment)
             test = TestLog(files: files)
             test.lines = kept
@@ -114,7 +114,7 @@ import Testing
     }
 
     @Test(.verifies("REC-3"))
-    func `a clean-shutdown marker proves a sync also where its checksum ends with zero`() throws {
+    func `a clean-shutdown marker proves a sync even if its checksum ends with zero`() throws {
         var test = TestLog()
         var log: Log? = try test.open()
         // The marker of position 241 ends with a zero byte.
@@ -123,7 +123,7 @@ import Testing
         log = nil
         let bytes = try #require(test.files[Self.segment])
         try #require(bytes.last == 0)
-        // The file as it is if a kill kept the preallocated space from being cut off.
+        // The file after a kill that prevented the truncation of the preallocated space.
         for room in [0, 4_096] {
             let files = test.files.snapshot()
             let size = (bytes.count + room + 4_095) / 4_096 * 4_096
@@ -140,7 +140,7 @@ import Testing
 
     @Test(.verifies("REC-1", "REC-3"))
     func `a torn big commit is never taken for damage, whatever sectors arrived`() throws {
-        // Padding moves the commit over all places within a sector.
+        // The padding shifts the commit through all offsets within a sector.
         for shift in 0..<64 {
             var test = try killed([[shift * 8]])
             let log = try test.open()
@@ -171,7 +171,7 @@ import Testing
 
     @Test(.verifies("REC-3"))
     func `a big commit of which only the frame header arrived is a torn tail`() throws {
-        // The header's checksum byte can be zero: the last byte that is not stands before it.
+        // The header's checksum byte can be zero; then the last nonzero byte is before it.
         let bare = TestLog.line(2).count + 1
         let size = try #require(
             (61_500..<62_500).first { size in
@@ -193,7 +193,7 @@ import Testing
     }
 
     @Test(.verifies("REC-3"))
-    func `a big commit whose end mark is no end mark is torn, or damaged if more follows`() throws {
+    func `a big commit with a wrong end mark is torn, or damaged if more follows`() throws {
         let test = try killed([[0], [70_000]])
         let mark = try lastCommit(test.files).end - FrameHeader.endMarkBytes
         let torn = test.files.snapshot()
@@ -248,7 +248,7 @@ import Testing
     // MARK: Disk full and failures
 
     @Test(.verifies("SEG-4"))
-    func `the last room of a disk is used, also where it is less than a step`() throws {
+    func `the last free space of a disk is used, even if it is less than a growth step`() throws {
         var test = TestLog()
         let log = try test.open()
         let room = try #require(test.files[Self.segment]).count
@@ -276,7 +276,7 @@ import Testing
             #expect(test.files.image == before)
         }
         #expect(try log.line(at: Position(1)) == test.lines[0])
-        // What fits the room that is there goes on.
+        // A commit that fits the preallocated space succeeds.
         try test.append(to: log, paddings: [5])
         test.files.setQuota(nil)
         try test.append(to: log, paddings: [40_000, 40_000])
@@ -306,7 +306,7 @@ import Testing
     }
 
     @Test(.verifies("REC-8"), arguments: ["write", "sync", "truncate"])
-    func `a failed operation poisons the log, and opening again finds out`(
+    func `a failed operation poisons the log, and opening it again recovers`(
         operation: String
     ) throws {
         for code in [FileError.Code.io, .noSpace] {
@@ -370,7 +370,7 @@ import Testing
 
     // MARK: Refusals
 
-    @Test func `nothing is mended in a log that is refused`() throws {
+    @Test func `a refused opening changes nothing`() throws {
         var test = TestLog()
         let log = try test.open(account: "a")
         try test.append(to: log, paddings: [0])

@@ -1,5 +1,5 @@
-// A log whose files are removed, or whose folder is renamed or replaced, while it is open: nothing is
-// acknowledged that would be lost, and nothing is written into another folder. Spec/format/recovery.md, REC-11.
+// A log whose files are removed, or whose folder is renamed or replaced, while it is open: no lost line is
+// acknowledged, and nothing is written into another folder. Spec/format/recovery.md, REC-11.
 
 import DaybookTestKit
 import Foundation
@@ -9,7 +9,7 @@ import TestSupport
 import Testing
 
 @Suite struct RemovedFolderTests {
-    /// A folder of its own on the machine's disk, with a log in it.
+    /// Creates a log in a temporary folder on disk.
     private func onDisk(_ body: (_ path: String, _ log: Log) throws -> Void) throws {
         let folder = try TemporaryFolder()
         defer { folder.remove() }
@@ -23,7 +23,7 @@ import Testing
         try log.append(TestLog.line(log.next.rawValue) + [UInt8(ascii: "\n")])
     }
 
-    /// The log takes nothing any more and says why.
+    /// Checks that the log refuses appends and gives the reason.
     private func expectGone(_ log: Log, _ body: () throws -> Void) {
         let first = #expect(throws: LogError.self) { try body() }
         #expect(first?.code == .noSuchLog, "\(String(describing: first))")

@@ -1,5 +1,5 @@
-// The power fails, or the process is killed, anywhere in a repair, and in the repair after that. Begun
-// again it ends as if nothing had happened: not a line that was intact is missing.
+// The power fails, or the process is killed, anywhere in a repair, and in the repair after that. The next
+// repair has the same result as an uninterrupted one: no intact line is missing.
 
 import DaybookTestKit
 import LogFormat
@@ -43,7 +43,7 @@ import Testing
                 try log.change(log.path(0)) { $0[560] ^= 1 }
                 try log.change(log.path(2)) { $0[560] ^= 1 }
             case .renamedAndDamaged:
-                // The first stands in the place of the second, which is gone, and is damaged.
+                // The second segment is lost; the first has its name and is damaged.
                 try log.change(log.path(0)) { $0[$0.count - 3] ^= 1 }
                 try log.write(try log.read(log.path(0)), to: log.path(1))
                 try log.remove(log.path(0))
@@ -54,7 +54,7 @@ import Testing
         }
     }
 
-    /// A damaged log on a machine with a power switch, with stored views.
+    /// A damaged log with a checkpoint, on a machine whose power can be cut.
     private func damaged(
         _ damage: Damage, _ ending: DamagedLog.Ending
     ) throws -> (log: DamagedLog, files: SimulatedFileSystem) {
@@ -78,7 +78,7 @@ import Testing
         return found
     }
 
-    /// Repairs a copy without a fault: what has to come out, and in how many operations.
+    /// Repairs a copy without a fault, for the expected positions and the number of operations.
     private func rehearse(
         _ log: DamagedLog, _ files: SimulatedFileSystem
     ) throws -> (positions: Set<Position>, operations: Int) {
@@ -111,7 +111,7 @@ import Testing
     }
 
     @Test(.verifies("REP-3", "REP-5", "CHK-5"))
-    func `a repair that is killed anywhere never lets a position be given away twice`() throws {
+    func `a repair that is killed anywhere never lets a position be reused`() throws {
         let files = SimulatedFileSystem()
         let made = try DamagedLog(on: files, commits: DamagedLog.small, ending: .closed)
         let released = files.afterKill()
@@ -138,7 +138,7 @@ import Testing
                 machine.cutPower(at: cut)
                 _ = try? log.moved(to: machine).repair().repair()
                 machine = machine.afterKill()
-                // Opening refuses, or goes on behind all that was acknowledged.
+                // Opening refuses, or continues after all acknowledged positions.
                 let opened = try? Log(
                     at: TestLog.path, create: false,
                     environment: TestLog.environment(machine.afterKill()))
@@ -162,7 +162,7 @@ import Testing
             let ending = choices.element(of: DamagedLog.Ending.allCases)
             choices.note("\(damage), \(ending)")
             let (log, files) = try damaged(damage, ending)
-            // A torn or cut end that opening may mend by itself is no matter for repair.
+            // Repair does not treat a torn or truncated end from which opening can recover.
             guard try log.isDamaged() else { return }
             let (expected, operations) = try rehearse(log, files)
             var machine = files.afterKill()
@@ -180,10 +180,9 @@ import Testing
         }
     }
 
-    /// Two files are all there is of each other's lines: neither may be lost while they are put in
-    /// their places.
+    /// Each of two swapped files is the only copy of its lines; neither may be lost while they are renamed.
     @Test(.verifies("REP-5"))
-    func `segments that stand in each other's place survive power cuts at the end of a repair`()
+    func `swapped segments survive power cuts at the end of a repair`()
         throws
     {
         let (log, files) = try damaged(.swapped, .closed)
@@ -226,7 +225,7 @@ import Testing
     }
 
     @Test(.verifies("REP-3"))
-    func `what a cut recovery was writing again is not lost with the segment around it`() throws {
+    func `the rewrite journal of an interrupted recovery survives damage to its segment`() throws {
         let files = SimulatedFileSystem()
         let log = try DamagedLog(on: files, commits: DamagedLog.small, ending: .killed)
         var isShown = false
@@ -236,8 +235,7 @@ import Testing
             _ = try? Log(at: TestLog.path, environment: TestLog.environment(machine))
             let copy = log.moved(to: machine.afterKill())
             guard try copy.image()["rewrite"] != nil else { continue }
-            // The last commit, of which there is a copy, is torn; so is the first, of which there
-            // is none.
+            // The last commit, which the journal has, is torn, and so is the first, which it does not have.
             let commits = try copy.commits(2)
             try copy.change(copy.path(2)) { bytes in
                 for at in commits[2].offset..<commits[2].end { bytes[at] = 0x77 }

@@ -1,5 +1,5 @@
-// Every kind of damage, shown on copies: noticed, named without touching anything, repaired with all
-// that is intact, and appended to again.
+// Every kind of damage: detected, reported without changing anything, repaired with all intact lines, and
+// appended to again.
 
 import DaybookTestKit
 import LogFormat
@@ -11,7 +11,7 @@ import Testing
 @Suite struct RepairTests {
     private typealias Damage = (DamagedLog) throws -> Void
 
-    /// Damages a log, shows that it is noticed, and repairs it.
+    /// Damages a log, checks that the damage is detected, and repairs it.
     private func repair(
         _ what: String, ending: DamagedLog.Ending = .closed, losing lost: [ClosedRange<UInt64>]?,
         _ damage: Damage
@@ -140,7 +140,7 @@ import Testing
         }
     }
 
-    // MARK: Header, footer, close mark
+    // MARK: Header, footer, clean-shutdown marker
 
     @Test(.verifies("REP-2"))
     func `a damaged header costs no line, and its log and account are known from the others`()
@@ -156,7 +156,7 @@ import Testing
                 }
             }
         }
-        // One flipped bit in each header can be found and flipped back; nothing else is known then.
+        // A single flipped bit in each header is found and reverted, although no header is intact.
         let before = try DamagedLog(on: InMemoryFileSystem())
         let id = try before.header(0).logID
         let (log, _) = try repair("a bit in each header", before, losing: []) { log in
@@ -172,7 +172,7 @@ import Testing
         }
     }
 
-    @Test(.verifies("REP-2")) func `a footer is made anew from the lines`() throws {
+    @Test(.verifies("REP-2")) func `a footer is rebuilt from the lines`() throws {
         for segment in 0..<2 {
             for back in [1, 30, 90] {
                 _ = try repair("footer \(segment), \(back) from its end", losing: []) {
@@ -200,30 +200,32 @@ import Testing
         }
     }
 
-    @Test(.verifies("REP-2")) func `a bad close mark, and bytes behind one, are put in order`()
+    @Test(.verifies("REP-2"))
+    func `a wrong clean-shutdown marker, and bytes after one, are repaired`()
         throws
     {
-        _ = try repair("a close mark that names an earlier position", losing: []) {
-            try $0.change($0.path(2)) {
-                $0.replaceSubrange(($0.count - 20)..., with: CloseMark(last: Position(3)).encoded())
-            }
-        }
-        _ = try repair("a close mark that names a later position", losing: [28...30]) {
+        _ = try repair("a marker that names an earlier position", losing: []) {
             try $0.change($0.path(2)) {
                 $0.replaceSubrange(
-                    ($0.count - 20)..., with: CloseMark(last: Position(30)).encoded())
+                    ($0.count - 20)..., with: CleanShutdownMarker(last: Position(3)).encoded())
             }
         }
-        _ = try repair("bytes behind a close mark", losing: []) {
+        _ = try repair("a marker that names a later position", losing: [28...30]) {
+            try $0.change($0.path(2)) {
+                $0.replaceSubrange(
+                    ($0.count - 20)..., with: CleanShutdownMarker(last: Position(30)).encoded())
+            }
+        }
+        _ = try repair("bytes after a marker", losing: []) {
             try $0.change($0.path(2)) { $0 += Array("behind".utf8) }
         }
-        _ = try repair("a commit behind a close mark", losing: []) { log in
+        _ = try repair("a commit after a marker", losing: []) { log in
             let commits = try log.commits(2)
             try log.change(log.path(2)) { bytes in
-                // A misdirected write: the mark stands before the last frame.
+                // A misdirected write: the marker is before the last frame.
                 let last = Array(bytes[commits[3].offset..<commits[4].end + 4])
                 bytes.removeSubrange(commits[3].offset...)
-                bytes += CloseMark(last: Position(24)).encoded() + last
+                bytes += CleanShutdownMarker(last: Position(24)).encoded() + last
             }
         }
     }
@@ -247,7 +249,7 @@ import Testing
     }
 
     @Test(.verifies("REP-2", "REP-3"))
-    func `a foreign, doubled, swapped or renamed file is put where it belongs`() throws {
+    func `a foreign, duplicated, swapped or renamed file is repaired`() throws {
         let other = InMemoryFileSystem()
         let foreignLog = try Log(at: TestLog.path, environment: LogEnvironment(fileSystem: other))
         try foreignLog.append(TestLog.line(1) + [UInt8(ascii: "\n")])
@@ -297,7 +299,7 @@ import Testing
     }
 
     @Test(.verifies("REP-2"))
-    func `the positions of a file that was overwritten by another's copy are not given away`()
+    func `the positions of a file that was overwritten by another's copy are not reused`()
         throws
     {
         let log = try DamagedLog(on: InMemoryFileSystem()).released()
@@ -315,7 +317,7 @@ import Testing
         let whole = try log.read(log.path(1))
         let commit = try log.commits(1)[2]
         try log.write(whole, to: log.path(2))
-        // As if a killed writer had left it: whole commits, and preallocated space.
+        // As a killed writer leaves it: complete commits, and preallocated space.
         let kept = Array(whole[..<commit.offset])
         let size = (kept.count / 4_096 + 2) * 4_096
         try log.write(
@@ -340,7 +342,7 @@ import Testing
     }
 
     @Test(.verifies("REC-9"))
-    func `a copy of bytes that lie after the segment's end is of another file, and is ignored`()
+    func `a rewrite journal for bytes after the segment's end is of another file and ignored`()
         throws
     {
         let log = try DamagedLog(on: InMemoryFileSystem(), ending: .killed).released()
@@ -365,7 +367,7 @@ import Testing
     }
 
     @Test(.verifies("REP-1", "CHK-6"))
-    func `a bad checkpoint is set aside, and the good one stays`() throws {
+    func `a damaged checkpoint is quarantined, and the good one stays`() throws {
         let log = try DamagedLog(on: InMemoryFileSystem()).released()
         for _ in 0..<2 { try storeCheckpoint(log) }
         try log.change(DamagedLog.path("checkpoints/a")) { $0.append(1) }
@@ -376,14 +378,14 @@ import Testing
             report.actions[0].quarantinedAs == DamagedLog.path("quarantine/checkpoints-a.damaged"))
         #expect(try log.repair().plan().actions == [])
         #expect(try log.image()["checkpoints/a"] == nil)
-        // A bad copy of bytes to be written again is no reason to touch checkpoints.
+        // A damaged rewrite journal is no reason to touch checkpoints.
         try log.write([1, 2, 3], to: DamagedLog.path("rewrite"))
         #expect(try log.repair().repair().actions.map(\.name) == ["rewrite"])
         #expect(try log.read(DamagedLog.path("checkpoints/b")) == good)
     }
 
     @Test(.verifies("REP-2"))
-    func `an older copy of a live segment in the place of the sealed one is completed by a hole`()
+    func `an older live copy in place of a sealed segment is completed by a hole`()
         throws
     {
         let files = InMemoryFileSystem()
@@ -396,7 +398,7 @@ import Testing
         #expect(report.lost.count == 1)
     }
 
-    @Test(.verifies("REP-2")) func `a file that nobody can read is set aside`() throws {
+    @Test(.verifies("REP-2")) func `an unreadable file is quarantined`() throws {
         let noise = [UInt8](repeating: 0x5A, count: 3_000)
         _ = try repair("noise instead of the second", losing: [10...18]) {
             try $0.write(noise, to: $0.path(1))
@@ -404,7 +406,7 @@ import Testing
         let (_, report) = try repair("noise instead of the last", losing: nil) {
             try $0.write(noise, to: $0.path(2))
         }
-        // How many positions it had is not known, so none that it can have had is given away.
+        // The number of its positions is not known, so none that it can have had is reused.
         #expect(report.lost.first?.lowerBound == Position(19))
         #expect(report.lost.first?.upperBound ?? .zero > Position(1_000_000))
         _ = try repair("noise and nothing else", losing: nil) {
@@ -413,10 +415,11 @@ import Testing
         _ = try repair("an empty file instead of the first", losing: [1...9]) {
             try $0.write([], to: $0.path(0))
         }
-        // Zeros in the place of the last segment look like one that had only begun to exist.
+        // Zeros in place of the last segment look like a segment whose creation was interrupted.
     }
 
-    @Test(.verifies("REP-3")) func `stored views are set aside with what they rest on`() throws {
+    @Test(.verifies("REP-3"))
+    func `checkpoints are quarantined with the segments that they depend on`() throws {
         let log = try DamagedLog(on: InMemoryFileSystem())
         try log.files.createDirectory(DamagedLog.path("checkpoints"))
         try log.write([1, 2, 3], to: DamagedLog.path("checkpoints/a"))
@@ -500,7 +503,7 @@ import Testing
     }
 
     @Test(.verifies("REP-3", "CMP-30"))
-    func `a state that does not follow from lines is still there after a repair`() throws {
+    func `a state that cannot be computed from lines survives a repair`() throws {
         for ending in DamagedLog.Ending.allCases {
             let log = try DamagedLog(on: InMemoryFileSystem(), ending: ending).released()
             let slots = CheckpointSlots(TestLog.path, fileSystem: log.files)
@@ -516,7 +519,7 @@ import Testing
             ).repair()
             #expect(slots.usable().flatMap(\.states).map(\.name) == ["needs"])
             let again = try Log(at: TestLog.path, environment: TestLog.environment(log.files))
-            let kept = again.takeCheckpoint()?.states.first
+            let kept = again.consumeCheckpoint()?.states.first
             #expect(kept?.bytes == Array("needs".utf8) && kept?.position == .zero)
         }
     }
@@ -531,7 +534,7 @@ import Testing
     }
 
     @Test(.verifies("REP-2", "CHK-5"), arguments: DamagedLog.Ending.allCases)
-    func `an end that is missing without a trace is known from a checkpoint`(
+    func `an end that is missing without a trace is detected by a checkpoint`(
         ending: DamagedLog.Ending
     ) throws {
         let log = try DamagedLog(on: InMemoryFileSystem(), ending: ending).released()
@@ -564,7 +567,7 @@ import Testing
         return (model, files.snapshot())
     }
 
-    /// Damages the compacted segment, repairs, and gives back what is lost.
+    /// Damages the compacted segment and repairs it.
     private func repairCompacted(
         _ what: String, _ damage: (inout [UInt8], SealedSegment) throws -> Void
     ) throws -> (log: Log, report: RepairReport, lines: Set<UInt64>, before: SealedSegment) {
@@ -591,13 +594,13 @@ import Testing
     }
 
     @Test(.verifies("REP-2", "CMP-25"))
-    func `holes of compaction are no loss, and what it remembers is kept`() throws {
+    func `holes of compaction are no loss, and removed ids are kept`() throws {
         let all: Set<UInt64> = Set(1...14).subtracting([3, 10])
         let footer = try repairCompacted("footer") { bytes, _ in bytes[bytes.count - 3] ^= 1 }
         #expect(footer.report.lost == [] && footer.lines == all)
         #expect(try footer.log.removed(id: TestLog.id(3))?.position == Position(3))
         #expect(try footer.log.removed(id: TestLog.id(10))?.position == Position(10))
-        // How far compaction went was in the footer only.
+        // The position of the compaction was in the footer only.
         #expect(try footer.log.compactedThrough() == Position(14))
 
         let block = try repairCompacted("block") { bytes, segment in
@@ -627,7 +630,7 @@ import Testing
 
     // MARK: Everything
 
-    /// Damages a small log in one way after the other.
+    /// Damages and repairs copies of a small log, one for each way.
     private func sweep(
         _ ending: DamagedLog.Ending, _ ways: (_ bytes: Int, _ used: Int) -> [Int],
         _ damage: (inout [UInt8], Int) -> Void
@@ -661,7 +664,7 @@ import Testing
     }
 
     @Test(.verifies("REP-1", "REP-2"), arguments: DamagedLog.Ending.allCases)
-    func `a file cut anywhere is repaired or taken for a torn tail`(
+    func `a file truncated anywhere is repaired or taken for a torn tail`(
         ending: DamagedLog.Ending
     ) throws {
         try sweep(ending) { count, used in
@@ -686,7 +689,7 @@ import Testing
 }
 
 extension DamagedLog {
-    /// The same log as a kill leaves it: nothing of it is open any more.
+    /// The same log as after a kill, with no file open.
     func released() throws -> DamagedLog {
         let files = try #require(self.files as? InMemoryFileSystem)
         return moved(to: files.snapshot())
@@ -697,6 +700,6 @@ extension DamagedLog {
         return try SegmentHeader(bytes.span.bytes)
     }
 
-    /// What `manyFrames` begins with, and more.
+    /// The commits of `manyFrames`, and one more.
     var longer: [[Int]] { Self.manyFrames + [[1, 2, 3]] }
 }

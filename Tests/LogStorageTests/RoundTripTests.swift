@@ -1,4 +1,4 @@
-// What was appended is there: after closing, after a kill, over rolls, by position and by id.
+// Appended lines are found after closing, after a kill and over rolls, by position and by id.
 
 import DaybookTestKit
 import LogFormat
@@ -65,7 +65,7 @@ import Testing
         }
     }
 
-    /// Opens a copy of the disk as a kill would leave it.
+    /// Opens a copy of the disk, as after a kill.
     private func reopenAfterKill(_ test: inout TestLog, _ log: Log) throws -> Log {
         let lines = test.lines
         test = TestLog(files: test.files.snapshot())

@@ -1,5 +1,5 @@
-// One fault has one place: readers, verification and opening name the same offset and positions, and a
-// reader delivers every line before it. The cases are faults at which they once differed.
+// One fault has one location: readers, verification and opening report the same offset and positions, and a
+// reader delivers every line before it. Each case is a fault for which they once differed.
 // Spec/format/recovery.md, REC-7 and REC-10.
 
 import DaybookTestKit
@@ -39,7 +39,7 @@ import Testing
         }
     }
 
-    /// Checks that all of them name one place.
+    /// Checks that all of them report one location.
     ///
     /// - Returns: the positions that a reader delivers.
     @discardableResult
@@ -77,7 +77,7 @@ import Testing
         return (files, names.map { TestLog.path + "/" + $0 })
     }
 
-    /// Changes a segment's footer; its checksums are right again.
+    /// Changes a segment's footer and keeps its checksums valid.
     private func changeFooter(
         of path: String, _ files: InMemoryFileSystem, _ change: (inout SegmentFooter) -> Void
     ) throws -> Int {
@@ -89,7 +89,7 @@ import Testing
     }
 
     @Test(.verifies("REC-7", "REC-10"))
-    func `a frame that was taken out is named also where the footer cannot be read`() throws {
+    func `a removed frame is reported even if the footer cannot be read`() throws {
         let (files, paths) = try vector("missing-frame")
         let size = try #require(files[paths[0]]?.count)
         for at in [size - 20, size - 1] {
@@ -101,7 +101,7 @@ import Testing
     }
 
     @Test(.verifies("REC-7", "REC-10"))
-    func `the lines of a compacted last segment are read up to whatever its end is`() throws {
+    func `the lines of a compacted last segment are read, whatever its end is`() throws {
         let files = InMemoryFileSystem()
         var model = CompactionModel(files: files)
         let log = try model.open()
@@ -126,7 +126,7 @@ import Testing
     }
 
     @Test(.verifies("REC-7"))
-    func `damage in a sealed last segment has one place`() throws {
+    func `damage in a sealed last segment is reported at one location`() throws {
         let (files, paths) = try vector("sealed")
         files.flip(bit: 2_360 * 8, of: paths[0])
         #expect(try check(files, 2_349, 81...81).count == 80)
@@ -151,7 +151,7 @@ import Testing
     }
 
     @Test(.verifies("REC-7"))
-    func `a last list of removed ids whose size is damaged has one place`() throws {
+    func `a last list of removed ids with a damaged size is reported at one location`() throws {
         let (files, paths) = try vector("compacted-last")
         let path = try #require(paths.last)
         for bit in [0, 1, 4, 9, 12, 18, 25] {
@@ -167,14 +167,14 @@ import Testing
     }
 
     @Test(.verifies("REC-7", "REC-10"))
-    func `a big commit that is not whole is named as a whole`() throws {
+    func `an incomplete big commit is reported as a whole`() throws {
         let (files, paths) = try vector("big-commit")
         let whole = files.snapshot()
         files[paths[0]] = files[paths[0]].map { Array($0[..<1_531]) }
         #expect(try check(files, 821, 2...6) == [1])
         #expect(try Verdicts(files).counted == 1 + 3)
 
-        // A frame follows it, and no footer says where.
+        // A frame follows it, and no footer gives its offset.
         let size = try #require(whole[paths[0]]?.count)
         whole.flip(bit: 1_500 * 8, of: paths[0])
         whole.flip(bit: (size - 1) * 8, of: paths[0])
@@ -183,7 +183,7 @@ import Testing
     }
 
     @Test(.verifies("REC-7", "REC-10"))
-    func `a footer with another frame list is named, after all lines were delivered`() throws {
+    func `a footer with a wrong frame list is reported after all lines were delivered`() throws {
         for (segment, entry) in [(0, 0), (0, 1), (0, 2), (1, 1), (2, 0), (2, 2)] {
             for isPosition in [false, true] where entry > 0 || !isPosition {
                 let log = try DamagedLog(on: InMemoryFileSystem(), ending: .sealed).released()
@@ -204,7 +204,7 @@ import Testing
                 #expect(
                     verdicts.findings.map(\.code).contains(segment == 2 ? "corrupt" : "footer"),
                     what)
-                // A reader that begins in the middle of the segment looks at the later frames only.
+                // A reader that begins in the middle of the segment reads the later frames only.
                 for first in [last.advanced(by: -2), last.advanced(by: -5)] {
                     var delivered: [Position] = []
                     _ = try? LogReader(TestLog.path, fileSystem: files).forEachLine(from: first) {

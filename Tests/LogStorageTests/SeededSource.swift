@@ -1,4 +1,4 @@
-// Random numbers that a log may ask for from anywhere, the same in every run.
+// Random numbers for a log, the same in every run.
 
 import DaybookTestKit
 import Synchronization

@@ -1,5 +1,5 @@
-// What the stock lz4 tool says to the files of a log, on the real file system: at every commit
-// point, while the writer runs, after closing, after sealing. And what only a real one can show.
+// Reads the files of a log with the stock lz4 tool, on the real file system: at every commit point, while the
+// writer runs, after closing, after sealing. Also tests behaviour that only a real file system shows.
 
 import DaybookTestKit
 import Foundation
@@ -23,7 +23,7 @@ import Testing
         return (process.terminationStatus, Array(bytes))
     }
 
-    /// Holds the tool to it: every segment is valid, and together they print every line.
+    /// Checks that the tool accepts every segment, and that together they print every line.
     private func check(_ log: String, _ lines: [[UInt8]]) throws {
         let tested = try run("for f in \(log)/*.lz4; do lz4 -t -q $f || exit 1; done")
         try #require(tested.status == 0)
@@ -32,9 +32,9 @@ import Testing
         try #require(printed.output == lines.flatMap { $0 + [10] })
     }
 
-    /// Blocks and frames that fill up, lines of more than a block, holes.
+    /// Full blocks and frames, lines larger than a block, holes.
     @Test(.verifies("SEG-5"))
-    func `the stock tool and the verifier read a segment that was written whole`() throws {
+    func `the stock tool and the verifier read a rewritten segment`() throws {
         let folder = try TemporaryFolder()
         defer { folder.remove() }
         let path = folder.log
@@ -186,14 +186,14 @@ import Testing
 
     #if os(Linux)
         @Test(.verifies("LINE-4"))
-        func `a log that was given up can be opened while a copy of its descriptor is about`()
+        func `a closed log can be opened while another process has a copy of its descriptor`()
             throws
         {
             let folder = try TemporaryFolder()
             defer { folder.remove() }
             let path = folder.log
             let log = try Log(at: path, environment: LogEnvironment())
-            // What a process has that was spawned meanwhile, until it runs its own program.
+            // A process that is being spawned has this copy until it executes its own program.
             let lock = try #require(
                 (3..<4_096).first { descriptor in
                     let link = "/proc/self/fd/\(descriptor)"

@@ -1,5 +1,4 @@
-// A log with lines of its own making, on a file system in memory: what most tests of this target
-// begin with.
+// A log with generated lines on a file system in memory, used by most tests of this target.
 
 import DaybookTestKit
 import LogFormat
@@ -17,7 +16,7 @@ struct TestLog {
 
     func environment() -> LogEnvironment { Self.environment(files) }
 
-    /// A fixed clock and numbers that do not repeat within a process but depend on nothing else.
+    /// A fixed clock, and random numbers that are the same in every run.
     static func environment(_ files: any FileSystem) -> LogEnvironment {
         let random = SeededSource(seed: 77)
         return LogEnvironment(
@@ -48,15 +47,14 @@ struct TestLog {
         return line + Array("\"}}".utf8)
     }
 
-    /// Hexadecimal noise, so much that a compressor's window does not see the same twice.
+    /// Hexadecimal noise, longer than a compressor's window.
     private static let noise: [UInt8] = {
         let digits = Array("0123456789abcdef".utf8)
         var choices = Choices(seed: 5)
         return choices.bytes(count: 500_000).map { digits[Int($0 & 15)] }
     }()
 
-    /// Whether this is a build without optimisation, in which tests of millions of bytes take
-    /// minutes.
+    /// True in a build without optimisation, in which tests of millions of bytes take minutes.
     static let isDebug: Bool = {
         #if DEBUG
             true

@@ -1,5 +1,5 @@
-// The frozen logs of Spec/vectors, read by the reader, the verifier and the writer. What each must
-// give stands beside it in expected.json; Spec/vectors/check.py reads the same files.
+// The frozen logs of Spec/vectors, read by the reader, the verifier and the writer. The expected results are
+// in expected.json beside each; Spec/vectors/check.py reads the same files.
 
 import DaybookTestKit
 import Foundation
@@ -33,7 +33,7 @@ import Testing
             var next: Position { Position(UInt64(events + (removed?.count ?? 0)) + 1) }
         }
 
-        /// What a vector expects to be remembered of a line.
+        /// The expected record of a removed line.
         struct Remembered: Codable, Sendable, Equatable {
             var position: UInt64
             var withoutTime: String
@@ -76,7 +76,7 @@ import Testing
         }
     }
 
-    /// All lines that a reader delivers, and what ended it.
+    /// All lines that a reader delivers, and its result.
     private func read(
         _ directory: String
     ) throws -> (lines: [UInt8], count: Int, end: Result<LogReader.Outcome, LogError>) {
@@ -165,7 +165,7 @@ import Testing
     }
 
     @Test(.verifies("REC-3", "REC-4"), arguments: Vector.all)
-    func `a writer mends what can be mended, goes on, and refuses the rest untouched`(
+    func `a writer recovers a torn log, appends to it, and refuses a damaged one unchanged`(
         _ vector: Vector
     ) throws {
         try vector.withCopy { directory in
@@ -175,7 +175,7 @@ import Testing
             do throws(LogError) {
                 log = try Log(at: directory)
             } catch {
-                // A writer reads no sealed segment but the last, so it cannot notice damage in one.
+                // A writer reads no sealed segment but the last, so it cannot detect damage in the others.
                 #expect(error.code.rawValue == expected.state)
                 #expect(try contents(directory) == before)
                 return
@@ -209,7 +209,7 @@ import Testing
     }
 
     @Test(.verifies("CMP-26", "SEG-8"), arguments: Vector.all.filter { $0.expected.removed != nil })
-    func `what a vector remembers of removed lines is found by their ids`(
+    func `the removed ids of a vector are found`(
         _ vector: Vector
     ) throws {
         try vector.withCopy { directory in

@@ -1,4 +1,4 @@
-// In which order a writer writes and syncs, and what a commit and the lock file consist of.
+// The order in which a writer writes and syncs, and the content of a commit and of the lock file.
 
 import DaybookTestKit
 import LogFormat
@@ -10,7 +10,7 @@ import Testing
 @Suite struct WriteOrderTests {
     private static let segment = "/log/00000000000000000001.lz4"
 
-    /// What was asked of a file system, in order, but for what only reads.
+    /// The operations of a file system, in order, except those that only read.
     private final class Record: Sendable {
         private let operations = Mutex<[String]>([])
 
@@ -23,8 +23,8 @@ import Testing
             }
         }
 
-        /// What came since the last time.
-        func take() -> [String] {
+        /// Returns the operations since the last call.
+        func removeAll() -> [String] {
             operations.withLock { operations in
                 defer { operations = [] }
                 return operations
@@ -32,7 +32,7 @@ import Testing
         }
     }
 
-    /// Fails where a segment is written to before what was written to it is synced.
+    /// Fails if a segment is written to while an earlier write to it is unsynced.
     private func expectSyncedWrites(_ operations: [String], _ what: Comment) {
         var unsynced: Set<Substring> = []
         for operation in operations {
@@ -52,48 +52,50 @@ import Testing
         var test = TestLog()
         let record = Record(test.files)
         var log = try test.open()
-        expectSyncedWrites(record.take(), "creating")
+        expectSyncedWrites(record.removeAll(), "creating")
         for paddings in [[0], [70_000], [5, 5], [300_000], [1]] {
             try test.append(to: log, paddings: paddings)
-            expectSyncedWrites(record.take(), "appending \(paddings)")
+            expectSyncedWrites(record.removeAll(), "appending \(paddings)")
         }
         try log.roll()
-        expectSyncedWrites(record.take(), "sealing")
+        expectSyncedWrites(record.removeAll(), "sealing")
         try test.append(to: log, paddings: [2])
         try log.close()
-        expectSyncedWrites(record.take(), "closing")
+        expectSyncedWrites(record.removeAll(), "closing")
         log = try test.open()
         try test.append(to: log, paddings: [3])
-        expectSyncedWrites(record.take(), "opening and going on")
+        expectSyncedWrites(record.removeAll(), "opening and going on")
 
         let killed = test.files.snapshot()
         let path = try #require(TestLog.segments(killed).last)
         let end = try #require(killed[path]?.lastIndex { $0 != 0 })
-        // The trailer's size is the last that is not zero; the checksum before it is the commit's.
+        // The last nonzero byte is in the trailer's size; the commit's checksum is before it.
         killed.flip(bit: (end - 12) * 8, of: path)
-        let mending = Record(killed)
-        let mended = try Log(at: TestLog.path, environment: TestLog.environment(killed))
-        #expect(mended.recovery.tornTail != nil)
-        expectSyncedWrites(mending.take(), "mending")
+        let recovering = Record(killed)
+        let recovered = try Log(at: TestLog.path, environment: TestLog.environment(killed))
+        #expect(recovered.recovery.tornTail != nil)
+        expectSyncedWrites(recovering.removeAll(), "recovering")
     }
 
     @Test(.verifies("SEG-3")) func `a commit is one write, then one sync`() throws {
         var test = TestLog()
         let log = try test.open()
         let record = Record(test.files)
-        // Begins a frame, then goes on with it; all within the room of a new segment.
+        // Begins a frame, then continues it; all within the preallocated space of a new segment.
         for paddings in [[0], [5, 5], [0]] {
             try test.append(to: log, paddings: paddings)
-            #expect(record.take() == ["write \(Self.segment)", "sync \(Self.segment)"])
+            #expect(record.removeAll() == ["write \(Self.segment)", "sync \(Self.segment)"])
         }
     }
 
     @Test(.verifies("REC-1", "SEG-4"))
-    func `a new segment and new room are synced before a commit is written there`() throws {
+    func `a new segment and new preallocated space are synced before a commit is written there`()
+        throws
+    {
         var test = TestLog()
         let record = Record(test.files)
         let log = try test.open()
-        let created = record.take()
+        let created = record.removeAll()
         #expect(
             created.suffix(5) == [
                 "grow \(Self.segment)", "sync \(Self.segment)", "write \(Self.segment)",
@@ -101,18 +103,18 @@ import Testing
             ])
         try test.append(to: log, paddings: [200_000])
         #expect(
-            record.take() == [
+            record.removeAll() == [
                 "write \(Self.segment)", "grow \(Self.segment)", "sync \(Self.segment)",
                 "write \(Self.segment)", "sync \(Self.segment)",
             ])
     }
 
     @Test(.verifies("SEG-4"))
-    func `room for the trailer is left however little a commit leaves`() throws {
+    func `space for the trailer is kept, however little a commit leaves`() throws {
         var random = SeededRandom(seed: 9)
         let digits = (0..<61_000).map { _ in UInt8.random(in: 0x20...0x7E, using: &random) }
         let first = TestLog.line(1, padding: 5_000) + [0x0A]
-        // The second commit is stored as it is, and ends a few bytes before the room does.
+        // The second commit is stored uncompressed, and ends a few bytes before the end of the file.
         for left in 0...24 {
             let files = InMemoryFileSystem()
             let log = try TestLog(files: files).open()
@@ -128,7 +130,7 @@ import Testing
     }
 
     @Test(.verifies("REC-4", "REC-9"))
-    func `the last commit is written again with a copy that is durable before and gone after`()
+    func `the last commit is rewritten after a copy is durable, which is removed afterwards`()
         throws
     {
         var test = TestLog()
@@ -137,7 +139,7 @@ import Testing
         let killed = test.files.snapshot()
         let record = Record(killed)
         _ = try Log(at: TestLog.path, environment: TestLog.environment(killed))
-        let operations = record.take().drop { $0 != "write /log/rewrite.new" }
+        let operations = record.removeAll().drop { $0 != "write /log/rewrite.new" }
         #expect(
             operations.prefix(9) == [
                 "write /log/rewrite.new", "sync /log/rewrite.new", "sync /log", "sync /log",
@@ -147,14 +149,14 @@ import Testing
     }
 
     @Test(.verifies("REC-9"))
-    func `a whole copy stands for the bytes in the segment, any other is removed`() throws {
+    func `a complete rewrite journal is applied, any other is removed`() throws {
         var test = TestLog()
         let log = try test.open()
         try test.append(to: log, paddings: [0])
         let before = try #require(test.files[Self.segment]?.lastIndex { $0 != 0 })
         try test.append(to: log, paddings: [100])
         let files = test.files.snapshot()
-        // What the second commit wrote begins at the end mark of the first, somewhere behind here.
+        // The second commit's write begins at the end mark of the first, within this range.
         let range = before - 40..<before + 60
         let bytes = try #require(files[Self.segment]?[range])
         var copy = Array("DAYBOOKR".utf8)
@@ -186,14 +188,14 @@ import Testing
     }
 
     @Test(.verifies("FRM-4"))
-    func `a commit that is not whole lines, or has an empty one, is damage`() throws {
+    func `a commit with a partial or an empty line is damage`() throws {
         func files(_ plaintext: [UInt8]) throws -> InMemoryFileSystem {
             var bytes = SegmentHeader(logID: 1, account: nil, base: Position(1), createdAt: 0)
                 .encoded()
             FrameHeader(contentBytes: nil).append(to: &bytes)
             var compressor = BlockCompressor()
             compressor.append(block: plaintext.span.bytes, to: &bytes)
-            bytes += [0, 0, 0, 0] + CloseMark(last: Position(2)).encoded()
+            bytes += [0, 0, 0, 0] + CleanShutdownMarker(last: Position(2)).encoded()
             let files = InMemoryFileSystem()
             try files.createDirectory(TestLog.path)
             files[Self.segment] = bytes
@@ -245,7 +247,7 @@ import Testing
             let environment = LogEnvironment(fileSystem: files, random: { 99 })
             let new = try Log(at: TestLog.path, environment: environment)
             #expect(new.incarnation != log.incarnation, "\(other)")
-            let lock = record.take().filter { $0.hasSuffix("/lock") || $0.hasSuffix("/log") }
+            let lock = record.removeAll().filter { $0.hasSuffix("/lock") || $0.hasSuffix("/log") }
             #expect(lock.suffix(2) == ["sync /log/lock", "sync /log"])
             try new.close()
             let again = try Log(at: TestLog.path, environment: environment)

@@ -1,5 +1,5 @@
-// Logs of writers with other sizes: segments with smaller and larger blocks and frames than today's are
-// read, gone on with and compacted. Spec/format/block-and-frame.md, BLK-2 and FRM-2.
+// Logs of writers with other sizes: segments with smaller and larger blocks and frames are read, appended to
+// and compacted. Spec/format/block-and-frame.md, BLK-2 and FRM-2.
 
 import DaybookTestKit
 import LogFormat
@@ -26,7 +26,7 @@ import Testing
         return sizes
     }
 
-    /// What earlier and later versions may choose, today's in the middle.
+    /// Sizes of earlier and later versions, and today's.
     private static let all = [
         sizes(block: 200, frame: 1), sizes(block: 1_024, frame: 2_048, segment: 20_000),
         sizes(block: 30 * 1_024, frame: 64 * 1_024), WriterSizes(),
@@ -35,7 +35,7 @@ import Testing
     ]
 
     @Test(.verifies("BLK-2", "FRM-2"))
-    func `sizes of which a reader would refuse a file are not readable`() {
+    func `sizes whose files a reader would refuse are not readable`() {
         var (large, many) = (WriterSizes(), WriterSizes())
         large.segmentBytes = 20 * 1024 * 1024
         many.segmentEvents += 1
@@ -49,7 +49,7 @@ import Testing
     }
 
     @Test(.verifies("BLK-1", "BLK-2", "FRM-2"))
-    func `a log is gone on with by writers of any sizes, and every line is read`() throws {
+    func `writers with any sizes append to one log, and every line is read`() throws {
         try Property.check("sizes change", runs: TestLog.isDebug ? 60 : 1_000) { choices in
             var files = InMemoryFileSystem()
             var lines: [[UInt8]] = []

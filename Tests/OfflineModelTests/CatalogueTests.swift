@@ -109,7 +109,7 @@ private func normalised(_ type: String, _ data: String) throws(EventError) -> Ev
         let event = try PreferencesUpdated(json: Array(data.utf8))
         #expect(event.userId == "u")
         #expect(event.changes.maxStorageLimit == 3 && event.changes.autoSync == false)
-        // Of released events the member counts whose name is written without escapes.
+        // In released events the member whose name is written without escapes wins.
         for twins in [
             #""cityId":"c","city\u0049d":"d""#, #""city\u0049d":"d","cityId":"c""#,
             #""city\u0049d":"c","cit\u0079Id":"d""#,
@@ -118,7 +118,7 @@ private func normalised(_ type: String, _ data: String) throws(EventError) -> Ev
             #expect(try normalised("city.saved", twice).json == Array(twice.utf8))
             #expect(try CitySaved(json: Array(twice.utf8)).cityId == "c")
         }
-        // What stands for a quotation mark, a backslash or nothing at all is a name like any other.
+        // An escaped quotation mark, a backslash, NUL and the empty name are valid names.
         let odd = #"{"userId":"u","cityId":"c","\"":1,"\\u0061":2,"a":3,"\u0000":4,"":5}"#
         #expect(try CitySaved(json: Array(odd.utf8)).cityId == "c")
     }

@@ -39,7 +39,7 @@ private func openStore(_ files: InMemoryFileSystem = InMemoryFileSystem()) async
     }
 
     @Test(.verifies("EVT-6"))
-    func `a change of a note names the event that it is based on`() async throws {
+    func `a change of a note contains the id of the event that it is based on`() async throws {
         let store = try await openStore()
         let note = try await store.notes.add("one", city: "c", by: "u")
         try await store.notes.update(note.id, "two", by: "u")
@@ -53,7 +53,7 @@ private func openStore(_ files: InMemoryFileSystem = InMemoryFileSystem()) async
     }
 
     @Test(.verifies("EVT-5", "EVT-9"))
-    func `what makes no sense is refused with a reason and leaves no trace`() async throws {
+    func `invalid commands are refused with a reason and record nothing`() async throws {
         let store = try await openStore()
         let note = try await store.notes.add("gone", city: "c", by: "u")
         try await store.notes.delete(note.id, by: "u")
@@ -125,7 +125,7 @@ private func openStore(_ files: InMemoryFileSystem = InMemoryFileSystem()) async
         try await store.close()
     }
 
-    @Test(.verifies("EVT-9")) func `settings that stay as they are make no event`() async throws {
+    @Test(.verifies("EVT-9")) func `unchanged settings are not recorded`() async throws {
         let store = try await openStore()
         try await store.preferences.update(for: "u") { $0.autoSync = true }
         #expect(await store.events.lastDurable == .zero)
@@ -133,7 +133,7 @@ private func openStore(_ files: InMemoryFileSystem = InMemoryFileSystem()) async
     }
 
     @Test(.verifies("EVT-7"))
-    func `what the device keeps is recorded in the lane of its subject, and not shipped`()
+    func `events of the device are recorded in the lane of their subject and not shipped`()
         async throws
     {
         let store = try await openStore()
@@ -153,7 +153,9 @@ private func openStore(_ files: InMemoryFileSystem = InMemoryFileSystem()) async
         try await store.close()
     }
 
-    @Test func `a city's notes are told as they are and as they change, until the store closes`()
+    @Test
+    func
+        `a query of notes delivers the present value and every change until the store closes`()
         async throws
     {
         let store = try await openStore()

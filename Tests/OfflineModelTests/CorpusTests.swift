@@ -1,9 +1,9 @@
-// The corpus of every event type ever released, with its edges. Whatever changes in the code, these
-// lines must go on meaning the rows that stand behind them, and must never change a byte.
+// The corpus of every event type ever released, with its edge cases. Whatever changes in the code, these
+// lines must fold to the rows that follow them, and must never change a byte.
 //
-// Corpus/released.txt has the events, a line each, then an empty line and the rows of all views. A type
-// that is released, or released anew with other data, gets a line behind the last event, and what it
-// comes to among the rows; events that are there are never touched. Spec/model/events.md, EVT-13.
+// Corpus/released.txt contains the events, one in each line, then an empty line and the rows of all views.
+// For a type that is released, or released again with other data, append a line after the last event, and
+// update the rows; never change existing events. Spec/model/events.md, EVT-13.
 
 import DaybookTestKit
 import EventGenerators
@@ -14,7 +14,7 @@ import Testing
 @testable import DaybookOffline
 
 enum Corpus {
-    /// The lines of the file, without newlines: events, an empty one, rows.
+    /// The lines of the file, without newlines: events, an empty line, rows.
     private static func file() throws -> [Substring] {
         let file = URL(filePath: #filePath).deletingLastPathComponent()
             .appending(path: "Corpus/released.txt")
@@ -22,12 +22,12 @@ enum Corpus {
             .split(separator: "\n", omittingEmptySubsequences: false)
     }
 
-    /// The events, as a log holds them, without newlines.
+    /// The events as they are stored in a log, without newlines.
     static func lines() throws -> [[UInt8]] {
         try file().prefix { !$0.isEmpty }.map { Array($0.utf8) }
     }
 
-    /// What the events come to.
+    /// The rows to which the events fold.
     private static func expectedRows() throws -> [String] {
         try file().drop { !$0.isEmpty }.filter { !$0.isEmpty }.map(String.init)
     }
@@ -36,11 +36,11 @@ enum Corpus {
         LogEnvironment(fileSystem: files)
     }
 
-    /// Numbers of lines that were recorded when their types had no rule, and which the rules of
-    /// today refuse. Logs that have them keep them. Spec/decisions/0027.
+    /// The numbers of lines that were recorded when their types had no rule, and that today's rules
+    /// refuse. Logs that contain them keep them. Spec/decisions/0027.
     static let refusedToday: Set<Int> = [37, 38, 39]
 
-    /// A log that holds the corpus byte for byte, each line a commit, in three segments.
+    /// A log with the corpus byte for byte, each line a commit, in three segments.
     static func log() throws -> InMemoryFileSystem {
         let files = InMemoryFileSystem()
         let log = try Log(at: "/log", environment: environment(files))
@@ -57,7 +57,7 @@ enum Corpus {
             at: URL(filePath: "/log"), cleansUp: false, environment: environment(files))
     }
 
-    /// The rows of all views, and what the outbox holds. A row begins with its view's name.
+    /// The rows of all views, and the events of the outbox. A row begins with its view's name.
     static func rows(_ store: OfflineStore) -> [String] {
         func rows<View: ListableView>(_ type: View.Type) -> [String] {
             store.view(type).rows().map {
@@ -89,17 +89,17 @@ enum Corpus {
         return all
     }
 
-    /// Are the views what they have to be? Byte by byte: Swift takes two spellings of one accent for
-    /// equal.
+    /// Checks that the views have the expected rows. Compares bytes, because Swift compares canonically
+    /// equivalent strings as equal.
     ///
-    /// - Parameter refused: how many pages did not get into the store.
+    /// - Parameter refused: the number of pages that the store refused.
     static func checkRows(_ store: OfflineStore, refused: Int = 0) throws {
         var rows = rows(store)
         if let line = rows.firstIndex(of: "pages ignored \(refusedToday.count - refused)") {
             rows[line] = "pages ignored \(refusedToday.count)"
         }
         let expected = try expectedRows()
-        // The rows of a view in their order, its counts after them; the views in any order.
+        // The rows of a view are in order, followed by its counts; the views are in any order.
         func byView(_ rows: [String]) -> [Substring: [[UInt8]]] {
             let isCount = { (row: String) in
                 row.contains(" ignored ") || row.hasPrefix("notes live ")
@@ -117,7 +117,7 @@ enum Corpus {
         #expect(rows.count == expected.count)
     }
 
-    /// The lines of a log as they are on the disk.
+    /// The lines of a log as they are on disk.
     static func stored(_ files: InMemoryFileSystem) throws -> [[UInt8]] {
         var lines: [[UInt8]] = []
         try LogReader("/log", fileSystem: files).forEachLine { _, line in
@@ -133,12 +133,12 @@ enum Corpus {
         let types = Set(
             try Corpus.lines().map { try LineDecoder.decode($0.span.bytes).draft.type })
         #expect(Set(OfflineModel.catalogue.types).subtracting(types) == [])
-        // And enough that no release knows.
+        // The corpus also has types that no release knows.
         #expect(types.subtracting(OfflineModel.catalogue.types).count >= 8)
     }
 
     @Test(.verifies("EVT-13"))
-    func `the corpus means what it always has, before and after reopening`() async throws {
+    func `the corpus folds to the recorded rows, before and after reopening`() async throws {
         let files = try Corpus.log()
         for _ in 0..<3 {
             let store = try await Corpus.open(files)
@@ -183,7 +183,7 @@ enum Corpus {
     }
 
     @Test(.verifies("CMP-1", "CMP-4", "EVT-12"))
-    func `what compaction leaves of the corpus is byte for byte what it was`() async throws {
+    func `lines of the corpus that compaction keeps are unchanged, byte for byte`() async throws {
         let files = try Corpus.log()
         let lines = try Corpus.lines()
         var store = try await Corpus.open(files)
@@ -192,18 +192,18 @@ enum Corpus {
         let rows = Corpus.rows(store)
         try await store.compact()
         let left = try Corpus.stored(files)
-        // By source, which no line of this log's own making has.
+        // Selected by source: no line that this log records has the source of the corpus.
         let ofCorpus = left.filter { $0[84..<120] == lines[0][84..<120] }
         #expect(ofCorpus.count <= lines.count - 10)
         #expect(ofCorpus.allSatisfy(lines.contains))
-        // Nothing that this release does not know has gone.
+        // Events of unknown types are all kept.
         for line in lines {
             let type = try LineDecoder.decode(line.span.bytes).draft.type
             if OfflineModel.catalogue[type] == nil { #expect(left.contains(line)) }
         }
         #expect(Corpus.rows(store) == rows)
         try await store.close()
-        // Without its checkpoints, from what is left alone.
+        // Without checkpoints, from the remaining lines only.
         for slot in ["a", "b"] { files["/log/checkpoints/\(slot)"] = nil }
         store = try await Corpus.open(files)
         #expect(Corpus.rows(store) == rows)

@@ -1,4 +1,4 @@
-// Commands on downloads: every step from every state, and what becomes of old jobs.
+// Commands on downloads: every transition from every state, and the removal of old jobs.
 
 import DaybookTestKit
 import Foundation
@@ -11,7 +11,7 @@ private let numbers = DownloadNumbers(
     currentStep: "Downloading images (1/2)", totalBytes: 10, downloadedBytes: 4)
 
 extension DownloadCommands {
-    /// Brings a new job into a state by legal steps.
+    /// Brings a new job into a state by allowed transitions.
     fileprivate func job(_ city: String, in status: DownloadStatus) async throws -> String {
         let job = try await queue(city)
         switch status {
@@ -25,7 +25,7 @@ extension DownloadCommands {
             try await start(job.id)
             try await fail(job.id, "no", numbers: numbers)
         case .cancelled:
-            // Commands remove what they cancel; a log from elsewhere may hold one.
+            // Commands remove a job that they cancel; an imported log may contain a cancelled one.
             try await store.append(DownloadCancelled(jobId: job.id))
         }
         return job.id
@@ -36,7 +36,7 @@ extension DownloadCommands {
     @Test(
         .verifies("DL-2"),
         arguments: DownloadStatus.allCases, ["a clock that is right", "one that was ahead"])
-    func `from each state exactly the steps of the table are possible`(
+    func `from each state exactly the transitions of the table are allowed`(
         from: DownloadStatus, clockKind: String
     ) async throws {
         let steps:
@@ -78,7 +78,7 @@ extension DownloadCommands {
         }
     }
 
-    @Test(.verifies("DL-2")) func `a job that is not there, or was removed, is named`() async throws
+    @Test(.verifies("DL-2")) func `the error for an unknown or removed job names it`() async throws
     {
         let store = try await OfflineStore.inMemory()
         await #expect(throws: EventError(.refused, "there is no download x")) {
@@ -98,17 +98,17 @@ extension DownloadCommands {
     }
 
     @Test(.verifies("DL-3"))
-    func `a second call for a city answers with the job that is not finished`() async throws {
+    func `queueing a city again returns its unfinished job`() async throws {
         let store = try await OfflineStore.inMemory()
         let first = try await store.downloads.queue("oslo", isExplicit: false)
         #expect(try await store.downloads.queue("oslo", isExplicit: false) == first)
         #expect(await store.events.lastDurable == Position(1))
-        // The user asks for what came by itself.
+        // The user asks for a city that was queued automatically.
         let explicit = try await store.downloads.queue("oslo")
         #expect(explicit.id == first.id && explicit.isExplicit && explicit.status == .queued)
         #expect(explicit.startedAt == first.startedAt)
         #expect(try await store.downloads.queue("oslo", isExplicit: false).isExplicit)
-        // It is another job once that one is done.
+        // After the completion a call creates a new job.
         try await store.downloads.start(first.id)
         try await store.downloads.complete(first.id, totalBytes: 1)
         let second = try await store.downloads.queue("oslo")
@@ -118,7 +118,7 @@ extension DownloadCommands {
     }
 
     @Test(.verifies("DL-3"))
-    func `asking for a paused job resumes it, and one that is worked on goes on`() async throws {
+    func `queueing a paused job resumes it, and a running job continues`() async throws {
         let clock = VirtualClock(milliseconds: 1_000_000)
         clock.advance(by: .hours(2))
         let store = try await OfflineStore.inMemory(clock: { clock.date })
@@ -134,7 +134,7 @@ extension DownloadCommands {
         try await store.close()
     }
 
-    @Test(.verifies("DL-2")) func `a failed job is not tried again beside another of its city`()
+    @Test(.verifies("DL-2")) func `a failed job is not retried while its city has another job`()
         async throws
     {
         let store = try await OfflineStore.inMemory()
@@ -180,7 +180,7 @@ extension DownloadCommands {
     }
 
     @Test(.verifies("DL-5"))
-    func `what a download brings and that it is complete are one commit, or nothing is`()
+    func `the content of a download and its completion are one commit, or neither is recorded`()
         async throws
     {
         struct Unwilling: Error {}
@@ -202,7 +202,7 @@ extension DownloadCommands {
         try await store.close()
     }
 
-    @Test(.verifies("DL-6")) func `all jobs of a city go in a transaction of the caller`()
+    @Test(.verifies("DL-6")) func `all jobs of a city are removed in a transaction of the caller`()
         async throws
     {
         let store = try await OfflineStore.inMemory()
@@ -219,7 +219,7 @@ extension DownloadCommands {
         try await store.close()
     }
 
-    @Test(.verifies("DL-1")) func `queries show jobs as they change`() async throws {
+    @Test(.verifies("DL-1")) func `queries deliver every change of a job`() async throws {
         let store = try await OfflineStore.inMemory()
         var seen = store.downloads.active.changes.makeAsyncIterator()
         #expect(await seen.next() == [])

@@ -1,4 +1,4 @@
-// The downloads: what the view says of a history, how it is asked, what it still needs.
+// DownloadsView: folding, queries and retention.
 
 import DaybookTestKit
 import EventGenerators
@@ -27,7 +27,7 @@ private struct Bench {
     }
 
     func superseded(by indices: Int...) -> Retention {
-        .superseded(by: indices.map { history.events[$0].stamp })
+        .superseded(by: indices.map { history.events[$0].lwwTimestamp })
     }
 }
 
@@ -38,7 +38,7 @@ private func numbers(_ done: Int, of total: Int) -> DownloadNumbers {
 
 @Suite struct DownloadsViewTests {
     @Test(.verifies("DL-1", "VIEW-11"))
-    func `a job shows its last state, with the numbers of that moment`() throws {
+    func `a job has its last state, with the progress at that time`() throws {
         var bench = Bench()
         try bench.add(DownloadQueued(jobId: a, cityId: "oslo", isExplicit: true), at: 1_000)
         #expect(
@@ -71,7 +71,7 @@ private func numbers(_ done: Int, of total: Int) -> DownloadNumbers {
         #expect(bench.view[a] == nil)
     }
 
-    @Test(.verifies("DL-1")) func `progress never traps, whatever the numbers are`() throws {
+    @Test(.verifies("DL-1")) func `progress never traps for any numbers`() throws {
         var bench = Bench()
         try bench.add(DownloadQueued(jobId: a, cityId: "c", isExplicit: true), at: 1)
         for (done, total, progress) in [
@@ -83,13 +83,15 @@ private func numbers(_ done: Int, of total: Int) -> DownloadNumbers {
                 at: Int64(bench.history.events.count + 1))
             #expect(bench.view[a]?.progress == progress)
         }
-        // What is downloaded is part of the total; less than nothing is nothing.
+        // The total is at least the downloaded bytes; negative numbers become 0.
         #expect(numbers(7, of: 3).totalBytes == 7)
         #expect(numbers(-7, of: -3) == numbers(0, of: 0))
     }
 
     @Test(.verifies("DL-1", "VIEW-11"))
-    func `jobs are found by id, by city and by state, and the active ones in their order`() throws {
+    func `jobs are found by id, by city and by state, and the active ones are in download order`()
+        throws
+    {
         var bench = Bench()
         try bench.add(DownloadQueued(jobId: a, cityId: "oslo", isExplicit: false), at: 1)
         try bench.add(DownloadQueued(jobId: b, cityId: "oslo", isExplicit: true), at: 2)
@@ -100,7 +102,7 @@ private func numbers(_ done: Int, of total: Int) -> DownloadNumbers {
         #expect(bench.view.jobs(.downloading).map(\.id) == [c])
         #expect(bench.view.count(.queued) == 2 && bench.view.count(.failed) == 0)
         try bench.add(DownloadCancelled(jobId: b), at: 5)
-        // A later word about the city moves the job there.
+        // A later event with another city moves the job there.
         try bench.add(DownloadQueued(jobId: a, cityId: "porto", isExplicit: false), at: 6)
         #expect(bench.view.active.map(\.id) == [a, c])
         #expect(bench.view.jobs(of: "oslo").map(\.id) == [b])
@@ -111,7 +113,7 @@ private func numbers(_ done: Int, of total: Int) -> DownloadNumbers {
     }
 
     @Test(.verifies("DL-23"))
-    func `of jobs that were queued in one millisecond the first goes first`() throws {
+    func `jobs that were queued in the same millisecond are in the order of their events`() throws {
         var bench = Bench()
         for id in [c, a, b] {
             try bench.add(DownloadQueued(jobId: id, cityId: "oslo", isExplicit: true), at: 1)
@@ -194,7 +196,9 @@ private func numbers(_ done: Int, of total: Int) -> DownloadNumbers {
     }
 
     @Test(.verifies("CMP-3"))
-    func `a job needs what holds its state and its origin, and what queued it first`() throws {
+    func `a job needs the winners of its state and origin, and the first event that queued it`()
+        throws
+    {
         var bench = Bench()
         try bench.add(DownloadQueued(jobId: a, cityId: "c", isExplicit: false), at: 1)
         try bench.add(DownloadStarted(jobId: a, numbers: .initial), at: 2)
@@ -220,7 +224,7 @@ private func numbers(_ done: Int, of total: Int) -> DownloadNumbers {
     }
 
     @Test(.verifies("CMP-3", "VIEW-2", "VIEW-10"))
-    func `without what is superseded, and in any order, a history folds to the same`() throws {
+    func `a history without its superseded events folds to the same state in any order`() throws {
         try Property.check("downloads are a fold of registers", runs: 400) { choices in
             var history = EventHistory()
             for _ in 0..<choices.int(in: 1...24) {
@@ -228,7 +232,8 @@ private func numbers(_ done: Int, of total: Int) -> DownloadNumbers {
                 draft.time = Timestamp(milliseconds: Int64(choices.int(in: 0...6)))
                 history.addOwn(draft)
             }
-            choices.note("\(history.events.map { "\($0.type) \($0.stamp.time.milliseconds)" })")
+            choices.note(
+                "\(history.events.map { "\($0.type) \($0.lwwTimestamp.time.milliseconds)" })")
             let cut = choices.int(in: 0...history.events.count)
             let (early, late) = (history.events[..<cut], history.events[cut...])
             let state = DownloadsView(folding: early)
@@ -244,7 +249,7 @@ private func numbers(_ done: Int, of total: Int) -> DownloadNumbers {
             let other = DownloadsView(folding: shuffled)
             try #require(other.encodedState() == all.encodedState())
             try #require(other.rows() == all.rows())
-            // The indexes follow from the jobs.
+            // The indexes agree with the jobs.
             for status in DownloadStatus.allCases {
                 try #require(
                     Set(all.jobs(status)) == Set(all.jobs.filter { $0.status == status }))

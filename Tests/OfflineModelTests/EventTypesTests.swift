@@ -1,5 +1,5 @@
-// A view gets the events of the types that it names, and no others: it must name all that it takes
-// in. Held against every event of the corpus, and random ones.
+// A view receives only the events of the types that it lists, so it must list every type that it folds.
+// Tested with every event of the corpus, and random ones.
 
 import DaybookTestKit
 import EventGenerators
@@ -37,7 +37,7 @@ import Testing
     }
 
     @Test(.verifies("VIEW-26"), arguments: OfflineModel.views.map { $0.name })
-    func `a view names the types that it takes in`(name: String) throws {
+    func `a view lists every event type that it folds`(name: String) throws {
         let view = try #require(OfflineModel.views.first { $0.name == name })
         try check(view, Self.corpus())
     }

@@ -1,4 +1,4 @@
-// What an app shows: every built-in query tells its value now and when it becomes another.
+// The live queries: every built-in query delivers its present value and every change.
 // Spec/format/following.md.
 
 import DaybookTestKit
@@ -16,7 +16,7 @@ private func openStore() async throws -> OfflineStore {
 }
 
 @Suite struct QueryTests {
-    /// The first value, then the one after something was recorded.
+    /// The first value, and the one after `record` has recorded an event.
     private func values<Value>(
         _ query: ViewQuery<Value>, after body: () async throws -> Void
     ) async throws -> [Value?] {
@@ -28,7 +28,7 @@ private func openStore() async throws -> OfflineStore {
         return [first, second]
     }
 
-    @Test(.verifies("FOL-7")) func `every built-in query tells its changes`() async throws {
+    @Test(.verifies("FOL-7")) func `every built-in query delivers its changes`() async throws {
         let store = try await openStore()
         let cities = store.cities
         #expect(
@@ -120,7 +120,7 @@ private func openStore() async throws -> OfflineStore {
     }
 
     @Test(.verifies("FOL-5", "FOL-7")) @MainActor
-    func `values and events can be taken on the main actor`() async throws {
+    func `values and events can be received on the main actor`() async throws {
         let store = try await openStore()
         try await store.notes.add("one", city: "oslo", by: "ada")
         for await notes in store.notes(in: "oslo").changes {
@@ -135,7 +135,9 @@ private func openStore() async throws -> OfflineStore {
     }
 
     @Test(.verifies("FOL-9")) @MainActor
-    func `an observed value follows its query, tells of changes only, and lets go`() async throws {
+    func `an observed value follows its query, notifies of changes only, and releases the query`()
+        async throws
+    {
         let store = try await openStore()
         var notes: Observed<NoteList>? = Observed(store.notes(in: "oslo"))
         #expect(notes?.value == [])
@@ -149,7 +151,7 @@ private func openStore() async throws -> OfflineStore {
             }
         }
         track()
-        // Its first value is the one that it began with.
+        // The first value of the query equals the initial one and is no change.
         try await eventually { await store.events.subscriberCount == 1 }
         try await Task.sleep(for: .milliseconds(50))
         #expect(told.count.withLock { $0 } == 0)

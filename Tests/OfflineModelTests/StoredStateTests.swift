@@ -1,5 +1,5 @@
-// The states of the views as bytes: that they come back, that equal states are equal bytes, and that
-// bytes which are no state are refused.
+// The encoded states of the views: they are decoded to the same state, equal states are equal bytes, and
+// invalid bytes are refused.
 
 import DaybookTestKit
 import EventGenerators
@@ -25,7 +25,7 @@ import Testing
             default: history.addOwn(draft)
             }
         }
-        choices.note("\(history.events.map { "\($0.type) \($0.stamp)" })")
+        choices.note("\(history.events.map { "\($0.type) \($0.lwwTimestamp)" })")
         return history.events
     }
 
@@ -36,9 +36,10 @@ import Testing
     }
 
     @Test(.verifies("VIEW-2"))
-    func `equal states are equal bytes, whatever the order of arrival was`() throws {
+    func `equal states are equal bytes for any order of arrival`() throws {
         for view in OfflineModel.views {
-            // An event that cannot be read is counted each time, and few of these supersede others.
+            // No check of repetition: an undecodable event is counted each time. No check of compaction:
+            // few of these events supersede others.
             try Property.checkProjection(
                 view, extending: OfflineModel.catalogue, except: [.repetition, .compaction],
                 runs: 200
@@ -46,7 +47,7 @@ import Testing
         }
     }
 
-    @Test func `a note's city is found again in a state that was read`() throws {
+    @Test func `a note's city is found in a decoded state`() throws {
         var history = EventHistory()
         history.addOwn(
             try EventDraft(
@@ -60,7 +61,7 @@ import Testing
     }
 
     @Test func `damaged bytes are refused with an error or are another valid state`() throws {
-        /// Whatever can be read is written again as it was, and goes on folding.
+        /// Checks that a decoded state is encoded to the same bytes and can fold further events.
         func check<View: ListableView>(
             _ view: View.Type, _ bytes: [UInt8], _ events: [Event]
         ) throws {

@@ -1,4 +1,4 @@
-// The table of Spec/format/compaction.md, row by row: what each view says of the events it has folded.
+// The table of Spec/format/compaction.md, row by row: the retention of each event by each view.
 
 import DaybookTestKit
 import EventGenerators
@@ -10,7 +10,7 @@ import Testing
 
 @testable import DaybookOffline
 
-/// Events of one view, named by the order in which they were added.
+/// The events of one view, identified by the order in which they were added.
 private struct Bench<View: CompactableView> {
     var history = EventHistory()
     var view = View()
@@ -23,16 +23,16 @@ private struct Bench<View: CompactableView> {
         return event
     }
 
-    /// What the view says now, event by event.
+    /// The present retention of each event.
     var says: [Retention] { history.events.map(view.retention) }
 
     func superseded(by indices: Int...) -> Retention {
-        .superseded(by: indices.map { history.events[$0].stamp })
+        .superseded(by: indices.map { history.events[$0].lwwTimestamp })
     }
 }
 
 @Suite(.verifies("CMP-3")) struct ViewRetentionTests {
-    @Test func `cities need the holder of each register`() throws {
+    @Test func `cities need the winner of each register`() throws {
         var bench = Bench<CitiesView>()
         try bench.add(CitySaved(userId: "u", cityId: "c"), at: 5)
         try bench.add(CityUnsaved(userId: "u", cityId: "c"), at: 9)
@@ -45,7 +45,7 @@ private struct Bench<View: CompactableView> {
             ])
     }
 
-    @Test func `a note that lives needs the events of its origin and its text`() throws {
+    @Test func `an existing note needs the events of its origin and its text`() throws {
         var bench = Bench<NotesView>()
         try bench.add(NoteUpdated(noteId: "n", content: "a", updatedBy: "u"), at: 2)
         #expect(bench.says == [.needed(.current)])
@@ -65,7 +65,7 @@ private struct Bench<View: CompactableView> {
         #expect(bench.says[4] == .needed(.origin))
     }
 
-    @Test func `a deleted note needs its deletions and nothing else`() throws {
+    @Test func `a deleted note needs only its deletions`() throws {
         var bench = Bench<NotesView>()
         try bench.add(
             NoteAdded(noteId: "n", cityId: "c", content: "o", createdBy: "u"), at: 5)
@@ -80,7 +80,7 @@ private struct Bench<View: CompactableView> {
             ])
     }
 
-    @Test func `settings need every event that holds one`() throws {
+    @Test func `settings need every event that is the winner of one`() throws {
         func changes(
             sync: Bool? = nil, days: Int? = nil, limit: Int? = nil
         ) -> PreferencesUpdated.Changes {
@@ -119,7 +119,7 @@ private struct Bench<View: CompactableView> {
     }
 
     @Test
-    func `a session needs its first and last completion, the active course its holder`()
+    func `a session needs its first and last completion, the active course its winner`()
         throws
     {
         var bench = Bench<ProgressView>()
@@ -140,7 +140,7 @@ private struct Bench<View: CompactableView> {
     }
 
     @Test(.verifies("SET-1", "VIEW-18"))
-    func `a setting needs the event that holds its key, a deletion too`() throws {
+    func `a setting needs the winner of its key, also a deletion`() throws {
         var bench = Bench<SettingsView>()
         try bench.add(SettingPut(key: "k", value: "a"), at: 2)
         try bench.add(SettingPut(key: "k", value: "b"), at: 1)
@@ -157,7 +157,8 @@ private struct Bench<View: CompactableView> {
     }
 
     @Test(.verifies("CMP-4"))
-    func `what a view cannot read it keeps, and of other types it says nothing`() throws {
+    func `a view keeps events that it cannot decode, and is unconcerned about other types`() throws
+    {
         func check<View: CompactableView>(_ view: View.Type, _ types: Set<String>) {
             var history = EventHistory()
             for rule in [

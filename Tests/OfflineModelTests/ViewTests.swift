@@ -1,4 +1,4 @@
-// The views: what each says of a history, and that the order of arrival does not matter.
+// Folding of the views, which does not depend on the order of arrival.
 
 import DaybookTestKit
 import EventSourcing
@@ -9,7 +9,7 @@ import Testing
 
 @testable import DaybookOffline
 
-/// Makes recorded events without a log.
+/// Creates recorded events without a log.
 private struct History {
     var events: [Event] = []
 
@@ -35,7 +35,7 @@ private struct History {
 
 @Suite struct ViewTests {
     @Test(.verifies("VIEW-1", "VIEW-5"))
-    func `a city is saved by those whose last word was to save it`() throws {
+    func `a city is saved by the users whose last event saved it`() throws {
         var history = History()
         try history.add(CitySaved(userId: "b", cityId: "lisbon"), at: 1)
         try history.add(CitySaved(userId: "a", cityId: "lisbon"), at: 2)
@@ -45,7 +45,7 @@ private struct History {
     }
 
     @Test(.verifies("VIEW-6"))
-    func `a note shows its newest text, and a deleted one stays deleted`() throws {
+    func `a note has its newest text, and a deleted one stays deleted`() throws {
         var history = History()
         try history.add(
             NoteAdded(noteId: "n", cityId: "c", content: "one", createdBy: "u"), at: 1_000)
@@ -63,7 +63,7 @@ private struct History {
     }
 
     @Test(.verifies("VIEW-6"))
-    func `a note that two events place in two cities is in the one of the later`() throws {
+    func `a note that two events add to two cities is in the city of the later event`() throws {
         var history = History()
         for (city, time) in [("old", 1_000), ("new", 2_000)] as [(String, Int64)] {
             try history.add(
@@ -91,7 +91,7 @@ private struct History {
         #expect(view.notes(in: "c").map(\.id) == ["n"])
     }
 
-    @Test(.verifies("EVT-5", "VIEW-7")) func `settings are registers of their own`() throws {
+    @Test(.verifies("EVT-5", "VIEW-7")) func `every setting is a separate register`() throws {
         var history = History()
         var changes = PreferencesUpdated.Changes()
         changes.autoSync = false
@@ -148,7 +148,8 @@ private struct History {
         #expect(view.courses(of: "u")[0].itemsSeen == .max)
     }
 
-    @Test(.verifies("VIEW-4")) func `ids that only look alike are different entities`() throws {
+    @Test(.verifies("VIEW-4"))
+    func `ids that look alike but differ in bytes are different entities`() throws {
         var history = History()
         try history.add(CitySaved(userId: "u", cityId: "caf\u{E9}"), at: 1)
         try history.add(CitySaved(userId: "u", cityId: "cafe\u{301}"), at: 1)
@@ -158,7 +159,7 @@ private struct History {
     }
 
     @Test(.verifies("VIEW-3"))
-    func `what a view does not know it skips, and broken data change nothing and are counted`()
+    func `a view skips unknown types, and counts invalid data without changing its state`()
         throws
     {
         var history = History()

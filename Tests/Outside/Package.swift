@@ -1,6 +1,6 @@
 // swift-tools-version: 6.2
-// A package as an app would be: of Daybook it sees only what is public. Tools/check builds it and
-// runs its tests; the articles of the documentation show its code.
+// A package that uses Daybook as an app does, through its public interface.
+// Tools/check builds it and runs its tests; the articles of the documentation show its code.
 
 import PackageDescription
 
@@ -9,10 +9,10 @@ let strict: [SwiftSetting] = [.swiftLanguageMode(.v6), .treatAllWarnings(as: .er
 let package = Package(
     name: "outside",
     platforms: [.macOS("15.0"), .iOS("18.0")],
-    // No traits: blocks are compressed in Swift, and no package of the tools is fetched.
+    // No traits: blocks are compressed by the Swift codec, and the packages of the tools are not fetched.
     dependencies: [.package(name: "daybook", path: "../..", traits: [])],
     targets: [
-        // An app whose events are all its own.
+        // An app with only its own event types.
         .target(
             name: "Engine",
             dependencies: [.product(name: "Daybook", package: "daybook")],

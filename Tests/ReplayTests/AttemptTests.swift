@@ -1,5 +1,5 @@
-// What attempts leave behind: used up retries that go on by themselves, attempts without a verdict,
-// and what is known of an action that has succeeded. Spec/protocol/parking.md, Spec/protocol/sync-records.md.
+// Attempts: exhausted events that are sent again, attempts without a verdict, and the recorded attempts of an
+// action that has succeeded. Spec/protocol/parking.md, Spec/protocol/sync-records.md.
 
 import DaybookOffline
 import DaybookTestKit
@@ -14,7 +14,7 @@ import Testing
 
 @testable import Replay
 
-/// A server that answers all events of a batch as a script says; the last step stays.
+/// A server that answers all events of a batch by a script, whose last step is repeated.
 private final class ScriptedServer: Transport {
     enum Step {
         case verdict(String)
@@ -102,14 +102,14 @@ private struct Bench {
 
 @Suite struct AttemptTests {
     @Test(.verifies("PRK-4", "RPL-5"))
-    func `an event whose retries are used up is sent every half an hour to an hour, uncharged`()
+    func `an exhausted event is sent every 30 to 60 minutes, and no retry is counted`()
         async throws
     {
         let bench = try await Bench()
         let id = try await bench.save()
         let server = ScriptedServer(.verdict("retry"))
         let reports = try await bench.run(server, minutes: 360)
-        // Five that are charged, and six hours of 30 to 65 minutes.
+        // Five counted retries, then six hours with an attempt every 30 to 65 minutes.
         #expect((5 + 5...5 + 12).contains(server.batches), "\(server.batches) batches")
         #expect(reports.map(\.rejected).reduce(0, +) == 1)
         #expect(reports.last?.held == 1 && reports.last?.pending == 1)
@@ -125,7 +125,7 @@ private struct Bench {
     }
 
     @Test(.verifies("PRK-4"))
-    func `what an earlier release has left with five retries goes on by itself after a restart`()
+    func `an event with five retries from an earlier release is sent again after a restart`()
         async throws
     {
         var bench = try await Bench()
@@ -167,7 +167,7 @@ private struct Bench {
     }
 
     @Test(.verifies("OUT-10"), arguments: [503, nil])
-    func `an attempt without a verdict says when and why, and charges and records nothing`(
+    func `an attempt without a verdict has a time and a reason, and nothing is counted or recorded`(
         status: Int?
     ) async throws {
         var bench = try await Bench()
@@ -179,16 +179,16 @@ private struct Bench {
         let server = ScriptedServer(status.map(ScriptedServer.Step.status) ?? .silence)
         try await bench.run(server)
         let tried = try await bench.action(id)
-        // A run repeats for a few seconds what brought no answer.
+        // A run repeats a request without an answer for a few seconds.
         #expect((time...time + 60_000).contains(tried.lastAttemptAt?.milliseconds ?? 0))
         #expect(tried.retryCount == 0)
         #expect(tried.errorMessage?.contains(status.map { "\($0)" } ?? "no answer") == true)
         #expect(bench.outbox.entries.map(\.errorMessage) == [tried.errorMessage])
         #expect(bench.outbox.pending.map(\.lastAttemptAt) == [tried.lastAttemptAt])
-        // The view and the log know nothing of it, so neither does the next process.
+        // Neither the view nor the log has the attempt, so the next process does not have it either.
         #expect(bench.store.view(Outbox.self).entry(at: Position(1))?.lastAttemptAt == nil)
         #expect(await bench.store.lastDurable == Position(1))
-        // A verdict counts over it.
+        // A verdict takes precedence.
         try await bench.run(ScriptedServer(.verdict("rejected")))
         #expect(try await bench.action(id).errorMessage == "said rejected")
         try await bench.reopen()
@@ -212,7 +212,7 @@ private struct Bench {
     }
 
     @Test(.verifies("OUT-10"))
-    func `an action that has succeeded says when, and how often it was retried`() async throws {
+    func `an action that has succeeded has its time and its retry count`() async throws {
         var bench = try await Bench()
         let other = try await bench.save("d")
         try await bench.run(ScriptedServer(.verdict("applied")))

@@ -1,5 +1,5 @@
-// What only shows below BoundedHTTPClient: threads that do not start, one deadline for a request and its
-// repetition, and a wake-up that is lost.
+// Cases below BoundedHTTPClient: threads that do not start, one deadline for a request and its
+// repetition, and a lost wake-up.
 
 #if os(Linux)
     import Foundation
@@ -20,7 +20,7 @@
         {
             let server = try LocalServer { _ in .reply(200) }
             let (request, origin) = try request(server)
-            // No address space has a stack of 1 PiB.
+            // No address space has room for a stack of 1 PiB.
             let client = try CurlClient(
                 BoundedHTTPClient.Timeouts(silenceSeconds: 60, requestSeconds: nil),
                 stackBytes: 1 << 50)
@@ -34,8 +34,8 @@
             #expect(server.requests.isEmpty)
         }
 
-        // libcurl repeats most requests itself. Which ones it gives up, so that the exchange repeats
-        // them, is decided within microseconds: the test covers the deadline that both share.
+        // libcurl repeats most requests itself. Whether it leaves the repetition to the exchange
+        // depends on microseconds, so the test covers the deadline that both share.
         @Test(.verifies("RPL-12"))
         func `the deadline of a request begins once, when it is created`() throws {
             let server = try LocalServer { _ in .script { $0.waitForEnd() } }
@@ -53,7 +53,7 @@
             #expect(ContinuousClock.now - begin < .seconds(4))
         }
 
-        @Test(.verifies("RPL-12")) func `a cancelled request ends also where no wake-up comes`()
+        @Test(.verifies("RPL-12")) func `a cancelled request ends even without a wake-up`()
             async throws
         {
             let server = try LocalServer { _ in .script { $0.waitForEnd() } }
@@ -67,13 +67,13 @@
                     .run(on: handle) { end, _ in result.withLock { $0 = end } }
             }
             try await eventually { server.requests.count == 1 }
-            // libcurl's own short waits of a beginning request are over.
+            // libcurl's short waits at the beginning of a request are over.
             try await Task.sleep(for: .seconds(2))
             let begin = ContinuousClock.now
             cancellation.cancel()
             try await eventually { result.withLock { $0 } != nil }
             #expect(throws: CancellationError.self) { try result.withLock { $0 }?.get() }
-            // The loop looks once a second; it slept for a minute.
+            // The loop checks for cancellation once a second; before, it slept for a minute.
             #expect(ContinuousClock.now - begin < .seconds(30))
         }
     }

@@ -1,4 +1,4 @@
-// Servers whose answers would keep a run going for ever: pages that lead in a circle or on and on,
+// Servers whose answers would keep a run from ending: pages that form a cycle or never end,
 // and a conflict after every resolution.
 
 import DaybookOffline
@@ -14,7 +14,7 @@ import Testing
 @testable import Replay
 
 @Suite(.timeLimit(.minutes(10))) struct EndlessServerTests {
-    /// Hands out pages by their number and answers every event with one verdict. Gives in after 200
+    /// Sends pages by their number and answers every event with one verdict. Stops after 200
     /// requests, so that a run without a limit ends, too.
     private final class Server: Transport {
         private let page: @Sendable (Int) -> (events: String, next: String?)
@@ -75,13 +75,13 @@ import Testing
     }
 
     @Test(.verifies("RPL-9"), arguments: [true, false])
-    func `G6: pages that lead in a circle end reading for this time`(isKnown: Bool) async throws {
+    func `G6: pages that form a cycle end reading until the next read`(isKnown: Bool) async throws {
         let event = isKnown ? Self.event() : "5"
         let server = Server { (event, "/page\($0 % 3)") }
         let store = try await store()
         let report = try await Replayer(store, transport: server).run()
         #expect(server.reads < 10)
-        #expect(report.isBehind && report.message?.contains("circle") == true)
+        #expect(report.isBehind && report.message?.contains("cycle") == true)
         #expect(report.received == (isKnown ? 1 : 0))
         try await store.close()
     }
@@ -100,7 +100,7 @@ import Testing
     }
 
     @Test(.verifies("CON-5"))
-    func `a lane whose every resolution meets a conflict waits for the next run`() async throws {
+    func `a lane with a conflict after every resolution waits for the next run`() async throws {
         let server = Server(verdict: "conflict")
         let store = try await store()
         try await store.append(CitySaved(userId: "u", cityId: "c"))

@@ -1,4 +1,4 @@
-// The one record that stands for all records so far, and what the outbox says to compaction.
+// The folded record, which replaces all records so far, and the outbox's answers to compaction.
 
 import DaybookOffline
 import DaybookTestKit
@@ -48,7 +48,7 @@ private struct Bench {
 
 @Suite struct FoldedRecordTests {
     @Test(.verifies("OUT-1", "OUT-7"))
-    func `a folded record says what all records before it said`() throws {
+    func `a folded record has the content of all records before it`() throws {
         var bench = Bench()
         try bench.save("a")
         try bench.record { $0.applied = [1...1] }
@@ -73,7 +73,7 @@ private struct Bench {
         #expect(record.entries == [expected])
         #expect(try SyncSettled(json: record.json()) == record)
 
-        // Alone it gives the same outbox as all of them together.
+        // The folded record alone gives the same outbox as all records together.
         let before = bench.outbox
         let event = bench.add(try EventDraft(record, time: Timestamp(milliseconds: 99)))
         #expect(Array(bench.outbox.entries) == Array(before.entries))
@@ -82,13 +82,13 @@ private struct Bench {
         }
         #expect(Outbox(folding: left).encodedState() == bench.outbox.encodedState())
         #expect(bench.outbox.entries.map(\.lastAttemptAt).first == Timestamp(milliseconds: 77))
-        // There is nothing more to fold.
+        // Nothing is left to fold.
         #expect(bench.outbox.foldedRecord(by: bench.history.incarnation) == nil)
         #expect(Outbox().foldedRecord(by: bench.history.incarnation) == nil)
     }
 
     @Test(.verifies("OUT-7"))
-    func `a folded record changes nothing that the outbox shows`() throws {
+    func `a folded record does not change the outbox`() throws {
         func shown(_ outbox: Outbox) -> [OutboxEntry] { Array(outbox.entries) }
         var folds = 0
         try Property.check("shown(L + folded record) = shown(L)", runs: 300) { choices in
@@ -108,17 +108,17 @@ private struct Bench {
     }
 
     @Test(.verifies("OUT-2", "OUT-7"))
-    func `what a record of a newer version has settled stays settled`() throws {
+    func `events that a record of a newer version has settled stay settled`() throws {
         var bench = Bench()
         for _ in 0..<4 { bench.add(EventDraft(type: "com.example.planned")) }
-        // Whoever wrote this knew the type and shipped two of them.
+        // A newer release, which knew the type, shipped two of the events.
         try bench.record { $0.applied = [2...3] }
         let record = try #require(bench.outbox.foldedRecord(by: bench.history.incarnation))
         #expect(record.applied == [2...3])
     }
 
     @Test(.verifies("OUT-7", "OUT-8"))
-    func `what was said of an event stays said where a release that does not know its type folds`()
+    func `an answer to an event is kept by a release that does not know the event's type`()
         throws
     {
         let type = "com.example.planned"
@@ -150,7 +150,7 @@ private struct Bench {
         #expect(record.entries.map(\.position) == [1, 3])
         #expect(older.outbox.foldedRecord(by: older.history.incarnation) == record)
 
-        // Compaction takes out what it stands for; the newer release reads what is left.
+        // Compaction removes the replaced records; the newer release reads the rest.
         var events = newer.history.events.filter { $0.type == type }
         var history = newer.history
         events.append(history.addOwn(try EventDraft(record)))
@@ -159,7 +159,7 @@ private struct Bench {
     }
 
     @Test(.verifies("OUT-7"))
-    func `a reader that does not know folded records settles the same by one`() throws {
+    func `a reader that does not know folded records settles the same events by one`() throws {
         var bench = Bench()
         for city in ["a", "b", "c"] { try bench.save(city) }
         try bench.record { $0.applied = [1...1] }
@@ -171,7 +171,7 @@ private struct Bench {
     }
 
     @Test(.verifies("OUT-7", "CMP-3"))
-    func `a folded record that was made before other records came says nothing`() throws {
+    func `a folded record that was computed before later records has no effect`() throws {
         var bench = Bench()
         let stuck = try bench.save("a")
         try bench.record { $0.entries = [Bench.entry(stuck, .retry)] }
@@ -187,7 +187,7 @@ private struct Bench {
         let folded = bench.add(try EventDraft(record))
         #expect(bench.outbox.entries.map(\.status) == [.failed])
         for event in bench.history.events[1...3] {
-            #expect(bench.outbox.retention(of: event) == .superseded(by: [folded.stamp]))
+            #expect(bench.outbox.retention(of: event) == .superseded(by: [folded.lwwTimestamp]))
         }
         #expect(bench.outbox.retention(of: folded) == .needed(.current))
     }
@@ -216,7 +216,9 @@ private struct Bench {
         #expect(record.json().count < 100)
     }
 
-    @Test(.verifies("OUT-7")) func `a folded record that would fit no line is not made`() throws {
+    @Test(.verifies("OUT-7")) func `a folded record that would not fit into a line is not written`()
+        throws
+    {
         func record(_ count: UInt64) -> SyncSettled? {
             var outbox = Outbox()
             for index in 0..<count { outbox.unknown.append(2 * index + 2...2 * index + 2) }
@@ -242,17 +244,18 @@ private struct Bench {
         #expect(bench.outbox.entries.map(\.status) == [.pending])
     }
 
-    @Test(.verifies("OUT-1")) func `cutting the server's words twice is cutting them once`() throws
+    @Test(.verifies("OUT-1")) func `truncating the server's message again does not change it`()
+        throws
     {
-        // Wherever the cut falls: between characters of any width, with or without room left.
+        // At every offset: between characters of any width, with or without unused bytes.
         for offset in 0..<12 {
             let text =
                 String(repeating: "x", count: offset) + String(repeating: "é\u{1}\"", count: 99)
-            let once = SyncSettled.cut(text, SyncSettled.detailBytesMax)
+            let once = SyncSettled.truncated(text, SyncSettled.detailBytesMax)
             #expect(once.hasSuffix("…") && once.utf8.count < 520)
-            #expect(SyncSettled.cut(once, SyncSettled.detailBytesMax) == once)
+            #expect(SyncSettled.truncated(once, SyncSettled.detailBytesMax) == once)
         }
-        #expect(SyncSettled.cut("short", SyncSettled.codeBytesMax) == "short")
+        #expect(SyncSettled.truncated("short", SyncSettled.codeBytesMax) == "short")
         var record = SyncSettled(by: UUID())
         record.entries = [
             SyncSettled.Entry(
@@ -265,7 +268,7 @@ private struct Bench {
     }
 
     @Test(.verifies("CMP-2", "CMP-3", "CMP-4"))
-    func `the outbox needs what is not settled, what it does not know, and the newest line`()
+    func `the outbox needs unsettled events, events of unknown types, and the newest line`()
         throws
     {
         var bench = Bench()
@@ -293,12 +296,12 @@ private struct Bench {
         #expect(outbox.retention(of: record) == .needed(.current))
         #expect(outbox.retention(of: newest) == .needed(.current))
         for event in bench.history.events {
-            #expect(outbox.isSettled(event.stamp) == (event.position != waiting.position))
+            #expect(outbox.isSettled(event.lwwTimestamp) == (event.position != waiting.position))
         }
-        // A fork of this log that writes under its name: in doubt it is not settled.
+        // A fork of this log writes with the same incarnation: in doubt the event is not settled.
         #expect(
             !outbox.isSettled(
-                Stamp(
+                LWWTimestamp(
                     time: Timestamp(milliseconds: 5), source: waiting.source.integer,
                     sequence: waiting.sequence)))
     }

@@ -1,4 +1,4 @@
-// Headers, certificates and proxies: to whom they go, and to whom not. Spec/operations/secrets.md.
+// Headers, certificates and proxies: which servers get them. Spec/operations/secrets.md.
 
 import DaybookTestKit
 import Foundation
@@ -8,7 +8,7 @@ import Testing
 
 @testable import Replay
 
-/// Keeps a reply's body.
+/// Collects a reply's body.
 private final class Body: ResponseBodyHandler {
     private let bytes = Mutex<[UInt8]>([])
     var text: String { bytes.withLock { String(decoding: $0, as: UTF8.self) } }
@@ -31,7 +31,7 @@ private final class Body: ResponseBodyHandler {
     }
 
     @Test(.verifies("SEC-17"))
-    func `the app's headers go to its own servers, and change nothing that a request says`()
+    func `the app's headers are sent to its own servers, and replace no header of a request`()
         async throws
     {
         let server = try LocalServer { _ in .reply(200) }
@@ -49,7 +49,7 @@ private final class Body: ResponseBodyHandler {
     }
 
     @Test(.verifies("SEC-17", "SEC-28"))
-    func `options that cannot be used are refused when a transport is made, and by each request`()
+    func `invalid options are refused when a transport is created, and by each request`()
         async throws
     {
         let url = try #require(URL(string: "http://127.0.0.1:1/v1/events"))
@@ -104,7 +104,7 @@ private final class Body: ResponseBodyHandler {
             let head = try await client.send(BoundedHTTPRequest(url), token: nil, to: body)
             #expect(head.status == 200 && body.text.contains("CN=phone"))
             #expect(await failure(options, url, isOwn: false) == .connectionFailed)
-            // And on the same client, beside the connection that was kept.
+            // Also with the same client, which has an open connection with the certificate.
             await #expect(throws: TransportError.self) {
                 try await client.send(BoundedHTTPRequest(url), token: nil, isOwn: false, to: Body())
             }

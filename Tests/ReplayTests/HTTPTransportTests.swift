@@ -1,4 +1,4 @@
-// What goes over a real connection, and what comes of the answers.
+// Requests over a real connection, and their answers.
 
 import EventSourcing
 import Foundation
@@ -18,7 +18,7 @@ import Testing
     }
 
     @Test(.verifies("SYNC-3", "SYNC-5"))
-    func `a batch goes out as it is, and the answer comes back whole`() async throws {
+    func `a batch is sent unchanged, and the whole answer is returned`() async throws {
         let server = try LocalServer { _ in
             .reply(
                 200,
@@ -104,24 +104,24 @@ import Testing
                 .reply(200, headers: [("Link", "<\(link)>; rel=\"next\"")], body: [])
             }
             let transport = HTTPTransport(endpoint: try endpoint(server))
-            // It is no place to read on, and one that is on record leads nowhere.
+            // It gives no cursor, and a recorded one is not followed.
             #expect(try await transport.send(.read(after: nil), token: "t").next == nil)
             let error = await failure { try await transport.send(.read(after: link), token: "t") }
             #expect(error?.code == .foreignPage)
             #expect(server.requests.count == 1)
-            // With a user name it is the same server, and yet not what was given to the app.
+            // A user name makes it another endpoint than the app's, even on the same server.
             let named = "http://user:word@127.0.0.1:\(server.port)/v1/events"
             let other = await failure { try await transport.send(.read(after: named), token: "t") }
             #expect(other?.code == .foreignPage)
             #expect(other?.description.contains("word") == false)
-            // The full name of its own server is none of these.
+            // An absolute link to the same server is allowed.
             let own = "http://127.0.0.1:\(server.port)/v1/events?after=1"
             #expect(try await transport.send(.read(after: own), token: "t").status == 200)
         }
         #expect(stranger.requests.isEmpty)
     }
 
-    @Test(.verifies("SEC-19")) func `a redirection is an answer, and nobody goes there`()
+    @Test(.verifies("SEC-19")) func `a redirect is returned and not followed`()
         async throws
     {
         let stranger = try LocalServer { _ in .reply(200) }
@@ -155,7 +155,7 @@ import Testing
             #expect(error?.code == .replyTooLong)
         }
         #expect(server.requests.count == 3)
-        // A length that is declared and does not come is no answer.
+        // An answer that ends before its declared length is incomplete.
         let liar = try LocalServer { _ in
             .raw(Array("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nshort".utf8))
         }

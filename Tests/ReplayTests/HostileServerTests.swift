@@ -1,4 +1,4 @@
-// Servers that mean no good, or are broken: whatever they send, a request ends soon, with little
+// Hostile and broken servers: whatever they send, a request ends soon, with little
 // memory, with a status or a typed error.
 
 import Foundation
@@ -9,7 +9,7 @@ import Testing
 @testable import Replay
 
 @Suite(.timeLimit(.minutes(10))) struct HostileServerTests {
-    /// Bytes that the system may hold between a server and a client that has stopped to read.
+    /// The largest number of bytes that the system buffers for a client that does not read.
     private static let buffersMax = 16 * 1024 * 1024
 
     private func transport(
@@ -29,7 +29,7 @@ import Testing
         } catch { return (error as? TransportError)?.code }
     }
 
-    /// A server that sends a beginning, then the same piece until the client closes the connection.
+    /// A server that sends a prefix, then the same bytes until the client closes the connection.
     private func endless(
         _ begin: String, _ piece: [UInt8], _ sent: Counter
     ) throws -> LocalServer {
@@ -68,7 +68,7 @@ import Testing
     }
 
     @Test(.verifies("SEC-24"), arguments: ["gzip", "br", "zstd", "deflate", "GZIP, gzip"])
-    func `nothing packed is asked for, and nothing is unpacked`(encoding: String) async throws {
+    func `no content encoding is requested, and none is decoded`(encoding: String) async throws {
         for name in ["Content-Encoding", "Transfer-Encoding"] {
             let sent = Counter()
             let server = try endless(
@@ -125,7 +125,7 @@ import Testing
     }
 
     @Test(.verifies("SEC-26"), arguments: [10, 1_000_000], [true, false])
-    func `a kept connection that ends without an answer costs one repetition of the whole request`(
+    func `a request on an idle connection that ends without an answer is repeated once`(
         bytes: Int, isReset: Bool
     ) async throws {
         let server = try LocalServer { _ in
@@ -143,14 +143,15 @@ import Testing
             let reply = try await transport.send(.append(batch: batch), token: "t")
             #expect(reply.status == 200 && reply.body == Array("[]".utf8))
         }
-        // Far below the time-out, on any machine.
+        // Far below the timeout, on any machine.
         #expect(ContinuousClock.now - begin < .seconds(20))
         #expect(server.connectionCount == 4)
         #expect(server.requests.count == 7)
         #expect(server.requests.allSatisfy { $0.body == batch })
     }
 
-    @Test(.verifies("SEC-26")) func `a kept connection that was closed meanwhile is not noticed`()
+    @Test(.verifies("SEC-26"))
+    func `a request on an idle connection that was closed meanwhile succeeds`()
         async throws
     {
         let server = try LocalServer { _ in
@@ -165,7 +166,7 @@ import Testing
         #expect(server.requests.count == 20)
     }
 
-    @Test(.verifies("SEC-26")) func `connections are kept`() async throws {
+    @Test(.verifies("SEC-26")) func `connections are reused`() async throws {
         let server = try LocalServer { _ in
             .script { connection in
                 repeat {
@@ -205,7 +206,7 @@ import Testing
         }
     }
 
-    @Test(.verifies("RPL-12")) func `a silent server is given up after the time-out`()
+    @Test(.verifies("RPL-12")) func `a request to a silent server ends after the timeout`()
         async throws
     {
         let server = try LocalServer { _ in .script { $0.waitForEnd() } }
@@ -220,7 +221,7 @@ import Testing
     }
 
     @Test(.verifies("RPL-12"))
-    func `a server that answers byte by byte is given up after four time-outs`() async throws {
+    func `a request whose answer comes byte by byte ends after four timeouts`() async throws {
         let server = try LocalServer { _ in
             .script { connection in
                 connection.send("HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n")
@@ -246,10 +247,10 @@ import Testing
     }
 
     @Test(.verifies("SEC-22"))
-    func `requests wait for silent servers on threads of their own`() async throws {
+    func `requests to silent servers wait on their own threads`() async throws {
         let server = try LocalServer { _ in .script { $0.waitForEnd() } }
         let transport = try transport(server, timeoutSeconds: 100_000)
-        // More than the machines of the tests have threads for tasks.
+        // More than the cooperative pool of the test machines has threads.
         let tasks = (0..<40).map { _ in
             Task { try await transport.send(.read(after: nil), token: nil) }
         }
@@ -268,7 +269,7 @@ import Testing
             "http://127.0.0.1:0/", "http://127.0.0.1:99999/", "http://a%00b/", "data:,x",
             "gopher://a/",
         ])
-    func `an endpoint that is none is refused at once`(text: String) async throws {
+    func `an invalid endpoint is refused at once`(text: String) async throws {
         guard let url = URL(string: text) else { return }
         let error = #expect(throws: TransportError.self) {
             try HTTPTransport(endpoint: url, headers: [:])
@@ -284,7 +285,7 @@ import Testing
             "http://127.0.0.1:80:90/v1/events", "http://[::1];/v1/events",
             "http://[::1]:80x/v1/events",
         ])
-    func `an endpoint that cannot be split is refused, and its path is not left out`(
+    func `an endpoint that cannot be parsed is refused, and its path is not dropped`(
         text: String
     ) async throws {
         // `URL(string:)` refuses such a text; this initializer does not.
@@ -316,13 +317,13 @@ import Testing
             ("http://127.9.9.9/", false),
             ("http://localhost/", false), ("http://[::1]/", false), ("https://192.0.2.1/", false),
         ])
-    func `which addresses send in the clear`(text: String, isInClear: Bool) throws {
+    func `addresses to which requests are sent unencrypted`(text: String, isInClear: Bool) throws {
         let url = try #require(URL(string: text))
         #expect(try HTTPOrigin(endpoint: url).isInClear == isInClear)
     }
 
     @Test(.verifies("SEC-23"))
-    func `a token does not go to another machine in the clear, unless that is allowed`()
+    func `a token is not sent unencrypted to another machine, unless that is allowed`()
         async throws
     {
         let url = try #require(URL(string: "http://daybook.invalid/v1/events"))
@@ -340,7 +341,7 @@ import Testing
     }
 
     @Test(.verifies("SEC-23"))
-    func `an app's headers do not go to another machine in the clear, unless that is allowed`()
+    func `an app's headers are not sent unencrypted to another machine, unless that is allowed`()
         async throws
     {
         let url = try #require(URL(string: "http://daybook.invalid/v1/events"))

@@ -1,4 +1,4 @@
-// The header by which a page names the next one, in all the forms that RFC 8288 allows.
+// The header by which a page refers to the next one, in all forms of RFC 8288.
 
 import DaybookTestKit
 import TestSupport
@@ -18,7 +18,7 @@ import Testing
             (#"</p>; rel="prev", </n>; rel="next""#, "/n"),
             (#"</n>; rel="next", </m>; rel="next""#, "/n"),
             (#", ,</n>; rel="next","#, "/n"),
-            // Commas, semicolons and brackets where they mean nothing.
+            // Commas, semicolons and brackets that are not separators.
             (#"</p,q;r>; rel="prev"; title="a, </x>; rel=\"next\"", </n>; rel="next""#, "/n"),
             (#"</a,b?c=;d>; rel="next""#, "/a,b?c=;d"),
             // Parameters in any order, several relations, flags, empty parameters.
@@ -45,7 +45,9 @@ import Testing
         #expect(LinkHeader.next(header) == nil)
     }
 
-    @Test(.verifies("SEC-19")) func `no header traps, and what is found stood in it`() throws {
+    @Test(.verifies("SEC-19")) func `no header traps, and a target is always a part of the header`()
+        throws
+    {
         let pieces = [
             "<", ">", ";", ",", "=", "\"", "\\", " ", "\t", "rel", "next", "anchor", "/a", "ä", "",
         ]

@@ -1,5 +1,5 @@
-// Which network there is on Linux, by made-up files of the kernel, and by real routes that come and go
-// in a network of the test's own. Spec/protocol/triggers.md, COND-5.
+// The network's state on Linux: from simulated files of the kernel, and from real routes that are added and
+// removed in a network namespace of the test. Spec/protocol/triggers.md, COND-5.
 
 #if os(Linux)
     import DaybookTestKit
@@ -47,7 +47,7 @@
     }
 
     @Suite(.verifies("COND-5")) struct LinuxReachabilityTests {
-        @Test func `a modem is paid by volume; Wi-Fi, a wire and a bridge are not`() throws {
+        @Test func `a modem is metered; Wi-Fi, a cable and a bridge are not`() throws {
             for (interface, type, path) in [
                 ("wlan0", "wlan", NetworkPath.wifi), ("eth0", nil, .wifi), ("br0", "bridge", .wifi),
                 ("wwan0", nil, .cellular), ("enx5", "wwan", .cellular), ("ppp0", "ppp", .cellular),
@@ -80,7 +80,7 @@
             #expect(kernel.path == .wifi)
         }
 
-        @Test func `the route with the least metric counts, and of a tunnel what it runs over`()
+        @Test func `the route with the least metric counts, and for a tunnel the network below it`()
             throws
         {
             let kernel = try Kernel()
@@ -96,13 +96,13 @@
             for tunnel in ["tun0", "wg0"] {
                 try kernel.route([(tunnel, 1), ("wwan0", 700)])
                 #expect(kernel.path == .cellular, "\(tunnel)")
-                // Nothing tells what is below.
+                // The network below the tunnel is unknown.
                 try kernel.route([(tunnel, 1)])
                 #expect(kernel.path == .wifi, "\(tunnel)")
             }
         }
 
-        @Test func `a default route of version 6 is one, too`() throws {
+        @Test func `an IPv6 default route counts, too`() throws {
             let kernel = try Kernel()
             try kernel.add("wwan0", type: "wwan")
             let zeros = String(repeating: "0", count: 32)
@@ -112,7 +112,7 @@
                 "\(destination) \(length) \(zeros) 00 \(zeros) 00000400 00000001 00000000 \(flags)"
                     + "     \(name)\n"
             }
-            // The kernel's own refusal, and a route to one network.
+            // The kernel's reject route, and a route to one network.
             let others =
                 line(zeros, "00", "00200200", "lo")
                 + line("fe80" + zeros.dropFirst(4), "40", "00000001", "wwan0")
@@ -122,7 +122,7 @@
             #expect(kernel.path == .cellular)
         }
 
-        @Test func `files that are none are no network`() throws {
+        @Test func `missing and malformed files mean no network`() throws {
             let kernel = try Kernel()
             for text in [
                 "", "\n\n", "eth0", "a b c d e f g h i j k", "\u{0}\u{FFFD}", "eth0\t00000000",
@@ -133,8 +133,8 @@
             }
         }
 
-        /// True in a network namespace of its own, where routes can be changed. Spec/testing/testing.md has the
-        /// command.
+        /// True in a network namespace of its own, where routes can be changed. Spec/testing/testing.md has
+        /// the command.
         private static let isAlone =
             ProcessInfo.processInfo.environment["DAYBOOK_OWN_NETWORK"] != nil
 
@@ -147,7 +147,8 @@
             try #require(process.terminationStatus == 0, "ip \(arguments)")
         }
 
-        @Test(.enabled(if: isAlone)) func `a route that comes and goes is told without a timer`()
+        @Test(.enabled(if: isAlone))
+        func `a route that appears or disappears is reported without a timer`()
             async throws
         {
             let seen = Mutex<[NetworkPath]>([])
@@ -172,10 +173,11 @@
             listening.cancel()
         }
 
-        @Test func `the system's path is told at once, and a listener that goes leaves nothing`()
+        @Test
+        func `the system's path is reported at once, and a listener that ends leaves no socket`()
             async throws
         {
-            /// The number of sockets that listen as ours do, by the groups in the kernel's list.
+            /// The number of sockets with our groups, from the kernel's list.
             func sockets() throws -> Int {
                 try String(contentsOf: URL(filePath: "/proc/net/netlink"), encoding: .utf8)
                     .split(separator: "\n").count { $0.contains(" 00000551 ") }

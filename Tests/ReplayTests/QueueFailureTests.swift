@@ -1,4 +1,4 @@
-// What users of other systems lost data to, each by its name; here it must not be able to happen.
+// Failures by which users of other systems lost data, each with its issue. They must be impossible here.
 // Spec/protocol/replay.md.
 
 import DaybookOffline
@@ -13,7 +13,7 @@ import Testing
 
 @testable import Replay
 
-/// Answers as a function says, and remembers what it took.
+/// Answers by a function, and records the applied events.
 private final class Server: Transport {
     private let judge: @Sendable ([String: JSONValue]) -> String?
     private let taken = Mutex<[String]>([])
@@ -103,11 +103,13 @@ private func openStore(_ files: any FileSystem) async throws -> EventStore {
     }
 
     @Test(.verifies("OUT-5"))
-    func `what was under way is sent again after a restart (TanStack query 6238)`() async throws {
+    func `a batch that was under way is sent again after a restart (TanStack query 6238)`()
+        async throws
+    {
         let files = InMemoryFileSystem()
         let store = try await openStore(files)
         try await store.append(CitySaved(userId: "u", cityId: "c"))
-        // The server takes it, and the app dies before it hears of it.
+        // The server applies it, and the app is killed before the reply.
         let server = Server { _ in "applied" }
         let line = try await store.jsonArray(of: [Position(1)])
         _ = try await server.send(.append(batch: line), token: nil)
@@ -156,7 +158,7 @@ private func openStore(_ files: any FileSystem) async throws -> EventStore {
                 })
         }
         try await store.close()
-        // What opening folds does not grow with the backlog: the outbox comes from the checkpoint.
+        // Opening does not fold the backlog: the outbox is restored from the checkpoint.
         let folded = Mutex(0)
         let again = try await EventStore.open(
             at: "/log", catalogue: OfflineModel.catalogue,

@@ -1,5 +1,5 @@
-// One request to the issuer for all who wait; what happens to them when it fails, when one of them
-// goes, when the app sets a token meanwhile.
+// One request to the issuer for all waiting callers: when it fails, when a caller
+// is cancelled, when the app sets a token meanwhile.
 
 import DaybookTestKit
 import EventSourcing
@@ -10,7 +10,7 @@ import Testing
 
 @testable import Replay
 
-/// An issuer that answers when it is told to.
+/// An issuer that answers when the test lets it.
 private final class Issuer: Sendable {
     private struct State {
         var asked: [AccessToken?] = []
@@ -33,7 +33,7 @@ private final class Issuer: Sendable {
         }
     }
 
-    /// Waits until so many requests were made in all.
+    /// Waits until this number of requests was made.
     func waitForRequests(_ count: Int) async {
         while asked.count < count { await Task.yield() }
     }
@@ -58,10 +58,10 @@ private final class Issuer: Sendable {
         RefreshingCredentials(store: store) { [issuer] in try await issuer.renew($0) }
     }
 
-    /// Lets tasks that were started reach the point at which they wait.
+    /// Lets started tasks reach their suspension point.
     private func settle() async { for _ in 0..<100 { await Task.yield() } }
 
-    @Test(.verifies("SEC-12")) func `a hundred who wait are one request to the issuer`()
+    @Test(.verifies("SEC-12")) func `a hundred waiting callers share one request to the issuer`()
         async throws
     {
         let credentials = credentials()
@@ -76,7 +76,7 @@ private final class Issuer: Sendable {
     }
 
     @Test(.verifies("SEC-12"))
-    func `who holds an older token gets the current one without a request`() async throws {
+    func `a caller with an older token gets the current one without a request`() async throws {
         let credentials = credentials()
         try await credentials.set(second)
         #expect(try await credentials.refresh(first) == second)
@@ -91,7 +91,7 @@ private final class Issuer: Sendable {
         #expect(issuer.asked.count == 1)
     }
 
-    @Test(.verifies("SEC-13")) func `one who is cancelled does not cancel the others`()
+    @Test(.verifies("SEC-13")) func `cancelling one caller does not cancel the others`()
         async throws
     {
         let credentials = credentials()
@@ -99,7 +99,7 @@ private final class Issuer: Sendable {
         let tasks = (0..<10).map { _ in Task { try await credentials.refresh(first) } }
         await issuer.waitForRequests(1)
         await settle()
-        // The one that began the request, or any other: all the same.
+        // The caller that started the request, or any other.
         for task in tasks[..<9] { task.cancel() }
         for task in tasks[..<9] {
             await #expect(throws: CancellationError.self) { try await task.value }
@@ -109,7 +109,8 @@ private final class Issuer: Sendable {
         #expect(issuer.asked.count == 1)
     }
 
-    @Test(.verifies("SEC-13")) func `what comes when nobody waits any more is kept`() async throws {
+    @Test(.verifies("SEC-13"))
+    func `a token that arrives after all callers were cancelled is stored`() async throws {
         let credentials = credentials()
         let task = Task { try await credentials.refresh(first) }
         await issuer.waitForRequests(1)
@@ -119,7 +120,7 @@ private final class Issuer: Sendable {
         while try await credentials.token() == nil { await Task.yield() }
         #expect(try await credentials.refresh(first) == second)
         #expect(issuer.asked.count == 1)
-        // One that is cancelled before it begins asks nobody.
+        // A caller that is cancelled before it begins makes no request.
         let late = Task { [second] in
             while !Task.isCancelled { await Task.yield() }
             return try await credentials.refresh(second)
@@ -129,7 +130,8 @@ private final class Issuer: Sendable {
         #expect(issuer.asked.count == 1)
     }
 
-    @Test(.verifies("SEC-14")) func `an error reaches all who wait, and the next call asks again`()
+    @Test(.verifies("SEC-14"))
+    func `an error reaches all waiting callers, and the next call requests again`()
         async throws
     {
         let credentials = credentials()
@@ -167,7 +169,8 @@ private final class Issuer: Sendable {
         #expect(try await renewed.value == AccessToken("third"))
     }
 
-    @Test(.verifies("SEC-15")) func `a token set while a request is under way counts`()
+    @Test(.verifies("SEC-15"))
+    func `a token that is set while a request is under way takes precedence`()
         async throws
     {
         let credentials = credentials()
@@ -183,7 +186,7 @@ private final class Issuer: Sendable {
         #expect(store.values == ["daybook.token": StoredToken.bytes(second)])
     }
 
-    @Test(.verifies("SEC-15")) func `signing out forgets the token, and nobody asks for another`()
+    @Test(.verifies("SEC-15")) func `signing out deletes the token, and no other is requested`()
         async throws
     {
         let credentials = credentials()
@@ -200,7 +203,7 @@ private final class Issuer: Sendable {
         #expect(try await credentials.refresh(nil) == nil)
         #expect(issuer.asked.count == 1)
         #expect(store.values.isEmpty)
-        // Nor does a restart bring it back.
+        // A restart does not restore it.
         #expect(try await self.credentials().token() == nil)
         try await credentials.set(second)
         #expect(try await credentials.token() == second)
@@ -217,7 +220,7 @@ private final class Issuer: Sendable {
         try await credentials().set(first)
         #expect(store.values == ["daybook.token": Array(#"{"value":"first"}"#.utf8)])
         #expect(try await credentials().token() == first)
-        // A renewed one as well.
+        // A renewed token is stored, too.
         let restarted = credentials()
         let renewed = Task { try await restarted.refresh(first) }
         await issuer.waitForRequests(1)
@@ -226,7 +229,7 @@ private final class Issuer: Sendable {
         #expect(try await credentials().token() == second)
     }
 
-    @Test(.verifies("SEC-3")) func `what is no token counts as none`() async throws {
+    @Test(.verifies("SEC-3")) func `a stored value that is not a token is ignored`() async throws {
         for text in ["", "{", "{}", "[]", #"{"value":1}"#, #"{"value":"x","expiresAt":"soon"}"#] {
             try store.write(Array(text.utf8), for: "daybook.token")
             let credentials = credentials()
@@ -238,7 +241,8 @@ private final class Issuer: Sendable {
     }
 
     @Test(.verifies("SEC-16"))
-    func `a store that fails holds nobody up, and is told`() async throws {
+    func `a failing secret store does not delay a caller, and its error is available`() async throws
+    {
         let credentials = credentials()
         store.fail(with: SecretStoreError(.locked, place: "memory", "the device is locked"))
         await #expect(throws: SecretStoreError.self) { try await credentials.token() }

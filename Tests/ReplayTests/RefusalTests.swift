@@ -1,5 +1,5 @@
-// What a run does where the transport refuses, where the server is silent, and where the store is
-// closed: it ends soon, says why with a type, and settles nothing.
+// A run whose transport refuses, whose server is silent, or whose store is
+// closed: it ends soon, with a typed reason, and settles nothing.
 
 import DaybookOffline
 import DaybookTestKit
@@ -26,7 +26,7 @@ import Testing
         try #require(URL(string: server.base + "/v1/events"))
     }
 
-    /// Applies everything, in the name of an account.
+    /// Applies everything, for one account.
     private static func server(of account: String) throws -> LocalServer {
         try LocalServer { request in
             let headers = [(AccountHeader.name, AccountHeader.value(for: account))]
@@ -68,7 +68,7 @@ import Testing
     }
 
     @Test(.verifies("SYNC-49", "RPL-13"), arguments: ["ana", "User-456", "user-456\u{301}", ""])
-    func `a token of another account stops the run, and nothing counts`(
+    func `a token of another account stops the run, and nothing of the reply is used`(
         other: String
     ) async throws {
         let store = try await store(account: "user-456")
@@ -88,7 +88,7 @@ import Testing
     }
 
     @Test(.verifies("SYNC-49"))
-    func `an account that the server names otherwise is said by its name, or not checked`()
+    func `an account with another name on the server is sent with that name, or not checked`()
         async throws
     {
         let server = try Self.server(of: "auth-7")
@@ -104,7 +104,7 @@ import Testing
             #expect(server.requests.last?.values("Daybook-Account") == sent)
             try await store.close()
         }
-        // A log of no account goes with any token.
+        // A log without an account is shipped with any token.
         let store = try await store()
         let report = try await Replayer(
             store, transport: HTTPTransport(endpoint: try endpoint(server)),
@@ -136,7 +136,7 @@ import Testing
     }
 
     @Test(.verifies("RPL-13"))
-    func `after a token that cannot be sent the next one is asked for`() async throws {
+    func `after a token that cannot be sent, the next one is requested`() async throws {
         struct Tokens: Credentials {
             let asked = CallCounter()
             func token() -> AccessToken? { AccessToken(asked.next() == 1 ? "a b" : "good") }
@@ -169,7 +169,7 @@ import Testing
     }
 
     @Test(.verifies("RPL-13"), arguments: ["file:///etc/passwd", "ftp://127.0.0.1/", "v1/events"])
-    func `an endpoint to which nothing can go is an error at once`(text: String) async throws {
+    func `an endpoint that cannot be used is an error at once`(text: String) async throws {
         let store = try await store()
         let url = try #require(URL(string: text))
         for end in [Replayer.End.whenNothingMoves, .never] {
@@ -185,7 +185,7 @@ import Testing
             ).run()
         }
         #expect(error?.code == .tokenInClear)
-        // Nothing is left behind: the next run has the store.
+        // The claim is released: the next run can exchange the store's events.
         let server = try Self.server(of: "any")
         let report = try await Replayer(
             store, transport: HTTPTransport(endpoint: try endpoint(server))
@@ -208,7 +208,7 @@ import Testing
         ).run()
         #expect(report.pending == 3 && report.isBehind)
         #expect(report.message?.contains("in time") == true)
-        // The server may come to it later than the client gives up.
+        // The server may handle the request only after the client's timeout.
         try await eventually { !server.requests.isEmpty }
         #expect(server.requests.count == 1)
         try await store.close()

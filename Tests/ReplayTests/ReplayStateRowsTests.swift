@@ -34,7 +34,7 @@ private struct Bench {
     }
 
     mutating func add(_ position: UInt64, _ lane: String) {
-        state.add(Self.entry(position, lane))
+        state.enqueue(Self.entry(position, lane))
     }
 
     mutating func next() -> ReplayState.Action { state.next(now: now) }
@@ -53,7 +53,7 @@ private struct Bench {
     mutating func reply(
         _ number: Int, _ status: Int, body: String = "", next: String? = nil
     ) -> ReplayState.Outcome {
-        state.take(
+        state.handleAnswer(
             .reply(TransportReply(status: status, body: Array(body.utf8), next: next)),
             to: number, now: now, random: 0.5)
     }
@@ -72,7 +72,7 @@ private struct Bench {
 @Suite struct ReplayStateRowsTests {
     // MARK: Tokens
 
-    @Test(.verifies("TOK-1")) func `T1: a token is asked for when there is something to do`() {
+    @Test(.verifies("TOK-1")) func `T1: a token is requested when there is something to do`() {
         var idle = Bench(hasToken: false)
         #expect(idle.next() == .idle)
         var bench = Bench(["a"], hasToken: false)
@@ -84,7 +84,7 @@ private struct Bench {
     @Test(.verifies("TOK-2"))
     func `T2: a token is renewed a minute before it ends by the server's clock`() throws {
         var bench = Bench(["a"], hasToken: false)
-        // The device is an hour behind.
+        // The device's clock is an hour slow.
         bench.state.setClock(offset: 3_600_000)
         let end = bench.now + 3_600_000 + 600_000
         bench.state.tokenChanged(expiresAt: end, now: bench.now)
@@ -99,7 +99,7 @@ private struct Bench {
     }
 
     @Test(.verifies("TOK-2"))
-    func `T2: answers that tell the server's time put no renewal off, and ask for it once`() throws
+    func `T2: a correction of the clock does not postpone a renewal, and requests it once`() throws
     {
         var bench = Bench([], hasToken: false)
         let end = bench.now + 600_000
@@ -110,10 +110,10 @@ private struct Bench {
         }
         bench.add(1, "a")
         #expect(bench.next() == .refreshToken)
-        // The new token is on its way, and the old one still serves.
+        // The new token is requested, and the old one is still valid.
         bench.state.setClock(offset: 0)
         #expect(try bench.send().positions == [1])
-        // None comes: the next try is 10 s later, whatever the server's time.
+        // The request fails: the next one is 10 s later, whatever the server's time.
         _ = bench.state.tokenFailed("no network", now: bench.now, random: 0.5)
         bench.now += 9_999
         bench.state.setClock(offset: 0)
@@ -125,20 +125,20 @@ private struct Bench {
     }
 
     @Test(.verifies("TOK-2"))
-    func `T2: a token that lives for a minute is renewed at half-time, one that is over is tried`()
+    func `T2: a token of one minute is renewed after half of it, an expired one is tried`()
         throws
     {
         var bench = Bench(["a"], hasToken: false)
         bench.state.tokenChanged(expiresAt: bench.now + 60_000, now: bench.now)
         bench.now += 30_000
         #expect(bench.next() == .refreshToken)
-        // By our clock it has ended when it comes: the clock may be wrong, so the server decides.
+        // By the device's clock it is expired on receipt: the clock may be wrong, so the server decides.
         bench.state.tokenChanged(expiresAt: bench.now - 1, now: bench.now)
         #expect(try bench.send().positions == [1])
     }
 
     @Test(.verifies("TOK-3"))
-    func `T3: a refusal of a token that has gone by now asks for no other`() throws {
+    func `T3: a refusal of an earlier token requests no other`() throws {
         var bench = Bench(["a", "b"], requestsMax: 2, hasToken: true)
         let (first, _) = try bench.send()
         bench.add(3, "c")
@@ -151,7 +151,7 @@ private struct Bench {
     }
 
     @Test(.verifies("TOK-4"))
-    func `T4: a token that cannot be had just now backs off, and charges nothing`() throws {
+    func `T4: a failed token request backs off, and no retry is counted`() throws {
         var bench = Bench(["a"], hasToken: false)
         #expect(bench.next() == .getToken)
         let outcome = bench.state.tokenFailed("no network", now: bench.now, random: 0.5)
@@ -162,7 +162,7 @@ private struct Bench {
     }
 
     @Test(.verifies("TOK-4"))
-    func `T4: while the old token serves, an issuer that is away holds nobody up`() throws {
+    func `T4: while the old token is valid, an unreachable issuer delays nothing`() throws {
         var bench = Bench(["a"], hasToken: false)
         bench.state.tokenChanged(expiresAt: bench.now + 100_000, now: bench.now)
         bench.now += 50_000
@@ -177,7 +177,7 @@ private struct Bench {
     }
 
     @Test(.verifies("TOK-4"))
-    func `a run whose issuer is never there ends, and has not asked it without end`() async throws {
+    func `a run with an unreachable issuer ends, and makes few requests to it`() async throws {
         struct Away: Credentials {
             let asked: @Sendable () -> Void
             struct NoAnswer: Error {}
@@ -212,7 +212,7 @@ private struct Bench {
     // MARK: Waits
 
     @Test(.verifies("RPL-5"))
-    func `a clock that steps back makes nobody wait for longer than an hour`() throws {
+    func `a clock that steps back causes no wait longer than an hour`() throws {
         var bench = Bench(["a", "b"])
         let (number, _) = try bench.send()
         bench.verdicts(number, [(1, "retry"), (2, "applied")])
@@ -230,11 +230,11 @@ private struct Bench {
     }
 
     @Test(.verifies("RPL-4", "SYNC-40"))
-    func `W5: a server that asks for no wait at all is not asked without end`() throws {
+    func `W5: a Retry-After of zero causes no busy loop`() throws {
         var bench = Bench(["a"])
         for round in 0..<4 {
             let (number, _) = try bench.send()
-            _ = bench.state.take(
+            _ = bench.state.handleAnswer(
                 .reply(TransportReply(status: 503, retryAfterSeconds: 0)), to: number,
                 now: bench.now, random: 0.5)
             #expect(bench.next() == .wait(until: bench.now + 250 << Int64(round)))
@@ -255,7 +255,7 @@ private struct Bench {
     }
 
     @Test(.verifies("PRK-2"))
-    func `an answer about what was decided meanwhile changes nothing`() throws {
+    func `an answer to events that a decision has removed changes nothing`() throws {
         var bench = Bench(["a", "a"])
         let (number, _) = try bench.send()
         // Both were superseded by another event of the lane.
@@ -294,12 +294,12 @@ private struct Bench {
     // MARK: Conditions
 
     @Test(.verifies("COND-1"))
-    func `C1: without a network nothing is sent and no timer runs; when it is back, at once`()
+    func `C1: without a network nothing is sent and no timer runs; its return sends at once`()
         throws
     {
         var bench = Bench(["a"])
         let (number, _) = try bench.send()
-        _ = bench.state.take(.failure("lost"), to: number, now: bench.now, random: 1)
+        _ = bench.state.handleAnswer(.failure("lost"), to: number, now: bench.now, random: 1)
         bench.state.set(.init(isReachable: false))
         #expect(bench.next() == .paused(.offline))
         bench.state.set(.init())
@@ -307,7 +307,7 @@ private struct Bench {
     }
 
     @Test(.verifies("COND-2", "COND-4"))
-    func `C2, C4: what is not allowed waits, until somebody asks for it`() throws {
+    func `C2, C4: requests that are not allowed wait for a demand`() throws {
         var bench = Bench(["a"])
         bench.state.set(.init(isAllowed: false))
         #expect(bench.next() == .paused(.notAllowed))
@@ -323,7 +323,7 @@ private struct Bench {
     }
 
     @Test(.verifies("COND-3"))
-    func `C3: where reading is not allowed the outbox is shipped all the same`() throws {
+    func `C3: if reading is not allowed, the outbox is shipped all the same`() throws {
         var bench = Bench(["a"])
         bench.state.read(after: nil)
         bench.state.set(.init(mayRead: false))
@@ -337,7 +337,8 @@ private struct Bench {
     // MARK: Reads
 
     @Test(.verifies("RPL-9"))
-    func `G1: what is to be sent goes first; pages are read until one is empty`() throws {
+    func `G1: events are sent before pages are read, and pages are read until one is empty`() throws
+    {
         var bench = Bench(["a"])
         bench.state.read(after: "7")
         let (number, _) = try bench.send()
@@ -357,7 +358,7 @@ private struct Bench {
     }
 
     @Test(.verifies("RPL-9"))
-    func `G2: a cursor that the server does not know begins reading anew, once`() throws {
+    func `G2: reading restarts once after a cursor that the server does not know`() throws {
         var bench = Bench()
         bench.state.read(after: "old")
         #expect(bench.next() == .send(.read(after: "old"), number: 1))
@@ -399,7 +400,7 @@ private struct Bench {
     }
 
     @Test(.verifies("RPL-9"))
-    func `G2: cursors that were named before the restart are no circle`() throws {
+    func `G2: cursors from before the restart do not count as a cycle`() throws {
         var bench = Bench()
         bench.state.read(after: nil)
         func read(_ number: Int, next: String) throws {
@@ -418,7 +419,7 @@ private struct Bench {
     // MARK: Several requests
 
     @Test(.verifies("RPL-1", "SYNC-10"))
-    func `requests at the same time never hold events of one lane`() throws {
+    func `concurrent requests never have events of one lane`() throws {
         var bench = Bench((0..<1_200).map { "lane \($0 % 700)" }, requestsMax: 4)
         var lanes: [[String]] = []
         while case .send(.append(let items), _) = bench.next() {
@@ -440,7 +441,7 @@ private struct Bench {
             }
             let newest = healthy
             var requests = 0
-            // What was there before a lane failed goes before it.
+            // Events that were there before a lane failed are sent before it.
             while case .send(.append(let items), let number) = bench.next() {
                 requests += 1
                 let positions = items.map(\.position.rawValue)
@@ -453,7 +454,7 @@ private struct Bench {
     }
 
     @Test(.verifies("RPL-2"))
-    func `lanes that fail again and again come behind what was there before they failed`() throws {
+    func `lanes that fail repeatedly come after the events that were there before`() throws {
         var bench = Bench((0..<1_000).map { "failing \($0)" })
         for position in UInt64(10_001)...15_000 { bench.add(position, "healthy \(position)") }
         var requests = 0
@@ -464,7 +465,7 @@ private struct Bench {
             let positions = items.map(\.position.rawValue)
             waiting -= positions.count { $0 > 10_000 }
             bench.verdicts(number, positions.map { ($0, $0 <= 1_000 ? "retry" : "applied") })
-            // Every lane that failed could send again.
+            // Every lane that failed is ready again.
             bench.now += 3_600_000
         }
         #expect(waiting == 0)
@@ -483,14 +484,18 @@ private struct Bench {
     }
 
     @Test(.verifies("RPL-1", "RPL-2"))
-    func `a batch can be chosen while others are under way, and goes when there is room`() throws {
+    func `a batch is prefetched while requests are under way, and sent after the next answer`()
+        throws
+    {
         var (bench, first, second) = try busyBench(lanes: 1_501)
         bench.add(1_502, "lane 1")
-        #expect(bench.state.chooseAhead()?.map(\.position.rawValue) == Array(1_001...1_500))
-        #expect(bench.state.chooseAhead() == nil, "one is chosen")
-        #expect(bench.state.sendAhead(now: bench.now) == nil, "two are under way")
+        #expect(bench.state.prefetchBatch()?.map(\.position.rawValue) == Array(1_001...1_500))
+        #expect(bench.state.prefetchBatch() == nil, "one is chosen")
+        #expect(bench.state.sendPrefetchedBatch(now: bench.now) == nil, "two are under way")
         bench.verdicts(second, applied(501...1_000))
-        guard case (.append(let items), let third)? = bench.state.sendAhead(now: bench.now) else {
+        guard
+            case (.append(let items), let third)? = bench.state.sendPrefetchedBatch(now: bench.now)
+        else {
             Issue.record("it does not go")
             return
         }
@@ -502,21 +507,21 @@ private struct Bench {
     }
 
     @Test(.verifies("RPL-1"))
-    func `what was chosen ahead goes with the next request in any case`() throws {
+    func `a prefetched batch is sent with the next request in any case`() throws {
         var (bench, first, _) = try busyBench(lanes: 1_600)
-        #expect(bench.state.chooseAhead()?.count == 500)
+        #expect(bench.state.prefetchBatch()?.count == 500)
         bench.verdicts(first, applied(1...500))
         #expect(try bench.send().positions == Array(1_001...1_500))
     }
 
     @Test(.verifies("RPL-2", "RPL-4"), arguments: [401, 400, 413, 429, 404, 500, 200])
-    func `what was chosen ahead is chosen anew after an answer that settles nothing`(
+    func `a prefetched batch is dropped after an answer without verdicts`(
         status: Int
     ) throws {
         var (bench, first, second) = try busyBench(lanes: 1_500)
-        #expect(bench.state.chooseAhead()?.count == 500)
+        #expect(bench.state.prefetchBatch()?.count == 500)
         bench.reply(first, status)
-        #expect(bench.state.sendAhead(now: bench.now) == nil)
+        #expect(bench.state.sendPrefetchedBatch(now: bench.now) == nil)
         bench.verdicts(second, applied(501...1_000))
         bench.now += 3_600_000
         bench.state.resume()
@@ -535,32 +540,32 @@ private struct Bench {
         #expect(bench.state.count == 0)
     }
 
-    @Test func `somebody's decision comes before what was chosen ahead`() throws {
+    @Test func `a decision drops the prefetched batch`() throws {
         var (bench, _, _) = try busyBench(lanes: 1_501)
-        #expect(bench.state.chooseAhead()?.first?.position == Position(1_001))
-        // It was taken back.
+        #expect(bench.state.prefetchBatch()?.first?.position == Position(1_001))
+        // It was retracted.
         bench.state.decided(
             (1...1_501).filter { $0 != 1_001 }.map { Bench.entry($0, "lane \($0)") })
-        #expect(bench.state.sendAhead(now: bench.now) == nil)
-        let items = bench.state.chooseAhead()
+        #expect(bench.state.sendPrefetchedBatch(now: bench.now) == nil)
+        let items = bench.state.prefetchBatch()
         #expect(items?.map(\.position.rawValue) == Array(1_002...1_501))
     }
 
     @Test(.verifies("RPL-1"))
-    func `nothing is chosen ahead where more could still join it, or requests go one by one`()
+    func `no batch is prefetched if it would not be full, or with one request at a time`()
         throws
     {
         var (bench, _, _) = try busyBench(lanes: 1_499)
-        #expect(bench.state.chooseAhead() == nil)
+        #expect(bench.state.prefetchBatch() == nil)
         bench.add(1_500, "lane 1500")
-        #expect(bench.state.chooseAhead()?.count == 500)
+        #expect(bench.state.prefetchBatch()?.count == 500)
         var single = Bench((1...1_500).map { "lane \($0)" })
         #expect(try single.send().positions == Array(1...500))
-        #expect(single.state.chooseAhead() == nil)
+        #expect(single.state.prefetchBatch() == nil)
     }
 
     @Test(.verifies("RPL-1", "RPL-2"))
-    func `batches are the same where the outbox is taken over only as far as it is wanted`()
+    func `batches are the same if the outbox is loaded only as far as wanted`()
         throws
     {
         try Property.check("a part of the outbox", runs: 20) { choices in
@@ -570,13 +575,15 @@ private struct Bench {
             }
             let fails = choices.bool()
             var whole = Bench()
-            for entry in entries { whole.state.add(entry) }
+            for entry in entries { whole.state.enqueue(entry) }
             var part = Bench()
-            part.state.outboxReaches(Position(6_000))
+            part.state.advanceNewestPosition(to: Position(6_000))
             var rest = entries[...]
             var left = 0
             for step in 0..<100 {
-                while part.state.wantsMore, let entry = rest.popFirst() { part.state.add(entry) }
+                while part.state.wantsMore, let entry = rest.popFirst() {
+                    part.state.enqueue(entry)
+                }
                 left = max(left, rest.count)
                 let action = whole.next()
                 try #require(action == part.next())
@@ -594,7 +601,7 @@ private struct Bench {
         }
     }
 
-    /// A server in a few lines: some lanes fail, some events are poison, the network loses things.
+    /// A small server: some lanes fail, some events are poison, the network loses requests and replies.
     @Test(.verifies("RPL-2", "RPL-5", "SYNC-10"))
     func `any history on a virtual clock ships every lane in order, or holds it for a reason`()
         throws
@@ -632,7 +639,7 @@ private struct Bench {
                 case .getToken, .refreshToken: bench.state.tokenChanged()
                 case .paused: bench.state.resume()
                 case .busy:
-                    guard choices.bool(), let items = bench.state.chooseAhead() else { break }
+                    guard choices.bool(), let items = bench.state.prefetchBatch() else { break }
                     let busy = Set(open.flatMap(\.items).map(\.lane))
                     try #require(busy.isDisjoint(with: items.map(\.lane)))
                 case .idle:
@@ -649,7 +656,7 @@ private struct Bench {
                 let outcome: ReplayState.Outcome
                 switch fate {
                 case 0:
-                    outcome = bench.state.take(
+                    outcome = bench.state.handleAnswer(
                         .failure("lost"), to: number, now: bench.now, random: 0.5)
                 case 1:
                     outcome = bench.reply(
@@ -674,7 +681,9 @@ private struct Bench {
                 for entry in outcome.entries where entry.outcome != .retry {
                     held.insert(waiting[entry.position] ?? "")
                 }
-                guard case (.append(let next), let number)? = bench.state.sendAhead(now: bench.now)
+                guard
+                    case (.append(let next), let number)? = bench.state.sendPrefetchedBatch(
+                        now: bench.now)
                 else { continue }
                 let busy = Set(open.flatMap(\.items).map(\.lane))
                 try #require(busy.isDisjoint(with: next.map(\.lane)))

@@ -22,7 +22,7 @@ private struct Bench {
     }
 
     mutating func add(_ position: UInt64, _ lane: String, bytes: Int = 100) {
-        state.add(Self.entry(position, lane, bytes: bytes))
+        state.enqueue(Self.entry(position, lane, bytes: bytes))
     }
 
     static func entry(_ position: UInt64, _ lane: String, bytes: Int = 100) -> OutboxEntry {
@@ -36,7 +36,7 @@ private struct Bench {
 
     static func id(_ position: UInt64) -> UUID { UUID(integer: UInt128(position)) }
 
-    /// The positions that are sent next, or an empty list where nothing is.
+    /// The positions that are sent next; empty if nothing is.
     mutating func send() -> [UInt64] {
         guard case .send(.append(let items), let number) = state.next(now: now) else { return [] }
         self.number = number
@@ -46,7 +46,7 @@ private struct Bench {
     mutating func reply(
         _ status: Int, retryAfter: Double? = nil, body: String = ""
     ) -> ReplayState.Outcome {
-        state.take(
+        state.handleAnswer(
             .reply(
                 TransportReply(
                     status: status, body: Array(body.utf8), retryAfterSeconds: retryAfter)),
@@ -63,7 +63,7 @@ private struct Bench {
 }
 
 @Suite struct ReplayStateTests {
-    @Test func `V1: what is applied or duplicate leaves`() {
+    @Test func `V1: an applied or duplicate event is removed`() {
         var bench = Bench(["a", "b", "a"])
         #expect(bench.send() == [1, 2, 3])
         let outcome = bench.verdicts([(1, "applied"), (2, "duplicate"), (3, "applied")])
@@ -95,7 +95,7 @@ private struct Bench {
     }
 
     @Test(.verifies("RPL-5", "PRK-4"))
-    func `V4: a retry backs off its lane and is charged, and the fifth exhausts the event`() {
+    func `V4: a retry backs off its lane and is counted, and the fifth exhausts the event`() {
         var bench = Bench(["a", "b"])
         for attempt in 1...8 {
             #expect(bench.send().first == 1)
@@ -147,7 +147,7 @@ private struct Bench {
     }
 
     @Test(.verifies("PRK-4"))
-    func `C4: a decision about another lane does not hold again what a demand has freed`() {
+    func `C4: a decision on another lane does not hold a lane that a demand has released`() {
         var bench = exhausted(["a", "a"])
         bench.add(3, "b")
         bench.state.demand()
@@ -157,14 +157,12 @@ private struct Bench {
             outcome: .parked, retryCount: 5, at: Timestamp(milliseconds: bench.now))
         bench.state.decided([first, Bench.entry(2, "a"), Bench.entry(3, "b")])
         _ = bench.verdicts([(1, "applied"), (2, "unprocessed"), (3, "applied")])
-        // The lane is free at once, not in an hour.
+        // The lane is ready at once, not in an hour.
         #expect(bench.send() == [2])
     }
 
     @Test(.verifies("PRK-1"))
-    func
-        `a retry by decision counts from the beginning, also while the event is under way`()
-    {
+    func `a retry by decision counts from the beginning, also while the event is under way`() {
         var bench = exhausted(["a"])
         bench.state.demand()
         #expect(bench.send() == [1])
@@ -174,7 +172,7 @@ private struct Bench {
     }
 
     @Test(.verifies("PRK-4", "COND-4"))
-    func `C4: an exhausted event keeps no demand alive, so the settings count again`() {
+    func `C4: a demand does not wait for an exhausted event, so the settings apply again`() {
         var bench = exhausted(["a"])
         bench.state.set(ReplayState.Conditions(isAllowed: false))
         bench.state.demand()
@@ -200,7 +198,7 @@ private struct Bench {
     }
 
     @Test(.verifies("RPL-3", "SYNC-21"))
-    func `V5: what was not looked at stays, uncharged, and nothing overtakes it`() {
+    func `V5: an unprocessed event stays without a retry, and nothing overtakes it`() {
         var bench = Bench(["a", "b", "a"])
         _ = bench.send()
         let outcome = bench.verdicts([(1, "unprocessed"), (2, "applied"), (3, "applied")])
@@ -225,7 +223,7 @@ private struct Bench {
     }
 
     @Test(.verifies("SYNC-40"))
-    func `W2: a batch that is too large is halved, and alone it is parked`() {
+    func `W2: a batch that is too large is halved, and a single event is parked`() {
         var bench = Bench(["a", "b", "c", "d"])
         #expect(bench.send() == [1, 2, 3, 4])
         _ = bench.reply(413)
@@ -239,7 +237,7 @@ private struct Bench {
     }
 
     @Test(.verifies("SYNC-40"))
-    func `W3: a poison event is found by halving and parked; the rest get through in order`() {
+    func `W3: a poison event is found by bisection and parked; the others are sent in order`() {
         var bench = Bench(["a", "b", "a", "poison", "a", "b", "poison", "c"])
         var sent: [UInt64] = []
         var parked: [UInt64] = []
@@ -265,7 +263,7 @@ private struct Bench {
     }
 
     @Test(.verifies("SYNC-40"))
-    func `W3: lone events of two lanes refused in a row mean a wrong endpoint`() {
+    func `W3: single events of two lanes refused in a row mean a wrong endpoint`() {
         var bench = Bench(["a", "b"])
         _ = bench.send()
         _ = bench.reply(422)
@@ -280,7 +278,7 @@ private struct Bench {
     }
 
     @Test(.verifies("SYNC-40"), arguments: [301, 307, 403, 404, 405, 409, 415])
-    func `W4: other refusals and redirections pause and charge nothing`(status: Int) {
+    func `W4: other refusals and redirects pause, and no retry is counted`(status: Int) {
         var bench = Bench(["a"])
         _ = bench.send()
         let outcome = bench.reply(status)
@@ -302,7 +300,7 @@ private struct Bench {
     }
 
     @Test(.verifies("RPL-4", "RPL-5", "SYNC-40"))
-    func `W6, W7: server errors, silence and nonsense back off with full jitter, uncharged`() {
+    func `W6, W7: server errors, timeouts and invalid answers back off without a retry`() {
         var bench = Bench(["a"])
         var waits: [Int64] = []
         for round in 0..<10 {
@@ -312,7 +310,7 @@ private struct Bench {
                 case 0: bench.reply(500)
                 case 1: bench.reply(200, body: "<html>hello</html>")
                 case 2:
-                    bench.state.take(
+                    bench.state.handleAnswer(
                         .failure("no answer"), to: bench.number, now: bench.now, random: 0.5)
                 default: bench.reply(200, body: "{\"verdicts\":[]}")
                 }

@@ -1,5 +1,5 @@
-// What compaction may take away: that no fold notices, whatever comes later and whatever is
-// discarded, and that it is not nothing.
+// Compaction removes only events that no fold needs, whatever is folded later and whatever is
+// discarded, and it does remove some.
 
 import DaybookOffline
 import DaybookTestKit
@@ -24,20 +24,20 @@ private struct States {
         ]
     }
 
-    /// The events that may go.
+    /// The events that may be removed.
     func gone(of events: some Sequence<Event>, upTo limit: Int) -> [Event] {
-        let judge = CompactionJudge(
+        let judge = CompactionClassifier(
             states: views, limit: Position(UInt64(limit)), catalogue: OfflineModel.catalogue)
-        return events.filter { judge.verdict(on: $0) == .goes }
+        return events.filter { judge.verdict(on: $0) == .removed }
     }
 
-    /// What each view says, in bytes.
+    /// The state of each view, as bytes.
     func bytes() throws -> [[UInt8]?] { try views.map { try $0.encodedState() } }
 }
 
 @Suite struct RetentionTests {
     @Test(.verifies("CMP-1", "CMP-3", "OUT-7"))
-    func `no fold notices what compaction took away, whatever comes later`() throws {
+    func `no fold depends on events that compaction removed, whatever is folded later`() throws {
         var removed: [String: Int] = [:]
         try Property.check("fold(L − R + X) = fold(L + X)", runs: 600) { choices in
             var log = RandomLog()
@@ -51,7 +51,7 @@ private struct States {
                 let past = kept.prefix { $0.position.rawValue <= UInt64(horizon) }
                 let isCancelled = choices.bool(oneIn: 3)
                 for event in States(past).gone(of: kept, upTo: horizon) {
-                    // A run that is cancelled has taken out some of them.
+                    // A cancelled run has removed some of them.
                     if isCancelled, choices.bool() { continue }
                     gone.insert(event.position)
                     removed[event.type, default: 0] += 1
@@ -61,18 +61,18 @@ private struct States {
             for _ in 0..<choices.int(in: 0...15) { try log.step(&choices) }
             try Self.compare(log.events, without: gone, &choices)
         }
-        // It would hold for a rule that takes nothing away, too.
+        // Without this check the test would pass for a rule that removes nothing.
         let types = [
             CitySaved.type, CityUnsaved.type, NoteAdded.type, NoteUpdated.type,
             PreferencesUpdated.type, CourseActivated.type, LessonCompleted.type,
             ReviewCompleted.type, SyncSettled.type,
         ]
-        // Others are rare here; the tests of their views take enough of them away.
+        // Other types are rare here; the tests of their views cover them.
         #expect(Set(removed.keys).isSuperset(of: types))
         for type in types { #expect((removed[type] ?? 0) > 20, "\(type)") }
     }
 
-    /// Compares the first so many views of two histories, the second without what is gone.
+    /// Compares the first views of two histories, the second without the removed events.
     private static func compare(
         _ events: [Event], without gone: Set<Position>, views: Int = 7, _ choices: inout Choices
     ) throws {
@@ -92,11 +92,11 @@ private struct States {
         let data = String(decoding: event.content.json ?? [], as: UTF8.self)
         return "\n\(event.position)\(gone.contains(event.position) ? " GONE" : "")"
             + "\(event.isOwn ? "" : " foreign") \(event.type) \(event.time.milliseconds) "
-            + "\(event.stamp.source) \(event.stamp.sequence) \(data)"
+            + "\(event.lwwTimestamp.source) \(event.lwwTimestamp.sequence) \(data)"
     }
 
     @Test(.verifies("CMP-2"))
-    func `whatever is discarded later, no view misses what was taken away`() throws {
+    func `no view depends on events that compaction removed, whatever is discarded later`() throws {
         var discards = 0
         try Property.check("fold(L − D − R + X) = fold(L − D + X)", runs: 800) { choices in
             var log = RandomLog()

@@ -1,6 +1,6 @@
-// A recognisable secret is driven through everything that could show it: transports, credentials,
-// stores, the replayer, a server that refuses it, repeats it and talks nonsense. Then everything
-// that was said and written is searched for it.
+// A recognisable secret passes through everything that could show it: transports, credentials,
+// stores, the replayer, a server that refuses it, repeats it and sends invalid answers. Then all
+// output and all files are searched for it.
 
 import DaybookOffline
 import DaybookTestKit
@@ -15,7 +15,7 @@ import Testing
 
 @testable import Replay
 
-/// Keeps all that is logged, at every level.
+/// Collects all log lines, at every level.
 private final class Records: Sendable {
     private let lines = Mutex<[String]>([])
 
@@ -69,7 +69,7 @@ private final class Records: Sendable {
         return nil
     }
 
-    /// What a server that means no good answers, one after the other.
+    /// The answers of a hostile server, one after the other.
     private static let answers: [LocalServer.Answer] = [
         .reply(401, body: Array(#"{"error":{"code":"unauthorized"}}"#.utf8)),
         .reply(401, body: Array("who is \(secret)?".utf8)),
@@ -85,7 +85,7 @@ private final class Records: Sendable {
     ]
 
     @Test(.verifies("SEC-1"))
-    func `whatever the server answers, the token shows up nowhere`() async throws {
+    func `whatever the server answers, the token appears nowhere`() async throws {
         let folder = try TemporaryFolder()
         defer { folder.remove() }
         let records = Records()
@@ -125,7 +125,7 @@ private final class Records: Sendable {
             #expect(Array(bytes).firstRange(of: Array(Self.secret.utf8)) == nil, "\(name)")
         }
         #expect(files.count > 1)
-        // What is compressed is read as well.
+        // Compressed blocks are decompressed and searched, too.
         let again = try await EventStore.open(
             at: folder.log, catalogue: OfflineModel.catalogue, views: [Outbox.self])
         var position: UInt64 = 1
@@ -135,7 +135,7 @@ private final class Records: Sendable {
         }
         #expect(position > 1)
         try await again.close()
-        // It is where it belongs, and there only.
+        // It is in its store and nowhere else.
         #expect(secrets.values.count == 1)
     }
 
@@ -172,7 +172,7 @@ private final class Records: Sendable {
         try await store.close()
     }
 
-    /// Searches the bytes of all events, in any case, with their escapes resolved.
+    /// Searches the bytes of all events, ignoring case, with escapes decoded.
     private static func expectSilence(
         of store: EventStore, _ secret: String = secret,
         sourceLocation: SourceLocation = #_sourceLocation
@@ -234,7 +234,7 @@ private final class Records: Sendable {
     }
 
     @Test(.verifies("SEC-1"))
-    func `an event of a page that holds the token is left out, however it is escaped`()
+    func `an event of a page that contains the token is skipped, however it is escaped`()
         async throws
     {
         let escaped = Self.secret.utf8.map { "\\u00" + String($0, radix: 16) }.joined()
@@ -248,7 +248,7 @@ private final class Records: Sendable {
     }
 
     @Test(.verifies("SEC-1"))
-    func `a page whose cursor holds the token is no page`() async throws {
+    func `a page whose cursor contains the token is refused`() async throws {
         for cursor in [Self.secret, Self.secret + "\u{301}", "%78" + Self.secret.dropFirst()] {
             let report = try await report(
                 Repeating(events: [Repeating.event("x")], next: "/v1/events?after=" + cursor))
@@ -258,10 +258,10 @@ private final class Records: Sendable {
     }
 
     @Test(.verifies("SEC-1"))
-    func `what a server holds instead counts as unknown if it holds the token`() async throws {
+    func `the server's event in a conflict is dropped if it contains the token`() async throws {
         let event = Repeating.event(Self.secret)
         #expect(try await report(Repeating(current: event)).conflict == 1)
-        // A token that is a UUID is one in upper case, too.
+        // A token that is a UUID is found in upper case, too.
         let token = UUID().text
         let named = Repeating(
             current: Repeating.event("x", id: token.uppercased()),
@@ -269,7 +269,7 @@ private final class Records: Sendable {
         #expect(try await report(named, token: token).unusable == 1)
     }
 
-    @Test(.verifies("SEC-1")) func `no error of a transport holds what was given to it`()
+    @Test(.verifies("SEC-1")) func `no error of a transport contains a token or a header's value`()
         async throws
     {
         let secret = Self.secret
@@ -321,7 +321,7 @@ private final class Records: Sendable {
         for error in errors { Self.expectSilence(error) }
     }
 
-    @Test(.verifies("SEC-1")) func `values that hold a secret say nothing of it`()
+    @Test(.verifies("SEC-1")) func `descriptions of values with a secret do not show it`()
         async throws
     {
         let token = AccessToken(Self.secret)

@@ -1,5 +1,5 @@
-// A store, the replayer and a server that keeps the contract but whose network does not: each event
-// arrives once in effect, in the order of its lane, and nothing is settled that the server lacks.
+// A store, the replayer, a correct server and an unreliable network: each event
+// takes effect once, in the order of its lane, and no event is settled that the server does not have.
 
 import DaybookOffline
 import DaybookTestKit
@@ -75,7 +75,7 @@ private final class UnreliableServer: Transport {
     }
 }
 
-/// Answers a request only once the next one is there, or none comes: so one is always under way.
+/// Answers a request only after the next one arrives, or none comes: so one is always under way.
 private final class PipelinedServer: Transport {
     private let inner: UnreliableServer
     private let arrived = Mutex(0)
@@ -101,7 +101,7 @@ private func openStore(_ files: InMemoryFileSystem) async throws -> EventStore {
 }
 
 @Suite struct ShippingTests {
-    @Test func `only what was not answered is shown as under way, though requests overlap`()
+    @Test func `only unanswered events are shown as under way, also with overlapping requests`()
         async throws
     {
         let store = try await openStore(InMemoryFileSystem())
@@ -142,7 +142,7 @@ private func openStore(_ files: InMemoryFileSystem) async throws -> EventStore {
                 let deadline = Timestamp(Date().addingTimeInterval(0.02))
                 _ = try await Replayer(store, transport: server).run(until: .at(deadline))
                 if choices.bool(oneIn: 3) {
-                    // A kill: nothing is closed, the lock goes with the process.
+                    // A kill: nothing is closed, the lock is released with the process.
                     try await store.close()
                     store = try await openStore(files)
                 }
@@ -159,7 +159,7 @@ private func openStore(_ files: InMemoryFileSystem) async throws -> EventStore {
     }
 
     @Test(.verifies("RPL-8"))
-    func `a run that finds another under way leaves the outbox to it`() async throws {
+    func `a run ends at once while another is under way`() async throws {
         let store = try await openStore(InMemoryFileSystem())
         for city in 0..<3 { try await store.append(CitySaved(userId: "u", cityId: "\(city)")) }
         let server = UnreliableServer(Choices(seed: 1), isReliable: true)
@@ -250,7 +250,7 @@ private func openStore(_ files: InMemoryFileSystem) async throws -> EventStore {
     }
 
     @Test(.verifies("OUT-3"))
-    func `a record that came from another log settles nothing here`() async throws {
+    func `a record of another log settles nothing`() async throws {
         let store = try await openStore(InMemoryFileSystem())
         try await store.append(CitySaved(userId: "u", cityId: "c"))
         var foreign = SyncSettled(by: UUID())
@@ -300,7 +300,7 @@ private func openStore(_ files: InMemoryFileSystem) async throws -> EventStore {
         try await store.close()
     }
 
-    /// Gives the same answer to every batch, or verdicts where there is none, and counts.
+    /// Gives the same answer to every batch, or verdicts if no answer is set, and counts.
     private final class Answering: Transport {
         private let reply: TransportReply?
         private let date: Int64?
@@ -386,7 +386,7 @@ private func openStore(_ files: InMemoryFileSystem) async throws -> EventStore {
             let report = try await Replayer(store, transport: transport).run(until: end)
             #expect(transport.count == 1)
             #expect(report.pending == 1 && report.held == 0)
-            // The next try is what a run does after the minute as well.
+            // The next attempt is the one that a run makes after the minute.
             let again = Answering(verdictsAt: Self.now)
             #expect(try await Replayer(store, transport: again).run().applied == 1)
             try await store.close()
@@ -396,7 +396,7 @@ private func openStore(_ files: InMemoryFileSystem) async throws -> EventStore {
         let draft = EventDraft(
             type: "t", subject: "s", lane: "l", time: Timestamp(milliseconds: 0))
         let prefix = LinePrefix(own: draft.id.integer, source: 1, at: Position(1))
-        state.add(
+        state.enqueue(
             OutboxEntry(
                 Event(prefix, content: draft, catalogue: EventCatalogue(), lineBytes: 1),
                 action: "A"))
@@ -404,13 +404,13 @@ private func openStore(_ files: InMemoryFileSystem) async throws -> EventStore {
             Issue.record("nothing is sent")
             return
         }
-        _ = state.take(.reply(TransportReply(status: 404)), to: number, now: 0, random: 0)
+        _ = state.handleAnswer(.reply(TransportReply(status: 404)), to: number, now: 0, random: 0)
         #expect(state.next(now: 0) == .paused(.endpoint(status: 404)))
         state.resume()
         #expect(state.next(now: 0) == .send(request, number: number + 1))
     }
 
-    @Test func `a record runs over no event of a type that is unknown here`() async throws {
+    @Test func `a range of settled positions includes no event of an unknown type`() async throws {
         let store = try await openStore(InMemoryFileSystem())
         try await store.append(CitySaved(userId: "u", cityId: "c"))
         try await store.append([EventDraft(type: "com.example.planned", subject: "s")])
@@ -424,7 +424,7 @@ private func openStore(_ files: InMemoryFileSystem) async throws -> EventStore {
         try await store.close()
     }
 
-    @Test func `a server that talks much does not make its record too large to keep`() throws {
+    @Test func `a server's long message does not make the record too large`() throws {
         var record = SyncSettled(by: UUID())
         record.entries = (1...500).map {
             SyncSettled.Entry(
@@ -439,7 +439,9 @@ private func openStore(_ files: InMemoryFileSystem) async throws -> EventStore {
         #expect(try SyncSettled(json: Array(odd.utf8)).entries[0].retryCount == 5)
     }
 
-    @Test func `another writer under the same name makes this log take a new one`() async throws {
+    @Test func `another writer with the same incarnation makes this log take a new one`()
+        async throws
+    {
         struct Forked: Transport {
             func send(_ request: TransportRequest, token: String?) async throws -> TransportReply {
                 guard case .append(let batch) = request else {
@@ -471,7 +473,7 @@ private func openStore(_ files: InMemoryFileSystem) async throws -> EventStore {
     }
 
     @Test(.verifies("CLOCK-1"))
-    func `the clock follows the server's, but not within a header's resolution`() {
+    func `the clock offset follows the server's clock, but not within a header's resolution`() {
         #expect(ServerClock.offset(serverDate: 10_000, sent: 10_100, received: 10_300) == 0)
         #expect(ServerClock.offset(serverDate: 100_000, sent: 9_000, received: 11_000) == 90_500)
     }
@@ -479,7 +481,7 @@ private func openStore(_ files: InMemoryFileSystem) async throws -> EventStore {
     @Test(arguments: [
         ("Sun, 06 Nov 1994 08:49:37 GMT", 784_111_777_000 as Int64?), ("yesterday", nil),
         ("Sun, 31 Feb 1994 08:49:37 GMT", nil), ("", nil),
-        // Cut to 32 bits these are 6 and 2026.
+        // Truncated to 32 bits these are 6 and 2026.
         ("Sun, 4294967302 Nov 2026 08:49:37 GMT", nil),
         ("Sun, 06 Nov 4294969322 08:49:37 GMT", nil), ("Sun, 06 Nov -001 08:49:37 GMT", nil),
     ])

@@ -1,4 +1,4 @@
-// The outbox as bytes: that it comes back, that only what it says counts, and that bytes which are no
+// The stored outbox: it is restored, its bytes depend on its content only, and bytes that are not an
 // outbox are refused.
 
 import DaybookOffline
@@ -13,7 +13,7 @@ import Testing
 @testable import Replay
 
 @Suite(.verifies("VIEW-10", "OUT-8")) struct StoredOutboxTests {
-    /// A log at random, and the first events of it.
+    /// A random log, and its first events.
     private static func log(
         _ choices: inout Choices, _ count: ClosedRange<Int>
     ) throws -> (events: [Event], cut: Int) {
@@ -26,13 +26,13 @@ import Testing
         return (log.events, choices.int(in: 0...(steps.last ?? 0)))
     }
 
-    /// All that an outbox shows.
+    /// Everything that an outbox shows.
     private static func shown(_ outbox: Outbox) -> [String] {
         outbox.entries.map { String(decoding: $0.row(data: nil).json, as: UTF8.self) }
             + ["\(outbox.count)", "\(outbox.through)", "\(outbox.ignored)"]
     }
 
-    @Test func `an outbox that was stored and read folds on like the one that never was`() throws {
+    @Test func `an outbox that was stored and restored folds like the original`() throws {
         try Property.check("decode(encode(outbox)) folds like it", runs: 400) { choices in
             let (events, cut) = try Self.log(&choices, 1...40)
             let before = Outbox(folding: events[..<cut])
@@ -72,7 +72,7 @@ import Testing
                 _ = outbox.ranges(of: Set(outbox.entries.map(\.position)))
                 _ = outbox.entries(from: outbox.through.next)
                 var state = ReplayState()
-                for entry in outbox.entries { state.add(entry) }
+                for entry in outbox.entries { state.enqueue(entry) }
                 _ = state.next(now: 0)
                 for event in events { outbox.fold(event) }
                 _ = Self.shown(outbox)
@@ -87,23 +87,23 @@ import Testing
             ("a record behind the last line", 9, 10, []),
             ("a last line from which nobody can count on", .max, 0, []),
         ] as [(String, UInt64, UInt64, [UInt64])])
-    func `positions that cannot be are refused`(
+    func `impossible positions are refused`(
         what: String, through: UInt64, lastRecord: UInt64, runs: [UInt64]
     ) throws {
         func bytes(_ through: UInt64, _ lastRecord: UInt64, _ runs: [UInt64]) -> [UInt8] {
             var writer = StateWriter()
-            writer.add(count: 0)
-            writer.add(through)
-            writer.add(lastRecord)
-            writer.add(Timestamp(milliseconds: 0))
-            writer.add(false)
-            writer.add(count: 0)
-            writer.add(false)
-            writer.add(false)
-            writer.add(count: runs.count / 2)
-            for number in runs { writer.add(number) }
-            writer.add(count: 0)
-            writer.add(count: 0)
+            writer.write(count: 0)
+            writer.write(through)
+            writer.write(lastRecord)
+            writer.write(Timestamp(milliseconds: 0))
+            writer.write(false)
+            writer.write(count: 0)
+            writer.write(false)
+            writer.write(false)
+            writer.write(count: runs.count / 2)
+            for number in runs { writer.write(number) }
+            writer.write(count: 0)
+            writer.write(count: 0)
             return writer.bytes
         }
         #expect(try Outbox(encodedState: bytes(9, 9, [3, 0, 2, 0, 2, 2])).unknown.runs.count == 3)

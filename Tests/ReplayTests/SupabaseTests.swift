@@ -1,4 +1,4 @@
-// The requests that go to a Supabase project and what is made of its answers, held to the messages
+// The requests to a Supabase project and the parsed answers, compared with the messages
 // that are recorded in Spec/operations/supabase.md.
 
 import Foundation
@@ -92,7 +92,7 @@ private struct RecordedMessages {
     }
 
     @Test(.verifies("SUP-3", "SUP-4"))
-    func `pages are asked for and taken apart as recorded`() async throws {
+    func `pages are requested and parsed as recorded`() async throws {
         let page = try RecordedMessages()
         let (transport, server) = try transport(page.answers[1])
         let reply = try await transport.send(.read(after: nil), token: "TOKEN")
@@ -107,7 +107,7 @@ private struct RecordedMessages {
         try expect(second, page.requests[2])
     }
 
-    @Test(.verifies("SUP-1")) func `without a token the key stands for it`() async throws {
+    @Test(.verifies("SUP-1")) func `without a token the key is sent as the token`() async throws {
         let page = try RecordedMessages()
         let (transport, server) = try transport(page.answers[0])
         _ = try await transport.send(.append(batch: Array("[]".utf8)), token: nil)
@@ -117,7 +117,7 @@ private struct RecordedMessages {
         #expect(request.text == #"{"events":[]}"#)
     }
 
-    @Test(.verifies("SUP-5")) func `errors are handed on with their status`() async throws {
+    @Test(.verifies("SUP-5")) func `errors are returned with their status`() async throws {
         let page = try RecordedMessages()
         for call in [TransportRequest.append(batch: Array("[]".utf8)), .read(after: "1")] {
             let (transport, server) = try transport(page.answers[2])
@@ -134,7 +134,7 @@ private struct RecordedMessages {
             #"{"events":[],"next":1}"#, #"{"events":[],"next":"1""#, "<html>",
             #"{"events":null,"next":"1"}"#, #"{"events":[],"events":[],"next":"1"}"#,
         ])
-    func `a page of another form is no answer`(text: String) async throws {
+    func `a page of another form is refused`(text: String) async throws {
         let server = try LocalServer { _ in .reply(200, body: Array(text.utf8)) }
         let transport = try SupabaseTransport(
             project: try #require(URL(string: server.base)), apiKey: "KEY")

@@ -1,4 +1,4 @@
-// The stock openssl as a server: with a certificate of its own making, and, if a test wants it, only
+// The openssl tool as a server with a self-signed certificate; if a test requires it, only
 // for clients that present one.
 
 import DaybookTestKit

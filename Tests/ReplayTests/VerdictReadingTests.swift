@@ -1,4 +1,4 @@
-// A reply is read in one pass. What comes of it is held against a reading through a tree.
+// A reply is parsed in one pass. The result is compared with that of a parser that builds a tree.
 
 import DaybookTestKit
 import EventSourcing
@@ -17,7 +17,7 @@ import Testing
         else { return nil }
         var verdicts: [Verdict] = []
         for element in list {
-            // Foundation takes more for a UUID than is one.
+            // Foundation accepts texts that are not UUIDs.
             guard case .object(let verdict) = element, let text = verdict["id"]?.stringValue,
                 text.wholeMatch(of: /(?i)[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/) != nil,
                 let id = UUID(uuidString: text)
@@ -53,7 +53,7 @@ import Testing
     }
 
     @Test(.verifies("SYNC-21"))
-    func `a reply is read as its tree says, whatever stands in it`() throws {
+    func `a reply is parsed like its tree, whatever its content`() throws {
         var read = 0
         try Property.check("verdicts", runs: 4_000) { choices in
             let verdicts = choices.array(0...4) { choices in

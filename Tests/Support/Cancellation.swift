@@ -1,4 +1,4 @@
-// Cancelling work that reports its progress, at a moment when it surely goes on.
+// Cancels work while it is in progress.
 
 import Dispatch
 import Synchronization
@@ -6,8 +6,8 @@ import Testing
 
 /// Cancels work during its first report of progress, and expects that it throws `CancellationError`.
 ///
-/// - Parameter work: gets what it must call whenever it reports progress. Only the first call waits, until the
-///   task was cancelled.
+/// - Parameter work: the work. It must call its argument for each report of progress; the first call blocks
+///   until the task is cancelled.
 public func expectCancellation(
     of work: @escaping @Sendable (_ report: @escaping @Sendable () -> Void) async throws -> Void
 ) async {

@@ -1,14 +1,14 @@
-// Waiting for what other threads do. Tests do not depend on how fast a machine is: whoever waits ends
-// as soon as it has happened, and gives up long after any machine would have done it.
+// Waits for effects of other threads. The wait ends as soon as the condition holds, and its timeout is longer
+// than any machine needs, so that tests do not depend on the speed of the machine.
 
-/// It did not happen.
+/// The error of a wait that timed out.
 public struct NeverHappened: Error, CustomStringConvertible {
     public let description: String
 }
 
-/// Waits until something holds, for two minutes at most.
+/// Waits until a condition holds, for at most two minutes.
 ///
-/// - Throws: `NeverHappened`, with the place that waited; what `condition` throws.
+/// - Throws: `NeverHappened`, with the location of the call; an error of `condition`.
 public func eventually(
     isolation: isolated (any Actor)? = #isolation, file: String = #fileID, line: Int = #line,
     _ condition: () async throws -> Bool
@@ -17,5 +17,6 @@ public func eventually(
         if try await condition() { return }
         try await Task.sleep(for: .milliseconds(10))
     }
-    throw NeverHappened(description: "\(file):\(line): waited two minutes for what did not happen")
+    throw NeverHappened(
+        description: "\(file):\(line): the condition did not hold within two minutes")
 }

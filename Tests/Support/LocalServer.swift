@@ -1,24 +1,24 @@
-// A server of tests of what really goes over a connection: one request a connection, answered by a
-// closure, byte for byte where a test wants that.
+// A server for tests of the bytes on a connection. A closure makes the reply, byte for byte if needed; each
+// connection has one request.
 
 import DaybookTestKit
 import Foundation
 import Synchronization
 
-/// A server on 127.0.0.1 that answers as it is told until it is released: a test looks at `requests` at
-/// its end.
+/// A server on 127.0.0.1 that runs until it is released. Tests read `requests` at their end, which keeps it
+/// alive.
 package final class LocalServer: Sendable {
     package typealias Request = LoopbackServer.Request
 
-    /// What goes back.
+    /// A reply.
     package enum Answer: Sendable {
         /// A reply with a length.
         case reply(Int, headers: [(String, String)] = [], body: [UInt8] = [])
         /// These bytes and nothing else.
         case raw([UInt8])
-        /// The connection is closed without a word.
+        /// No reply: the connection is closed.
         case hangUp
-        /// A script for the connection, which is closed when it returns.
+        /// A closure that uses the connection, which is closed when it returns.
         case script(@Sendable (Connection) -> Void)
     }
 
@@ -45,14 +45,14 @@ package final class LocalServer: Sendable {
             return request
         }
 
-        /// Carries bytes to a server on this machine and back until either side ends.
+        /// Forwards bytes to a server on this machine and back until either side ends.
         package func tunnel(to port: UInt16) { try? connection.tunnel(to: port) }
 
         /// Waits until the client closes the connection.
         package func waitForEnd() { try? connection.waitForEnd() }
 
-        /// Lets the connection end as one that is reset.
-        package func resetAtEnd() { connection.socket.willReset() }
+        /// Makes the connection end with a reset.
+        package func resetAtEnd() { connection.socket.resetOnClose() }
     }
 
     fileprivate final class Record: Sendable {
@@ -83,13 +83,13 @@ package final class LocalServer: Sendable {
         }
     }
 
-    /// The port that the system gave.
+    /// The port, chosen by the system.
     package var port: UInt16 { server.port }
 
-    /// Where the server is, without a slash at the end.
+    /// The base URL, without a slash at the end.
     package var base: String { server.base }
 
-    /// Connections with a request so far.
+    /// The number of connections with a request so far.
     package var connectionCount: Int { record.connections.withLock { $0 } }
 
     /// The requests so far.

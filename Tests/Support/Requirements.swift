@@ -1,17 +1,17 @@
-// The trait by which a test cites what it verifies: the ids that the pages of Spec define. Tools/checks/requirements
+// The trait with which a test cites the requirement ids of Spec that it verifies. Tools/checks/requirements
 // compares the two.
 
 import Testing
 
 /// The requirement ids that a test or a suite verifies.
 public struct Requirements: TestTrait, SuiteTrait {
-    /// Ids as the specification writes them: `SEG-4`.
+    /// The ids as in the specification: `SEG-4`.
     public let ids: [String]
 
-    /// A suite cites for all its tests.
+    /// True: a suite cites for all its tests.
     public var isRecursive: Bool { true }
 
-    /// Shown where the test fails.
+    /// The ids, shown when the test fails.
     public var comments: [Comment] { ["verifies \(ids.joined(separator: ", "))"] }
 }
 

@@ -1,16 +1,16 @@
-// What tests do with a temporary folder.
+// Operations of tests on a temporary folder.
 
 import DaybookTestKit
 import Foundation
 
-/// A command that ended with an error.
+/// The error of a command that failed.
 private struct CommandFailure: Error, CustomStringConvertible { let description: String }
 
 extension TemporaryFolder {
     /// The path of a log in the folder.
     package var log: String { appending("log").path }
 
-    /// The names in a folder of it, sorted.
+    /// The names in one of its folders, sorted.
     package func names(in name: String) throws -> [String] {
         try FileManager.default.contentsOfDirectory(atPath: appending(name).path).sorted()
     }
@@ -22,7 +22,7 @@ extension TemporaryFolder {
         return file
     }
 
-    /// The content of every file of the log, by its name.
+    /// The content of every file of the log, by name.
     package func image() throws -> [String: Data] {
         var image: [String: Data] = [:]
         for name in try FileManager.default.subpathsOfDirectory(atPath: log) {

@@ -1,4 +1,4 @@
-// Several devices of one account, a bounded number of histories. Spec/protocol/sync-simulation.md.
+// A fixed number of histories of several devices of one account. Spec/protocol/sync-simulation.md.
 
 import DaybookTestKit
 import SyncHistories
@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 @Suite struct DeviceHistoryTests {
-    @Test func `any number of devices come to show the same, whatever happens to them`()
+    @Test func `all devices show the same in the end, with any faults`()
         async throws
     {
         let histories = try DeviceHistories()

@@ -1,5 +1,5 @@
-// Histories of client, network and server, a bounded number of them; long runs do the same ones by
-// the hundred thousand. Spec/protocol/sync-simulation.md.
+// A fixed number of histories of a client, a network and the server; `Tools/soak sync` runs many more.
+// Spec/protocol/sync-simulation.md.
 
 import DaybookTestKit
 import SyncHistories
@@ -7,8 +7,8 @@ import TestSupport
 import Testing
 
 @Suite struct SyncHistoryTests {
-    @Test func `the same choices make the same history`() async throws {
-        // Two servers: nothing of an earlier history may show in a later one.
+    @Test func `the same choices give the same history`() async throws {
+        // Two servers, so that an earlier history cannot affect a later one.
         let (one, other) = (try SyncHistories(), try SyncHistories())
         try await one.run(seed: 1)
         for seed in 10..<25 as Range<UInt64> {
@@ -16,7 +16,7 @@ import Testing
         }
     }
 
-    @Test func `nothing is settled that the server does not hold, whatever happens`() async throws {
+    @Test func `no event is settled that the server does not have, with any faults`() async throws {
         let histories = try SyncHistories()
         try await Property.check(
             "sync histories", runs: 250,
@@ -28,7 +28,7 @@ import Testing
 }
 
 extension SyncHistories {
-    /// One history of a seed.
+    /// Runs the history of a seed.
     @discardableResult
     fileprivate func run(seed: UInt64) async throws -> [UInt64] {
         var choices = Choices(seed: seed)

@@ -1,5 +1,5 @@
-// Two devices of one account and the real server's storage: conflicts and who resolves them, what is
-// parked, a device that is installed anew, clocks that are a year off. Spec/protocol/conflicts.md,
+// Two devices of one account and the real server's storage: conflicts and their resolution, parked events, a
+// device that is installed anew, clocks that are a year off. Spec/protocol/conflicts.md,
 // Spec/protocol/parking.md, Spec/protocol/replay.md.
 
 import DaybookOffline
@@ -45,7 +45,7 @@ private final class StorageServer: Transport {
     }
 }
 
-/// A device with a clock of its own.
+/// A device with its own clock.
 private struct Phone {
     let files = InMemoryFileSystem()
     let clock: VirtualClock
@@ -83,7 +83,7 @@ private struct Phone {
         theirs = Phone(clock: clock, server: server)
     }
 
-    /// Both have changed one note without knowing of each other; theirs was there first.
+    /// Changes one note on both devices independently. The server gets the change of `theirs` first.
     private func conflict() async throws -> (mine: OfflineStore, theirs: OfflineStore, note: String)
     {
         let (one, other) = (try await mine.open(), try await theirs.open())
@@ -119,7 +119,7 @@ private struct Phone {
     }
 
     @Test(.verifies("CON-1", "CON-3"))
-    func `an app that decides later builds on what the server holds`() async throws {
+    func `an app that resolves later bases its event on the server's`() async throws {
         let (one, other, note) = try await conflict()
         try await mine.sync(one)
         let entry = try #require(one.outbox.entries.first { _ in true })
@@ -133,7 +133,7 @@ private struct Phone {
         #expect(try await mine.sync(one).conflict == 0)
         try await theirs.sync(other)
         #expect(text(one, note) == "mine again" && text(other, note) == "mine again")
-        // What is not in conflict any more cannot be decided again.
+        // An event that is no longer in conflict cannot be resolved again.
         await #expect(throws: DecisionError(.notInOutbox, entry.id)) {
             try await one.outbox.resolve(entry.id, .keepTheirs)
         }
@@ -146,7 +146,7 @@ private struct Phone {
         let (one, other) = (try await mine.open(), try await ahead.open())
         let note = try await one.notes.add("coffee", city: "lisbon", by: "ana")
         try await mine.sync(one)
-        // It reads first: nothing of its own has gone to the server, so its clock is not known.
+        // It only reads: before it ships an event, the offset of its clock is unknown.
         try await ahead.sync(other)
         try await other.notes.update(note.id, "theirs", by: "ana")
         try await one.notes.update(note.id, "mine", by: "ana")
@@ -157,7 +157,7 @@ private struct Phone {
     }
 
     @Test(.verifies("CON-5"))
-    func `a conflict that stays undecided is told again by the server, and recorded once`()
+    func `an unresolved conflict is reported again by the server, and recorded once`()
         async throws
     {
         let (one, _, _) = try await conflict()
@@ -171,14 +171,14 @@ private struct Phone {
     }
 
     @Test(.verifies("CON-2", "CON-3"))
-    func `keep mine makes my changes again on top of theirs`() async throws {
+    func `keep mine records my changes again, based on theirs`() async throws {
         let (one, other, note) = try await conflict()
         let before = Array(one.outbox.entries)
         let report = try await mine.sync(one, KeepMine())
         #expect(report.conflict == 1 && report.resolved == 1 && report.pending == 0)
         try await theirs.sync(other)
         #expect(text(one, note) == "mine again" && text(other, note) == "mine again")
-        // What stands for another says so, and on what it is based.
+        // A replacement names the event that it replaces, and its base.
         var replacements: [Event] = []
         try other.events.log.forEachEvent(from: Position(1), catalogue: OfflineModel.catalogue) {
             if $0.content.string("causationid") != nil { replacements.append($0) }
@@ -188,14 +188,14 @@ private struct Phone {
         #expect(replacements[1].content.string("baseid") == replacements[0].id.text)
     }
 
-    @Test(.verifies("CON-2")) func `keep theirs takes mine back`() async throws {
+    @Test(.verifies("CON-2")) func `keep theirs retracts mine`() async throws {
         let (one, other, note) = try await conflict()
         let report = try await mine.sync(one, KeepTheirs())
         #expect(report.resolved == 1 && report.pending == 0 && report.applied == 0)
         #expect(text(one, note) == "theirs" && text(other, note) == "theirs")
     }
 
-    @Test(.verifies("CON-2")) func `a function may merge both`() async throws {
+    @Test(.verifies("CON-2")) func `a function can merge both`() async throws {
         let (one, other, note) = try await conflict()
         let merge = Merge { conflict in
             let ours = try NoteUpdated(json: conflict.pending.last?.content.json ?? [])
@@ -225,11 +225,11 @@ private struct Phone {
     }
 
     @Test(.verifies("PRK-1", "PRK-2", "PRK-3"))
-    func `what is parked can be tried again or discarded, and what depends on it is named`()
+    func `a parked event can be retried or discarded, and its dependents are named`()
         async throws
     {
         let (one, other) = (try await mine.open(), try await theirs.open())
-        // Another device has used the id for something else.
+        // Another device has used the id for another event.
         let id = UUID()
         try await other.events.append([
             EventDraft(CitySaved(userId: "ana", cityId: "porto"), id: id)
@@ -276,26 +276,26 @@ private struct Phone {
         let report = try await fresh.sync(store)
         #expect(report.received == 250 && report.pending == 0)
         #expect(store.view(CitiesView.self).rows() == one.view(CitiesView.self).rows())
-        // What it received is not sent back, and not read again.
+        // Received events are not sent back, and not read again.
         let again = try await fresh.sync(store)
         #expect(again.received == 0 && again.applied == 0 && again.duplicate == 0)
         last = Int(await store.events.lastDurable.rawValue)
         try await fresh.sync(store)
         #expect(Int(await store.events.lastDurable.rawValue) == last)
-        // The place is in the log: after a restart, and after a compaction, nothing is read again.
-        let place = store.view(Outbox.self).cursor
-        #expect(place != nil)
+        // The cursor is in the log: after a restart, and after a compaction, nothing is read again.
+        let cursor = store.view(Outbox.self).cursor
+        #expect(cursor != nil)
         try store.events.log.roll()
         try await store.compact()
         try await store.close()
         let reopened = try await fresh.open()
-        #expect(reopened.view(Outbox.self).cursor == place)
+        #expect(reopened.view(Outbox.self).cursor == cursor)
         #expect(try await fresh.sync(reopened).received == 0)
         try await reopened.close()
     }
 
     @Test(.verifies("RPL-11"))
-    func `two lives of one log under one name learn of it from what they read`() async throws {
+    func `two logs with one incarnation detect it from the events that they read`() async throws {
         let one = try await mine.open()
         try await one.cities.save("lisbon", by: "ana")
         try await mine.sync(one)
@@ -339,12 +339,12 @@ private struct Phone {
             try await theirs.sync(other)
             try await wrong.sync(one)
             try await theirs.sync(other)
-            // The later one wins, on both.
+            // The later change wins on both devices.
             #expect(one.view(PreferencesView.self)["ana"].pruneAfterDays == (isRestarted ? 20 : 21))
             #expect(
                 other.view(PreferencesView.self)["ana"].pruneAfterDays == (isRestarted ? 20 : 21))
         }
-        // The clock is put right while the app is not running: the old offset is not believed.
+        // The clock is corrected while the app is not running: the old offset is not used.
         try await one.close()
         wrong.skew = 0
         one = try await wrong.open()

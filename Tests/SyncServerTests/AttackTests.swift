@@ -1,6 +1,6 @@
-// What somebody might send to harm the server, each with what must come back, over real connections
-// to the real process. After each attack an honest client is served as before. The list with its
-// reasons is Spec/operations/operating.md, "Attacks that are tried".
+// Attacks on the server and the expected replies, over real connections to the real process. After each
+// attack an honest client is served as before. The list with its reasons is
+// Spec/operations/operating.md, "Attacks that are tried".
 
 import Foundation
 import TestSupport
@@ -27,14 +27,14 @@ import Testing
 
     private var ana: ServerClient { ServerClient(base: server.base, token: Self.token) }
 
-    /// An honest client is served.
+    /// Checks that an honest client is served.
     private func serves(_ server: ServerProcess) async throws {
         let client = ServerClient(base: server.base, token: Self.token)
         let event = Sample(sequence: .random(in: 1...1_000_000_000))
         #expect(try await client.post([event].body).statuses == ["applied"])
     }
 
-    /// The head of a post, up to the headers that are under test.
+    /// The head of a post, without the headers under test.
     private static let post = """
         POST /v1/events HTTP/1.1\r
         Host: x\r
@@ -49,7 +49,7 @@ import Testing
     private func status(of request: String, on server: ServerProcess? = nil) throws -> String {
         let connection = try RawConnection((server ?? self.server).base)
         connection.send(request)
-        let reply = try connection.rest()
+        let reply = try connection.readToEnd()
         #expect(!reply.dropFirst(9).contains("HTTP/1.1"), "more than one answer: \(reply)")
         return String(reply.dropFirst("HTTP/1.1 ".count).prefix(3))
     }
@@ -79,7 +79,7 @@ import Testing
             ("a header without a name", "Content-Length: 2\r\n: a"),
             ("a header without a colon", "Content-Length: 2\r\nsomething"),
         ])
-    func `a head that can be understood in two ways is 400 and the end of the connection`(
+    func `an ambiguous head is 400 and ends the connection`(
         name: String, headers: String
     ) async throws {
         let smuggled = "2\r\n[]\r\n0\r\n\r\nGET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -97,14 +97,14 @@ import Testing
             "GET /healthz HTTP/1.1\nHost: x\n\n",
             "G\u{7F}T /healthz HTTP/1.1\r\nHost: x\r\n\r\n", "\0\0\0\0\r\n\r\n",
         ])
-    func `what is not HTTP is 400 and the end of the connection`(request: String) async throws {
+    func `input that is not HTTP is 400 and ends the connection`(request: String) async throws {
         #expect(try status(of: request) == "400")
         try await serves(server)
     }
 
     /// RFC 9112, section 3, lets a server split the line at any white space, so nothing is smuggled.
     @Test(.verifies("OPS-5"), arguments: ["GET  /healthz HTTP/1.1", "GET /healthz  HTTP/1.1"])
-    func `more than one space in a request line is taken for one`(line: String) {
+    func `several spaces in a request line count as one`(line: String) {
         withKnownIssue("the parser passes it, and says nothing of it to what comes after") {
             let request = "\(line)\r\nHost: x\r\nConnection: close\r\n\r\n"
             let status = try status(of: request)
@@ -115,14 +115,14 @@ import Testing
     @Test(
         .verifies("OPS-5"),
         arguments: ["zz\r\n[]\r\n0\r\n\r\n", "fffffffffffffffff\r\n[]", "-2\r\n[]\r\n0\r\n\r\n"])
-    func `a chunk whose size is none is the end of the connection`(chunks: String) async throws {
+    func `an invalid chunk size ends the connection`(chunks: String) async throws {
         let request = "\(Self.post)Transfer-Encoding: chunked\r\n\r\n\(chunks)"
         #expect(try status(of: request) == "400")
         try await serves(server)
     }
 
     @Test(.verifies("OPS-5"))
-    func `headers above 16 KiB are 431, however they are made up`() async throws {
+    func `headers above 16 KiB are 431, in one header or many`() async throws {
         let long = String(repeating: "a", count: 17 * 1_024)
         #expect(try status(of: "\(Self.get)X: \(long)\r\n\r\n") == "431")
         #expect(try status(of: "\(Self.get)\(long): x\r\n\r\n") == "431")
@@ -144,7 +144,7 @@ import Testing
             while sent < 1_000, connection.send(chunk) { sent += 1 }
             #expect(sent < 1_000, "32 MB were taken")
         }
-        // Without sending on, the refusal can be read.
+        // A client that stops sending can read the refusal.
         let connection = try RawConnection(server.base)
         connection.send("\(Self.post)Content-Length: 10000000000\r\n\r\n")
         #expect(try connection.text(until: "}}").hasPrefix("HTTP/1.1 413"))
@@ -152,13 +152,13 @@ import Testing
     }
 
     @Test(.verifies("OPS-5"), arguments: ["GET", "POST"])
-    func `a body that nobody asked for is no second request`(method: String) async throws {
+    func `an unrequested body is not read as a second request`(method: String) async throws {
         let connection = try RawConnection(server.base)
         let inner = "GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n"
         connection.send(
             "\(method) /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: \(inner.utf8.count)\r\n\r\n"
                 + inner + "GET /nothing HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
-        let reply = try connection.rest()
+        let reply = try connection.readToEnd()
         #expect(reply.components(separatedBy: "HTTP/1.1 ").count == 3)
         #expect(!reply.contains("ready"))
         #expect(reply.contains("not_found"))
@@ -172,7 +172,7 @@ import Testing
             "/x/../v1/events", "/v1/%65vents", "/v1/events%00", "/v1/events;a=b", "/v1", "/",
             "/v1/events/../../etc/passwd", "/..%2f..%2fetc/passwd", "/healthz/", "/metrics%20",
         ])
-    func `a path in another spelling is another path, and there is none`(path: String)
+    func `a path in another spelling is 404`(path: String)
         async throws
     {
         let connection = try RawConnection(server.base)
@@ -183,7 +183,7 @@ import Testing
     }
 
     @Test(.verifies("SYNC-1"))
-    func `a method that a path does not have is 405, and what it has is said`() async throws {
+    func `a method that a path does not have is 405 with the allowed ones`() async throws {
         for method in ["PUT", "DELETE", "PATCH", "HEAD", "OPTIONS", "TRACE", "CONNECTX", "get"] {
             let connection = try RawConnection(server.base)
             connection.send("\(method) /v1/events HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -194,7 +194,7 @@ import Testing
         }
         #expect(try await ana.send("DELETE", "/v1/events").status == 405)
         #expect(try await ana.send("POST", "/healthz", body: Data()).header("Allow") == "GET")
-        // A method is what the request line says, whatever a header says.
+        // The method is that of the request line, whatever the headers.
         let override = try await ana.send(
             "GET", "/v1/events",
             headers: ["X-HTTP-Method-Override": "POST", "X-Method-Override": "DELETE"])
@@ -203,7 +203,7 @@ import Testing
     }
 
     @Test(.verifies("SYNC-3"))
-    func `a token counts only in its header, once, and whole`() async throws {
+    func `a token is valid only in its header, once, and complete`() async throws {
         let stranger = ServerClient(base: server.base)
         for query in ["access_token=\(Self.token)", "token=\(Self.token)"] {
             #expect(try await stranger.get("/v1/events?\(query)").status == 401)
@@ -288,7 +288,7 @@ import Testing
             (#""subject":"lisbon""#, #""subject":"\ud83d""#),
             (#""type":"daybook.city.saved""#, #""type":["daybook.city.saved"]"#),
         ])
-    func `an event that tries to mean two things is answered alone, and not stored`(
+    func `an ambiguous event is rejected alone, and not stored`(
         rule: String, broken: String
     ) async throws {
         let event = Sample(sequence: 1)
@@ -309,8 +309,8 @@ import Testing
     }
 
     @Test(.verifies("SYNC-5"))
-    func `what is packed is refused before it is looked at`() async throws {
-        // 10 MB of blanks, packed by gzip into 10 KB.
+    func `a compressed body is refused unread`() async throws {
+        // 10 MB of spaces, compressed by gzip to 10 KB.
         let bomb = try Data(
             contentsOf: URL(filePath: #filePath).deletingLastPathComponent()
                 .appending(path: "Inputs/blanks.gz"))
@@ -329,7 +329,7 @@ import Testing
     }
 
     @Test(.verifies("SYNC-40"))
-    func `what a request says does not come back as a header, nor as more than text`()
+    func `content of a request is not echoed in headers, nor as more than text`()
         async throws
     {
         let reply = try await ana.get("/v1/events?limit=1%0d%0aX-Evil:%201")
@@ -354,7 +354,7 @@ import Testing
         let one = "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\nGET /nothing HTTP/1.1\r\nHost: x\r\n\r\n"
         let last = "GET /readyz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
         connection.send(String(repeating: one, count: 50) + last)
-        let statuses = try connection.rest().components(separatedBy: "HTTP/1.1 ").dropFirst()
+        let statuses = try connection.readToEnd().components(separatedBy: "HTTP/1.1 ").dropFirst()
             .map { $0.prefix(3) }
         let expected = Array(repeating: ["200", "404"], count: 50).joined() + ["200"]
         #expect(statuses == expected.map { $0[...] })
@@ -380,8 +380,8 @@ import Testing
             }
             return !headGoesOn && !bodyGoesOn
         }
-        #expect(try stopped.rest().isEmpty)
-        #expect(try silent.rest().isEmpty)
+        #expect(try stopped.readToEnd().isEmpty)
+        #expect(try silent.readToEnd().isEmpty)
         #expect(try await drips.value)
         try await serves(server)
     }
@@ -413,13 +413,13 @@ import Testing
     }
 
     @Test(.verifies("OPS-6"))
-    func `a flood of connections that say nothing keeps no client out`() async throws {
+    func `a flood of silent connections blocks no client`() async throws {
         let server = try Self.server(fixture, "--connections", "50")
         var flood: [RawConnection] = []
         for _ in 0..<300 { flood.append(try RawConnection(server.base)) }
         try await serves(server)
-        // The first were closed to make room.
-        #expect(try flood[0].rest().isEmpty)
+        // The oldest connections were closed for newer ones.
+        #expect(try flood[0].readToEnd().isEmpty)
         for connection in flood[100...] { connection.send("GET /he") }
         try await serves(server)
     }
@@ -438,27 +438,27 @@ import Testing
             String(repeating: "\(page)\r\n", count: 8)
                 + "\(Self.post)Content-Encoding: gzip\r\nExpect: 100-continue\r\n"
                 + "Content-Length: 2000000\r\n\r\n")
-        // Until the system takes no more for it.
+        // Until the socket's buffers are full.
         try await Task.sleep(for: .seconds(1))
-        let replies = try reader.rest().components(separatedBy: "HTTP/1.1 ").dropFirst()
+        let replies = try reader.readToEnd().components(separatedBy: "HTTP/1.1 ").dropFirst()
         #expect(replies.count == 9)
         #expect(replies.dropLast().allSatisfy { $0.hasPrefix("200") && $0.hasSuffix("}]") })
         #expect(replies.last?.hasPrefix("415") == true)
     }
 
-    @Test(.verifies("OPS-4")) func `a token that asks too often waits, and others do not`()
+    @Test(.verifies("OPS-4")) func `a token with too many requests waits, and others do not`()
         async throws
     {
         let file = fixture.folder.appending("two-tokens")
         try "fast ana\nquiet bob\n".write(to: file, atomically: true, encoding: .utf8)
         let server = try ServerProcess(
             database: fixture.path, options: ["--token-file", file.path, "--rate", "1"])
-        // All at once, so that it does not matter how long this test is kept waiting.
+        // All at once, so that delays of this test do not matter.
         let connection = try RawConnection(server.base)
         let head = "GET /v1/events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer fast\r\n"
         connection.send(
             String(repeating: "\(head)\r\n", count: 49) + "\(head)Connection: close\r\n\r\n")
-        let replies = try connection.rest().components(separatedBy: "HTTP/1.1 ").dropFirst()
+        let replies = try connection.readToEnd().components(separatedBy: "HTTP/1.1 ").dropFirst()
         #expect(replies.count == 50)
         #expect(replies.prefix(2).allSatisfy { $0.hasPrefix("200") })
         let refused = try #require(replies.first { $0.hasPrefix("429") })
@@ -473,7 +473,7 @@ import Testing
     }
 
     @Test(.verifies("SYNC-5"))
-    func `a body is asked for only if it is wanted`() async throws {
+    func `100 Continue is sent only if the body is wanted`() async throws {
         let body = [Sample(sequence: 1)].body
         let wanted = try RawConnection(server.base)
         wanted.send("\(Self.post)Expect: 100-continue\r\nContent-Length: \(body.count)\r\n\r\n")
@@ -495,7 +495,7 @@ import Testing
     }
 
     @Test(.verifies("SYNC-40"))
-    func `no answer tells how the server is made`() async throws {
+    func `no reply shows the server's software`() async throws {
         let requests = [
             "GET /nothing HTTP/1.1\r\nHost: x\r\n\r\n", "\(Self.post)Content-Length: 2\r\n\r\n{}",
             "\(Self.post)Content-Length: 4\r\n\r\n[{}]", "DELETE / HTTP/1.1\r\nHost: x\r\n\r\n",

@@ -1,4 +1,4 @@
-// What is a batch, and what is not.
+// The parsing of batches and cursors.
 
 import EventSourcing
 import SyncServerStorage
@@ -14,7 +14,7 @@ import Testing
     }
 
     @Test(.verifies("SYNC-8"), arguments: ["1", "[]", "{}", #"{"id":"abc"}"#, #"{"id":7}"#])
-    func `an element without a usable id refuses the batch, naming its place`(text: String) {
+    func `an element without a usable id refuses the batch, with its index`(text: String) {
         let good = Sample(sequence: 1).line
         #expect(throws: BatchError.unusableID(index: 1)) {
             try StorageFixture.batch("[\(good),\(text)]")
@@ -22,8 +22,8 @@ import Testing
     }
 
     @Test(.verifies("SYNC-6"), arguments: ["1", ""])
-    func `a batch is nested to 64 levels and no deeper`(inner: String) throws {
-        // The array, the event, and so many in its data.
+    func `a batch may have 64 levels, not 65`(inner: String) throws {
+        // The array, the event, and the given number of levels in its data.
         func batch(_ levels: Int) -> String {
             let data =
                 String(repeating: "[", count: levels - 2) + inner
@@ -54,14 +54,14 @@ import Testing
     @Test(
         .verifies("SYNC-30"),
         arguments: ["", "a", "a-1", "a1-2", "s1", "s1-2-3", "x1", "a1x", "s-1-2"])
-    func `a text that is no cursor is none`(text: String) {
+    func `an invalid cursor is refused`(text: String) {
         #expect(EventCursor(text) == nil)
     }
 
     @Test(
         .verifies("SYNC-32"),
         arguments: [EventCursor.serial(0), .serial(.max), .sequence(7, serial: 9)])
-    func `a cursor survives its text`(cursor: EventCursor) {
+    func `a cursor is equal after encoding and decoding`(cursor: EventCursor) {
         #expect(EventCursor(cursor.text) == cursor)
     }
 }

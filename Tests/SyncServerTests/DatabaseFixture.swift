@@ -1,5 +1,4 @@
-// What every storage is held to runs on each of them: the kinds of databases, and a storage of a kind
-// on a database of its own. Used by VerdictTests, StorageTests and others.
+// The kinds of databases, and storages on databases of their own, for tests that run on every kind.
 
 import Foundation
 import SyncServerStorage
@@ -7,14 +6,14 @@ import Testing
 
 /// A database for one test.
 protocol DatabaseFixture: AnyObject, Sendable {
-    /// What `--database` is given.
+    /// The value of `--database`.
     var location: String { get }
-    /// Opens a storage on it; there may be several.
+    /// Opens a storage on the database; several may be open at once.
     func open() async throws -> any EventStorage
-    /// Lets every batch fail that stores an event with a sequence.
+    /// Makes every batch fail that stores an event with a sequence.
     func failInserts(ofSequence sequence: UInt64) async throws
-    /// Takes that back.
-    func mend() async throws
+    /// Removes the effect of `failInserts(ofSequence:)`.
+    func allowInserts() async throws
 }
 
 extension StorageFixture {
@@ -33,12 +32,12 @@ extension EventStorage {
     }
 }
 
-/// The databases that the server can keep events in.
+/// The kinds of databases of the server.
 enum StorageKind: String, CaseIterable, Sendable {
     case sqlite
     case postgreSQL
 
-    /// Those that are tested here.
+    /// The kinds that are tested here.
     static let all = allCases.filter { $0 != .postgreSQL || !PostgreSQLCluster.isSkipped }
 
     /// A new database.
@@ -56,13 +55,13 @@ enum StorageKind: String, CaseIterable, Sendable {
     }
 }
 
-/// A storage, and the database that lives as long as it does.
+/// A storage and its database, which lives as long as it.
 struct TestStorage {
     let fixture: any DatabaseFixture
     let storage: any EventStorage
 
-    /// A second storage on the same database, as another server has it.
-    func another() async throws -> TestStorage {
+    /// Opens a second storage on the same database, like another server.
+    func openSecond() async throws -> TestStorage {
         TestStorage(fixture: fixture, storage: try await fixture.open())
     }
 

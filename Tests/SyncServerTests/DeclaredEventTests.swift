@@ -1,4 +1,4 @@
-// What follows from the declarations of event data: the tables in Spec, the rules in SQL, random values.
+// The derivatives of the declarations of event data: the tables in Spec, the rules in SQL, random values.
 // Spec/model/events.md, EVT-18.
 
 import DaybookOffline
@@ -13,7 +13,7 @@ import Testing
     private static let root = URL(filePath: #filePath).deletingLastPathComponent()
         .deletingLastPathComponent().deletingLastPathComponent()
 
-    /// Expects the text between two lines of a file; writes it where DAYBOOK_UPDATE_GOLDEN is set.
+    /// Expects the text between two lines of a file; writes it if DAYBOOK_UPDATE_GOLDEN is set.
     private func expect(
         _ text: String, in path: String, between first: String, and last: String,
         sourceLocation: SourceLocation = #_sourceLocation
@@ -59,7 +59,7 @@ import Testing
             and: "-- Ends.")
     }
 
-    /// The payload types of which any value can be made: a copy of a city checks more than it declares.
+    /// The payload types whose declarations are complete: a copy of a city checks more than it declares.
     private static let payloads = catalogue.types.compactMap { type in
         catalogue[type]?.payload as? any DeclaredPayload.Type
     }.filter { $0 != CityCached.self }
@@ -88,7 +88,7 @@ import Testing
     }
 
     @Test(.verifies("EVT-18", "EVT-1"))
-    func `without a member that must be there, or with null, nothing is read`() throws {
+    func `a payload without a required member, or with null, is refused`() throws {
         try Property.check("members that must be there", runs: 300) { choices in
             let type = choices.element(of: Self.payloads)
             try Self.checkRefusals(type, &choices)
@@ -104,9 +104,9 @@ import Testing
             where replacement != nil || member.isRequired {
                 var changed = JSONObjectWriter()
                 for name in members.names where name != member.name {
-                    changed.add(name, raw: members.raw(named: name) ?? [])
+                    changed.appendMember(name, raw: members.raw(named: name) ?? [])
                 }
-                if let replacement { changed.add(member.name, raw: replacement) }
+                if let replacement { changed.appendMember(member.name, raw: replacement) }
                 let json = changed.finished()
                 try #require(throws: EventError.self, "\(type) without \(member.name)") {
                     try P(json: json)
@@ -116,7 +116,7 @@ import Testing
     }
 }
 
-/// The table of declared data, as the page has it.
+/// The table of declared data in the page.
 private enum EventTable {
     static func text(of schemas: [EventSchema]) -> String {
         var lines = ["| type | data | |", "|---|---|---|"]

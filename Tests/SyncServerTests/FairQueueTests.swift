@@ -25,7 +25,7 @@ extension EntityID: ExpressibleByStringLiteral {
     }
 
     @Test(.verifies("OPS-21"))
-    func `if ten accounts take all they get, the next one still gets something`() {
+    func `if ten accounts hold their full shares, the next one still gets a part`() {
         var shares = FairShares(capacity: 900, isDivided: true)
         for account in 1...10 {
             var count = 0
@@ -37,7 +37,7 @@ extension EntityID: ExpressibleByStringLiteral {
     }
 
     @Test(.verifies("OPS-21"))
-    func `a server without accounts gives all it has to its one`() {
+    func `without accounts, the single account may hold the whole capacity`() {
         var shares = FairShares(capacity: 3, isDivided: false)
         for _ in 0..<3 { #expect(shares.grant(1, to: "local") == .granted) }
         #expect(shares.grant(1, to: "local") == .exhausted)
@@ -46,12 +46,12 @@ extension EntityID: ExpressibleByStringLiteral {
     }
 
     @Test(.verifies("OPS-21"))
-    func `of many waiting requests of one account another account waits for none`() {
+    func `an account does not wait for the requests of another account`() {
         var queue = FairQueue(FairShares(capacity: 8, isDivided: true))
         var granted: [Int] = []
         for ticket in 0..<900 { granted += queue.join(ticket, for: 1, account: "ana") }
         #expect(granted == [0, 1])
-        // The other one is served at once, as long as it has its share.
+        // The other account is served at once until it holds its share.
         #expect(queue.join(1_000, for: 1, account: "bob") == [1_000])
         #expect(queue.release(1, account: "bob") == [])
         #expect(queue.release(1, account: "ana") == [2])
@@ -127,7 +127,7 @@ extension EntityID: ExpressibleByStringLiteral {
     }
 
     @Test(.verifies("OPS-21"))
-    func `a request that gives up holds up no other, and is granted nothing`() {
+    func `an abandoned request blocks no other, and is granted nothing`() {
         var queue = FairQueue(FairShares(capacity: 10, isDivided: true))
         #expect(queue.join(0, for: 5, account: "ana") == [0])
         #expect(queue.join(1, for: 8, account: "bob") == [])
@@ -154,12 +154,12 @@ extension EntityID: ExpressibleByStringLiteral {
         held.release()
         #expect(admission.used == 0 && patient.used == 0)
         try await admission.borrow(1, account: "bob").release()
-        // A loan that is dropped is returned.
+        // A loan is released when it is no longer referenced.
         do { _ = try await admission.borrow(1, account: "bob") }
         #expect(admission.used == 0)
     }
 
-    @Test(.verifies("OPS-21")) func `a request that need not wait any more leaves no timer`()
+    @Test(.verifies("OPS-21")) func `a request that no longer waits leaves no timer`()
         async throws
     {
         let asleep = Mutex(0)
@@ -196,7 +196,7 @@ extension EntityID: ExpressibleByStringLiteral {
     }
 
     @Test(.verifies("OPS-6"))
-    func `a connection whose client does not take its reply makes room, the last of its holder`() {
+    func `a connection with an unread reply is closed last of its holder's`() {
         var table = ConnectionTable<Int>(countMax: 4)
         for key in 0..<4 { #expect(table.open(key, holder: .address("flood")) == nil) }
         table.set(0, .answering)
@@ -213,7 +213,7 @@ extension EntityID: ExpressibleByStringLiteral {
     }
 
     @Test(.verifies("OPS-6"))
-    func `of too many connections one of the holder with the most ends, idle ones first`() {
+    func `of too many connections, one of the holder with the most is closed, idle ones first`() {
         var table = ConnectionTable<Int>(countMax: 6)
         for key in 0..<4 { #expect(table.open(key, holder: .address("flood")) == nil) }
         #expect(table.open(4, holder: .address("honest")) == nil)
@@ -222,14 +222,14 @@ extension EntityID: ExpressibleByStringLiteral {
         table.set(1, .answering)
         #expect(table.open(6, holder: .address("new")) == 2)
         table.set(3, .receiving)
-        // Two of "flood" and two of "honest" wait for their client: the one ends that has not
-        // changed for longer.
+        // Two of "flood" and two of "honest" wait for their client: the connection that changed longest
+        // ago is closed.
         #expect(table.open(7, holder: .address("new")) == 4)
         #expect(table.count == 6)
     }
 
     @Test(.verifies("OPS-6"))
-    func `a connection counts for the account of its request, and ends not while it is answered`() {
+    func `a connection counts for its request's account, and is not closed while it is answered`() {
         var table = ConnectionTable<Int>(countMax: 5)
         for key in 0..<3 { #expect(table.open(key, holder: .address("proxy")) == nil) }
         for key in 3..<5 {

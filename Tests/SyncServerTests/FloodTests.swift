@@ -1,6 +1,5 @@
-// Clients that ask for more than their share: of connections, of memory, of turns. Over real
-// connections to the real process. What is decided and why is FairQueueTests; the limits are
-// Spec/operations/operating.md, "Limits".
+// Clients that exceed their share of connections, memory or turns, over real connections to the real process.
+// FairQueueTests tests the decisions; the limits are Spec/operations/operating.md, "Limits".
 
 import Foundation
 import TestSupport
@@ -31,7 +30,7 @@ import Testing
         connection.send(
             "GET \(path) HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer \(token)\r\n"
                 + "Connection: close\r\n\r\n")
-        return String(try connection.rest().dropFirst("HTTP/1.1 ".count).prefix(3))
+        return String(try connection.readToEnd().dropFirst("HTTP/1.1 ".count).prefix(3))
     }
 
     @Test(
@@ -55,7 +54,7 @@ import Testing
             ("GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", "200"),
             ("GET /healthz HTTP/1.0\r\n\r\n", "200"),
         ])
-    func `what follows the last request of a connection is neither read nor kept`(
+    func `input after the last request of a connection is neither read nor buffered`(
         request: String, status: String
     ) async throws {
         let server = try server("--client-timeout", "5")
@@ -65,7 +64,7 @@ import Testing
         #expect(reply.hasPrefix("HTTP/1.1 \(status)"))
         #expect(reply.lowercased().contains("\r\nconnection: close\r\n"))
         let before = try server.peakMemory()
-        // The connection ends at the time limit at the latest; until then the system takes some.
+        // The connection ends at the time limit at the latest; until then the system buffers some input.
         let junk = Data(repeating: 0x78, count: 1_024 * 1_024)
         var sent = 0
         while sent < 200, connection.send(junk) { sent += 1 }
@@ -87,17 +86,17 @@ import Testing
             connection.send(head + begin)
             var sent = 0
             while sent < 1_000, connection.send(part) { sent += 1 }
-            // What the system keeps under way counts, too.
+            // Bytes in the system's buffers count, too.
             #expect(sent * part.utf8.count < bytesMax * 1_024 * 1_024)
         }
         #expect(try status("/healthz", of: server, from: 1) == "200")
     }
 
     @Test(.verifies("OPS-20"))
-    func `a body that is not wanted yet stays with the client`() async throws {
+    func `a body that is not wanted yet is not read`() async throws {
         let server = try server("--connections", "400", "--memory", "8", "--body-rate", "0")
         let before = try server.peakMemory()
-        // One body is within the account's share of 4 MiB; each of them lacks a byte.
+        // One body is within the account's share of 4 MiB; each body lacks its last byte.
         let body = String(repeating: " ", count: 1_000_000)
         var connections: [RawConnection] = []
         for _ in 0..<100 {
@@ -120,7 +119,7 @@ import Testing
     func `an account that fills the connections with unfinished bodies locks no other out`()
         async throws
     {
-        // Without the limit on slow bodies: none of them may be cut while the test is slow.
+        // Without the limit on slow bodies, so that none is cut off on a slow machine.
         let server = try server("--connections", "60", "--body-rate", "0")
         var flood: [RawConnection] = []
         for _ in 0..<80 {
@@ -134,7 +133,7 @@ import Testing
             let bob = try status("/v1/events", of: server, token: "token-of-bob", from: address)
             #expect(bob == "200")
         }
-        // A third of the 54 places; one more is told to wait, its body unread.
+        // A third of the 54 places; a further request is refused, its body unread.
         let more = try RawConnection(server.base, from: 3)
         more.send(Self.head("Content-Length: 1000\r\n"))
         let reply = try more.text(until: "}}")
@@ -170,7 +169,7 @@ import Testing
         refused.send(Self.head("Content-Length: 1000000\r\n"))
         refused.sendWithoutWaiting(String(repeating: " ", count: 1_000_000))
         // Until the server ends the connection.
-        let reply = try refused.rest()
+        let reply = try refused.readToEnd()
         #expect(reply.hasPrefix("HTTP/1.1 429"))
         #expect(reply.lowercased().contains("\r\nconnection: close\r\n"))
         #expect(try await bytesRead() == "3")
@@ -185,7 +184,7 @@ import Testing
     }
 
     @Test(.verifies("OPS-21"))
-    func `verdicts keep their memory and their place until the client has taken them`()
+    func `verdicts hold their memory and place until the client has read them`()
         async throws
     {
         let server = try server("--connections", "10", "--memory", "8")
@@ -201,7 +200,7 @@ import Testing
         let reply = try await ana.post(changes.body)
         #expect(reply.statuses == Array(repeating: "conflict", count: 4))
         #expect(reply.body.count > 1_000_000)
-        // More replies than the system keeps for a client that reads nothing, on each connection.
+        // On each connection more replies than the system buffers for a client that reads nothing.
         let request =
             Self.head("Content-Length: \(changes.body.count)\r\n")
             + String(decoding: changes.body, as: UTF8.self)
@@ -211,15 +210,15 @@ import Testing
             connection.send(String(repeating: request, count: 12))
             flood.append(connection)
         }
-        // One whole reply is within the account's share of 4 MiB; the others wait for their turn.
+        // One reply is within the account's share of 4 MiB; the others wait for their turn.
         var polls = 0
         try await eventually {
             polls = try await heldBytes(server) >= reply.body.count ? polls + 1 : 0
             return polls == 20
         }
         let before = try server.peakMemory()
-        // Their places, a third of nine, are taken once the server has read a request of each connection, which
-        // says nothing of the bytes that are held.
+        // The places, a third of nine, are borrowed once the server has read a request of each connection,
+        // which is independent of the reserved bytes.
         try await eventually { try await ana.get("/v1/events?limit=1").status == 429 }
         #expect(
             try status("/v1/events", of: server, token: "token-of-bob", from: 2) == "200")
@@ -229,7 +228,7 @@ import Testing
     }
 
     @Test(.verifies("OPS-6"))
-    func `a connection whose client reads no replies makes room for a new one`() async throws {
+    func `a connection with unread replies is closed for a new one`() async throws {
         let server = try ServerProcess(database: fixture.path, "--connections", "1")
         let text = String(repeating: "x", count: 250_000)
         for number in UInt64(1)...4 {
@@ -240,24 +239,24 @@ import Testing
                     + "Content-Type: application/cloudevents-batch+json\r\n"
                     + "Content-Length: \([note].body.count)\r\n\r\n")
             connection.send([note].body)
-            #expect(try connection.rest().hasPrefix("HTTP/1.1 200"))
+            #expect(try connection.readToEnd().hasPrefix("HTTP/1.1 200"))
         }
         let reader = try RawConnection(server.base, receiveBuffer: 4_096)
         reader.send(
             String(
                 repeating: "GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n", count: 16))
-        // Once the system takes no more for it.
+        // Once the socket's buffers are full.
         try await eventually {
             let connection = try RawConnection(server.base)
             connection.send(
                 "GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
-            return try connection.rest().hasPrefix("HTTP/1.1 200")
+            return try connection.readToEnd().hasPrefix("HTTP/1.1 200")
         }
         withExtendedLifetime(reader) {}
     }
 
     @Test(.verifies("OPS-20"), arguments: [16, 100, 2_000])
-    func `clients that pipeline keep no other client waiting`(depth: Int) async throws {
+    func `pipelined requests do not delay other clients`(depth: Int) async throws {
         let server = try server()
         let requests = String(repeating: "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n", count: depth)
         let flood = try (0..<50).map { _ in try RawConnection(server.base) }
@@ -275,7 +274,7 @@ import Testing
             #expect(try status("/healthz", of: server, from: 2) == "200")
             shortest = min(shortest, ContinuousClock.now - began)
         }
-        // Measured 0.1 s; without turns more than 10 s, each time.
+        // Measured: 0.1 s; without turns always more than 10 s.
         #expect(shortest < .seconds(5))
     }
 
@@ -286,7 +285,7 @@ import Testing
         connection.send(
             "POST /v1/events HTTP/1.0\r\nHost: x\r\nConnection: keep-alive\r\n"
                 + "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n")
-        #expect(try connection.rest().hasPrefix("HTTP/1.1 400"))
+        #expect(try connection.readToEnd().hasPrefix("HTTP/1.1 400"))
     }
 
     @Test(.verifies("SYNC-40"), arguments: ["/healthz", "/readyz", "/metrics", "/v1/events", "/x"])
@@ -294,7 +293,7 @@ import Testing
         let server = try server()
         let connection = try RawConnection(server.base)
         connection.send("HEAD \(path) HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
-        let reply = try connection.rest()
+        let reply = try connection.readToEnd()
         #expect(reply.hasPrefix("HTTP/1.1 4") && reply.hasSuffix("\r\n\r\n"))
     }
 
@@ -324,7 +323,9 @@ import Testing
         #expect(end.message.contains(link.path))
     }
 
-    @Test(.verifies("OPS-3")) func `a token file that is no file is refused at once`() throws {
+    @Test(.verifies("OPS-3")) func `a token file that is not a regular file is refused at once`()
+        throws
+    {
         let pipe = fixture.folder.appending("pipe").path
         #expect(mkfifo(pipe, 0o600) == 0)
         let begin = ContinuousClock.now
@@ -342,7 +343,7 @@ import Testing
         arguments: [
             Data([0x61, 0xFF, 0x20, 0x61, 0x0A]), Data("SHA256:0123 ana\n".utf8),
         ])
-    func `what is neither a token nor a digest is refused`(content: Data) throws {
+    func `a line with neither a token nor a digest is refused`(content: Data) throws {
         let file = fixture.folder.appending("tokens")
         try content.write(to: file)
         let end = try ServerProcess.run([
@@ -353,7 +354,7 @@ import Testing
 
     @Test(
         .verifies("OPS-6"), arguments: ["--connections", "--shutdown-timeout", "--client-timeout"])
-    func `a number that no server can use is a usage error`(option: String) throws {
+    func `a number outside its range is a usage error`(option: String) throws {
         let result = try ServerProcess.run([
             "--port", "0", "--database", "sqlite:\(fixture.path)", option, "\(Int.max)",
         ])
@@ -361,7 +362,7 @@ import Testing
     }
 
     @Test(.verifies("OPS-22"))
-    func `a body that comes too slowly ends long before its time`() async throws {
+    func `a slow body is cut off long before the time limit`() async throws {
         let server = try server("--body-rate", "1000")
         let slow = try RawConnection(server.base)
         slow.send(Self.head("Content-Length: 100000\r\n"))
@@ -369,8 +370,8 @@ import Testing
         let drips = Task.detached {
             while slow.send(" ") { try await Task.sleep(for: .milliseconds(200)) }
         }
-        #expect(try slow.rest().isEmpty)
-        // Long before the 60 s for a body; 10 s on a machine at leisure.
+        #expect(try slow.readToEnd().isEmpty)
+        // Long before the 60 s for a body; 10 s on an idle machine.
         #expect(ContinuousClock.now - began < .seconds(45))
         try? await drips.value
         let metrics = ServerClient(base: server.base, token: "operator")
@@ -384,7 +385,7 @@ import Testing
         func status(_ target: String, _ headers: String) throws -> String {
             let connection = try RawConnection(server.base)
             connection.send("GET \(target) HTTP/1.1\r\n\(headers)\r\nConnection: close\r\n\r\n")
-            return String(try connection.rest().dropFirst("HTTP/1.1 ".count).prefix(3))
+            return String(try connection.readToEnd().dropFirst("HTTP/1.1 ".count).prefix(3))
         }
         let local = "Host: localhost"
         for headers in [
@@ -412,7 +413,7 @@ import Testing
                 #expect(answer == "403", "\(origin) \(path)")
             }
         }
-        // With tokens a page has no token.
+        // A server with tokens serves other pages: they have no token.
         let guarded = try self.server()
         let connection = try RawConnection(guarded.base)
         connection.send("GET /healthz HTTP/1.1\r\nHost: x\r\nOrigin: http://evil.example\r\n\r\n")

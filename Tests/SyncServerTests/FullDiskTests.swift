@@ -1,4 +1,4 @@
-// A server whose database has no room left, on disks that are really full. Spec/operations/operating.md.
+// A server whose disk is really full. Spec/operations/operating.md.
 
 import Foundation
 import SyncServerStorage
@@ -16,9 +16,9 @@ struct FullDiskTests {
         }.body
     }
 
-    /// Sends until there is no room.
+    /// Sends batches until the disk is full.
     ///
-    /// - Returns: how many events were stored.
+    /// - Returns: the number of stored events.
     private func sendUntilFull(_ client: ServerClient) async throws -> Int {
         var stored = 0
         for number in 0..<100 {
@@ -39,15 +39,15 @@ struct FullDiskTests {
     private func expectReading(_ client: ServerClient, _ stored: Int) async throws {
         #expect(try await client.allIDs().count == stored)
         #expect(try await client.get("/healthz").status == 200)
-        // The result of a probe counts for a second.
+        // The result of a probe is reused for a second.
         try await eventually { try await client.get("/readyz").status == 503 }
         let ready = try await client.get("/readyz")
         #expect(ready.header("Retry-After") != nil)
-        #expect(String(decoding: ready.body, as: UTF8.self).contains("no room"))
+        #expect(String(decoding: ready.body, as: UTF8.self).contains("no space"))
     }
 
     @Test(.verifies("OPS-7", "OPS-14"), arguments: [true, false])
-    func `a full disk stops writing and nothing else, also at the start`(isKilled: Bool)
+    func `a full disk stops only writing, also at the start`(isKilled: Bool)
         async throws
     {
         let disk = try SmallDisk(megabytes: 16)
@@ -84,7 +84,7 @@ struct FullDiskTests {
     }
 
     @Test(.verifies("OPS-13"))
-    func `an erasure without room for it says what is left`() async throws {
+    func `an erasure on a full disk reports the remaining traces`() async throws {
         let disk = try SmallDisk(megabytes: 16)
         let database = disk.folder.appending(path: "events.db").path
         let storage = try SQLiteEventStorage(path: database, catalogue: StorageFixture.catalogue)
@@ -96,7 +96,7 @@ struct FullDiskTests {
         let end = try ServerProcess.run(arguments)
         #expect(end.status == 74)
         #expect(["nothing was erased", "was not erased"].contains { end.message.contains($0) })
-        #expect(end.message.contains("room") || end.message.contains("full"))
+        #expect(end.message.contains("space") || end.message.contains("full"))
         try disk.free()
         #expect(try ServerProcess.run(arguments).status == 0)
         #expect(try await fixtureCount(database, "ana") == 0)
@@ -112,7 +112,7 @@ struct FullDiskTests {
     @Test(
         .verifies("OPS-7", "OPS-14"),
         .disabled(if: PostgreSQLCluster.isSkipped, "DAYBOOK_SKIP_POSTGRESQL is set"))
-    func `a PostgreSQL server without room makes the server not ready, and reading goes on`()
+    func `a full PostgreSQL disk makes the server not ready, and reading works`()
         async throws
     {
         let disk = try SmallDisk(megabytes: 16)

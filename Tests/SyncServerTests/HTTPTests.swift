@@ -1,4 +1,4 @@
-// The real server, asked over HTTP.
+// The real server over HTTP.
 
 import EventSourcing
 import Foundation
@@ -47,7 +47,7 @@ import Testing
         #expect(try await client.allIDs(try #require(empty.next)) == events.map(\.id.text))
     }
 
-    @Test(.verifies("SYNC-4")) func `the server is well while it runs`() async throws {
+    @Test(.verifies("SYNC-4")) func `the server is healthy while it runs`() async throws {
         let server = try ServerProcess(database: fixture.path)
         #expect(try await ServerClient(base: server.base).get("/healthz").status == 200)
     }
@@ -121,7 +121,7 @@ import Testing
     }
 
     @Test(.verifies("SYNC-47", "SYNC-48"))
-    func `a request for another account than the token's is refused, and nothing is done`()
+    func `a request for another account than the token's is refused without effect`()
         async throws
     {
         let tokens = fixture.folder.appending("tokens")
@@ -155,7 +155,7 @@ import Testing
         #expect(refused.status == 400 && refused.header("Daybook-Account") == "ana")
         let odd = ServerClient(base: server.base, token: "odd-token")
         #expect(try await odd.get("/v1/events").header("Daybook-Account") == "Zo%C3%AB%252f")
-        // What is said to nobody in particular names no account.
+        // A reply without authentication names no account.
         #expect(try await ana.get("/healthz").header("Daybook-Account") == nil)
         let stranger = ServerClient(base: server.base, token: "x")
         #expect(try await stranger.get("/v1/events").header("Daybook-Account") == nil)
@@ -218,9 +218,9 @@ import Testing
         #expect(Set(held) == Set(batches.joined().map(\.id.text)))
     }
 
-    /// Posts batches, four at a time, until the server is gone.
+    /// Posts batches, four at a time, until the server has ended.
     ///
-    /// - Returns: the ids that were answered.
+    /// - Returns: the acknowledged ids.
     private static func send(_ batches: [[Sample]], to client: ServerClient) async -> [String] {
         await withTaskGroup { group in
             for worker in 0..<4 {
@@ -240,7 +240,7 @@ import Testing
     }
 
     @Test(.verifies("SYNC-9"))
-    func `of several faults the first in the order of checks is the answer`() async throws {
+    func `of several faults, the first in the order of checks is reported`() async throws {
         let tokens = fixture.folder.appending("tokens")
         try "good-token ana\n".write(to: tokens, atomically: true, encoding: .utf8)
         let server = try ServerProcess(database: fixture.path, "--token-file", tokens.path)
@@ -258,9 +258,9 @@ import Testing
         #expect(try await ana.allIDs().isEmpty)
     }
 
-    /// Both requests come at once, so the answer to the first tells that the second is there, too.
+    /// Both requests are sent at once, so the answer to the first shows that the second has arrived, too.
     @Test(.verifies("SYNC-42"))
-    func `a server that is told to end finishes the request that it has accepted`() async throws {
+    func `a stopping server finishes the accepted request`() async throws {
         let server = try ServerProcess(database: fixture.path)
         let url = try #require(URL(string: server.base))
         let connection = Process()
@@ -289,7 +289,7 @@ import Testing
             """
         try requests.fileHandleForWriting.write(contentsOf: Data(head.utf8) + body.prefix(100))
         var text = ""
-        // Says that the server has read the head of the second request, and so has accepted it.
+        // Shows that the server has read the head of the second request, and so has accepted it.
         while !text.contains("100 Continue") {
             let part = replies.fileHandleForReading.availableData
             try #require(!part.isEmpty)
@@ -311,7 +311,7 @@ import Testing
     }
 
     @Test(.verifies("SYNC-43"))
-    func `what the server logs holds nothing of an event, and no token`() async throws {
+    func `the server's log contains no part of an event, and no token`() async throws {
         let tokens = fixture.folder.appending("tokens")
         try "good-token ana\n".write(to: tokens, atomically: true, encoding: .utf8)
         let file = fixture.folder.appending("messages")
@@ -347,7 +347,8 @@ import Testing
         }
     }
 
-    @Test(.verifies("SYNC-3")) func `what cannot be served is said at the start`() throws {
+    @Test(.verifies("SYNC-3"))
+    func `a configuration that cannot be served is refused at the start`() throws {
         func expect(_ status: Int32, _ word: String, _ arguments: [String]) throws {
             let end = try ServerProcess.run(["--port", "0"] + arguments)
             #expect(end.status == status)

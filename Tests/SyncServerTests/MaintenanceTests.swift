@@ -15,7 +15,7 @@ import Testing
         try ServerProcess.run(arguments + ["--database", "sqlite:\(fixture.path)"]).status
     }
 
-    /// All bytes of the database, its side files with it.
+    /// All bytes of the database and its side files.
     private func bytes() throws -> Data {
         try FileManager.default.contentsOfDirectory(atPath: fixture.folder.path)
             .filter { $0.hasPrefix("events.db") }
@@ -25,7 +25,7 @@ import Testing
     }
 
     @Test(.verifies("OPS-10"))
-    func `a mistyped path is no empty database`() throws {
+    func `a mistyped path creates no empty database`() throws {
         let path = fixture.folder.appending("typo.db").path
         for command in [["erase", "--account", "ana"], ["prune", "--unused-for", "1d"]] {
             let done = try ServerProcess.run(command + ["--yes", "--database", "sqlite:\(path)"])
@@ -46,7 +46,7 @@ import Testing
         let cities = Sample.cities(5)
         #expect(try await bob.post(cities.body).status == 200)
         #expect(try bytes().range(of: Data("secret-text".utf8)) != nil)
-        // Counting only, as nobody has said yes.
+        // Only counts without --yes.
         #expect(try command("erase", "--account", "ana") == 1)
         #expect(try await ana.allIDs().count == 50)
         let page = try await ana.get("/v1/events?limit=30")
@@ -58,14 +58,14 @@ import Testing
         for word in ["secret-text", "secret-note-7", notes[6].lane ?? ""] {
             #expect(try bytes().range(of: Data(word.utf8)) == nil, "\(word)")
         }
-        // Should the account come back, a reader from before misses nothing.
+        // If the account comes back, a reader with an old cursor misses nothing.
         notes = Array(notes.prefix(3))
         #expect(try await ana.post(notes.body).statuses == Array(repeating: "applied", count: 3))
         #expect(try await ana.allIDs(next) == notes.map(\.id.text))
         #expect(try command("erase", "--account", "nobody", "--yes") == 0)
     }
 
-    /// Rows move from page to page while others write, and leave copies behind.
+    /// Concurrent writes move rows between pages, which leaves copies.
     @Test(.verifies("OPS-10"), .timeLimit(.minutes(30)))
     func `an account that is erased under load leaves no trace either`() async throws {
         let runs =
@@ -111,7 +111,7 @@ import Testing
     }
 
     @Test(.verifies("OPS-13"))
-    func `an erasure that cannot finish says what is left, and the next one finishes it`()
+    func `an unfinished erasure reports the remaining traces, and the next one removes them`()
         async throws
     {
         let storage: SQLiteEventStorage = try fixture.open()
@@ -121,7 +121,7 @@ import Testing
         _ = try await storage.append(notes)
         let other = try DatabasePool(path: fixture.path)
         let arguments = ["erase", "--account", "ana", "--yes", "--wait", "1", "--database"]
-        // A writer that does not end.
+        // A write transaction that stays open.
         try await other.writeWithoutTransaction { db in
             try db.inTransaction(.immediate) {
                 let end = try ServerProcess.run(arguments + ["sqlite:\(fixture.path)"])
@@ -131,7 +131,7 @@ import Testing
             }
         }
         #expect(try await storage.eventCount(account: "ana") == 50)
-        // A reader that does not end: what it reads is kept for it.
+        // A read transaction that stays open, for which SQLite keeps the old pages.
         try await other.read { db in
             _ = try Int.fetchOne(db, sql: "SELECT count(*) FROM event")
             let end = try ServerProcess.run(arguments + ["sqlite:\(fixture.path)"])
@@ -146,7 +146,7 @@ import Testing
     }
 
     @Test(.verifies("OPS-13"))
-    func `a pruning that fails at one account says so, and removes the traces of those before`()
+    func `a pruning that fails at one account reports it, and removes the traces of those before`()
         async throws
     {
         let start = Date(timeIntervalSinceNow: -500 * 86_400)
@@ -184,7 +184,7 @@ import Testing
     }
 
     @Test(.verifies("OPS-13"))
-    func `an erasure that cannot open its database says that nothing was erased`() throws {
+    func `an erasure that cannot open its database reports that nothing was erased`() throws {
         try Data("no database, but long enough to be looked at as one".utf8)
             .write(to: URL(filePath: fixture.path))
         for command in [["erase", "--account", "ana"], ["prune", "--unused-for", "400d"]] {
@@ -203,7 +203,7 @@ import Testing
         var configuration = Configuration()
         configuration.allowsUnsafeTransactions = true
         let other = try DatabaseQueue(path: fixture.path, configuration: configuration)
-        // The first page of a day notes that the account is in use.
+        // The first page of a day records the use of the account.
         try await other.write { try $0.execute(sql: "UPDATE account SET last_used = 0") }
         try await other.writeWithoutTransaction { try $0.execute(sql: "BEGIN IMMEDIATE") }
         let batches = try (UInt64(10)..<26).map { number in
@@ -223,7 +223,7 @@ import Testing
         #expect(ContinuousClock.now - began < .seconds(4))
         for _ in 0..<20 { #expect(try await client.get("/v1/events").ids.count == 3) }
         try await other.writeWithoutTransaction { try $0.execute(sql: "COMMIT") }
-        for batch in batches { #expect(try batch.rest().hasPrefix("HTTP/1.1 ")) }
+        for batch in batches { #expect(try batch.readToEnd().hasPrefix("HTTP/1.1 ")) }
         #expect(server.stop() == 0)
         let lastUsed = try await other.read {
             try Int.fetchOne($0, sql: "SELECT last_used FROM account") ?? 0
@@ -238,7 +238,7 @@ import Testing
     }
 
     @Test(.verifies("OPS-11"))
-    func `an account that nobody uses is pruned, one that is only read is not`() async throws {
+    func `an unused account is pruned, one that is only read is not`() async throws {
         let start = Date(timeIntervalSinceNow: -500 * 86_400)
         func storage(at day: Int) throws -> SQLiteEventStorage {
             let now = start.addingTimeInterval(Double(day) * 86_400)
@@ -312,7 +312,7 @@ import Testing
         let all = try await TestStorage(fixture: fixture, storage: storage).all()
         #expect(all == events.map(\.line))
         #expect(try await storage.append(events).allSatisfy { $0.status == .duplicate })
-        // Nobody knows when it was used last, so it counts as used now.
+        // The last use is unknown, so the account counts as used now.
         #expect(try await storage.accounts(unusedSince: Date()).isEmpty)
     }
 }

@@ -1,5 +1,4 @@
-// What an operator relies on: tokens, TLS, probes, counters, the log, the end of the server.
-// Spec/operations/operating.md.
+// Features for operators: tokens, TLS, probes, counters, the log, shutdown. Spec/operations/operating.md.
 
 import Foundation
 import GRDB
@@ -17,7 +16,7 @@ import Testing
         return file.path
     }
 
-    /// Runs a tool of the system.
+    /// Runs a system tool.
     private func run(_ tool: String, _ arguments: String...) throws -> (status: Int32, text: String)
     {
         let process = Process()
@@ -33,7 +32,7 @@ import Testing
     }
 
     @Test(.verifies("OPS-1"))
-    func `a token that the server made opens the account, and the file holds its digest only`()
+    func `a generated token opens its account, and the file has only its digest`()
         async throws
     {
         let made = try run(ServerProcess.binary.path, "token", "ana")
@@ -49,7 +48,7 @@ import Testing
         let bob = ServerClient(base: server.base, token: "plain-token")
         #expect(try await ana.post(Sample.cities(1).body).statuses == ["applied"])
         #expect(try await bob.allIDs().isEmpty)
-        // Whoever has read the file has no token.
+        // The file's content is no token.
         for text in [lines[1].prefix(71), lines[1].prefix(71).dropFirst(7)] {
             let thief = ServerClient(base: server.base, token: String(text))
             #expect(try await thief.get("/v1/events").status == 401)
@@ -60,7 +59,7 @@ import Testing
     }
 
     @Test(.verifies("OPS-3"))
-    func `a token file that everybody may write, or that says nonsense, is refused`() throws {
+    func `a world-writable or invalid token file is refused`() throws {
         func end(_ text: String, mode: Int = 0o600) throws -> (status: Int32, message: String) {
             let path = try file("tokens", text)
             try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: path)
@@ -79,7 +78,7 @@ import Testing
     }
 
     @Test(.verifies("OPS-3"))
-    func `a token file that others may read is served with a warning, digests without`()
+    func `a readable token file is used with a warning, one of digests without`()
         async throws
     {
         let made = try run(ServerProcess.binary.path, "token", "ana").text.split(separator: "\n")
@@ -102,7 +101,7 @@ import Testing
     }
 
     @Test(.verifies("OPS-3"))
-    func `SIGHUP makes the server read its tokens again, and nonsense changes nothing`()
+    func `SIGHUP makes the server read its tokens again, and an invalid file changes nothing`()
         async throws
     {
         let path = try file("tokens", "first ana\n")
@@ -129,7 +128,7 @@ import Testing
         #expect(server.stop() == 0)
     }
 
-    @Test(.verifies("OPS-2")) func `what leaves the machine does so in TLS`() async throws {
+    @Test(.verifies("OPS-2")) func `remote connections use TLS`() async throws {
         let key = fixture.folder.appending("key.pem").path
         let certificate = fixture.folder.appending("certificate.pem").path
         let made = try run(
@@ -150,7 +149,7 @@ import Testing
             "@\(body)", "\(server.base)/v1/events")
         #expect(reply.status == 0)
         #expect(reply.text.components(separatedBy: "applied").count == 4)
-        // A certificate that nobody vouches for, an old protocol, and no TLS at all.
+        // An untrusted certificate, an old protocol, and no TLS at all.
         #expect(try run("curl", "--silent", "\(server.base)/healthz").status == 60)
         let old = try run(
             "curl", "--silent", "--cacert", certificate, "--tls-max", "1.1",
@@ -158,7 +157,7 @@ import Testing
         #expect(old.status == 35)
         let plain = try RawConnection(server.base)
         plain.send("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        #expect(!(try plain.rest()).contains("200 OK"))
+        #expect(!(try plain.readToEnd()).contains("200 OK"))
         #expect(server.stop() == 0)
     }
 
@@ -186,7 +185,7 @@ import Testing
         }
     }
 
-    /// Makes a key and a certificate for it.
+    /// Creates a key and its certificate.
     ///
     /// - Returns: the options that name them.
     private func certificate(_ kind: String, _ name: String = "made") throws -> [String] {
@@ -200,14 +199,14 @@ import Testing
     }
 
     @Test(.verifies("OPS-2"))
-    func `a certificate that does not fit its key ends the server before it listens`() throws {
+    func `a certificate that does not match its key ends the server before it listens`() throws {
         let one = try certificate("rsa:2048", "one")
         let other = try certificate("rsa:2048", "other")
         let end = try ServerProcess.run(
             ["--port", "0", "--database", "sqlite:\(fixture.path)"] + one.prefix(2)
                 + other.suffix(2))
         #expect(end.status == 65)
-        #expect(end.message.contains("does not fit the key \(other[3])"))
+        #expect(end.message.contains("does not match the key \(other[3])"))
     }
 
     @Test(.verifies("OPS-3"))
@@ -225,7 +224,7 @@ import Testing
     }
 
     @Test(.verifies("OPS-2"))
-    func `beyond loopback the server wants tokens and TLS, or the word that a proxy has it`()
+    func `beyond loopback the server requires tokens, and TLS or a proxy that has it`()
         async throws
     {
         let tokens = try file("tokens", "secret ana\n")
@@ -244,7 +243,7 @@ import Testing
     }
 
     @Test(.verifies("SYNC-4", "OPS-7"))
-    func `a server whose database fails is well, but not ready`() async throws {
+    func `a server whose database fails is healthy, but not ready`() async throws {
         let server = try ServerProcess(database: fixture.path)
         let client = ServerClient(base: server.base)
         #expect(try await client.get("/readyz").status == 200)
@@ -258,7 +257,7 @@ import Testing
     }
 
     @Test(.verifies("OPS-8"))
-    func `the counters tell what was asked and answered, to the operator only`() async throws {
+    func `the counters show requests and replies, to the operator only`() async throws {
         let tokens = try file("tokens", "secret ana\nwatch @operator\n")
         let server = try ServerProcess(database: fixture.path, "--token-file", tokens)
         let ana = ServerClient(base: server.base, token: "secret")
@@ -339,7 +338,7 @@ import Testing
     }
 
     @Test(.verifies("OPS-9"))
-    func `a log that nobody reads holds up no request, and not the end`() async throws {
+    func `an unread log blocks no request, and not the shutdown`() async throws {
         let pipe = Pipe()
         let server = try ServerProcess(
             database: fixture.path, messages: pipe.fileHandleForWriting, "--log-level", "debug")
@@ -361,7 +360,7 @@ import Testing
     }
 
     @Test(.verifies("SYNC-42"))
-    func `a server that is told to end waits for no client for ever, and accepts none`()
+    func `a stopping server waits for no client without limit, and accepts none`()
         async throws
     {
         let server = try ServerProcess(database: fixture.path, "--shutdown-timeout", "2")
@@ -372,7 +371,7 @@ import Testing
         #expect(try slow.text(until: "ok\"}").contains("200"))
         server.terminate()
         try await eventually { (try? RawConnection(server.base)) == nil }
-        // No more comes on the connection that is slow; the server ends all the same.
+        // The slow connection sends nothing more; the server ends nevertheless.
         #expect(server.stop() == 0)
     }
 }

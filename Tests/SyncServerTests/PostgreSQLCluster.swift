@@ -1,5 +1,5 @@
-// A PostgreSQL server of its own for the tests of this process, and a database on it for each test.
-// The server is Tools/checks/testpostgres: it ends with this process, however that ends.
+// A PostgreSQL server for the tests of this process, and a database on it for each test. The server is
+// Tools/checks/testpostgres, which ends with this process, also after a crash.
 
 import Foundation
 import SyncServerStorage
@@ -9,24 +9,24 @@ import Testing
 
 /// A running PostgreSQL server.
 final class PostgreSQLCluster: Sendable {
-    /// Why there is no server.
+    /// The reason why no server could be started.
     struct Failure: Error, CustomStringConvertible {
         let description: String
     }
 
-    /// Whether the tests that need it are left out by hand.
+    /// Whether DAYBOOK_SKIP_POSTGRESQL is set.
     static let isSkipped =
         ProcessInfo.processInfo.environment["DAYBOOK_SKIP_POSTGRESQL"].map { $0 != "0" } ?? false
 
     /// The server of this process.
     private static let started = Result { try PostgreSQLCluster() }
 
-    /// The server that the tests share; started by the first that needs it.
+    /// Returns the server that the tests share; the first call starts it.
     ///
-    /// - Throws: `Failure`, which says what to install.
+    /// - Throws: `Failure`, whose message says what to install.
     static func shared() throws -> PostgreSQLCluster { try started.get() }
 
-    /// Holds the socket, the data and the log.
+    /// The folder with the socket, the data and the log.
     let folder: URL
     /// Ends the server when it is closed.
     private let life: Pipe
@@ -76,15 +76,14 @@ final class PostgreSQLCluster: Sendable {
         PostgreSQLConnection(try PostgreSQLLocation(url(database, user: user)))
     }
 
-    /// A connection of an administrator, whose statements may take as long as they need: a busy machine
-    /// is no reason to give up.
+    /// Opens a connection without a statement timeout, for slow machines.
     func administratorConnection() async throws -> PostgreSQLConnection {
         let connection = try connect("postgres")
         _ = try await connection.run("SET statement_timeout = 0")
         return connection
     }
 
-    /// Kills the server as a crash would. It starts again by itself.
+    /// Kills the server, as in a crash. It is started again automatically.
     func kill() throws {
         let file = folder.appending(path: "data/postmaster.pid")
         let text = try String(contentsOf: file, encoding: .utf8)
@@ -121,7 +120,7 @@ final class PostgreSQLFixture: DatabaseFixture {
     /// A connection to the database.
     func connect() throws -> PostgreSQLConnection { try cluster.connect(name) }
 
-    /// The text of a step or of another file in Spec/sql.
+    /// Reads a migration or another file in Spec/sql.
     static func sql(_ name: String) throws -> String {
         try String(
             contentsOf: URL(filePath: #filePath).deletingLastPathComponent()
@@ -138,7 +137,7 @@ final class PostgreSQLFixture: DatabaseFixture {
             """)
     }
 
-    func mend() async throws {
+    func allowInserts() async throws {
         try await connect().runScript("DROP TRIGGER failure ON daybook.event")
     }
 }

@@ -1,5 +1,5 @@
-// What only a database that several servers share can do wrong: order, races, lost connections,
-// schemas. What every storage is held to is in VerdictTests and StorageTests.
+// The failures of a database that several servers share: order, races, lost connections, schemas. The tests
+// for all storages are VerdictTests and StorageTests.
 
 import EventSourcing
 import Foundation
@@ -11,7 +11,7 @@ import Testing
 
 @Suite(.disabled(if: PostgreSQLCluster.isSkipped, "DAYBOOK_SKIP_POSTGRESQL is set"))
 struct PostgreSQLTests {
-    /// A statement as another server would run it, in a transaction that is still open.
+    /// Runs append_events like another server, in a transaction that stays open.
     private func append(
         _ samples: [Sample], account: String = "ana", on connection: PostgreSQLConnection
     ) async throws {
@@ -101,10 +101,10 @@ struct PostgreSQLTests {
     }
 
     @Test(.verifies("SYNC-35", "PG-3"))
-    func `who follows an account while others write misses nothing`() async throws {
+    func `a reader that follows an account during writes misses nothing`() async throws {
         let fixture = try await PostgreSQLFixture()
         let first = TestStorage(fixture: fixture, storage: try await fixture.open())
-        let storages = [first, try await first.another()]
+        let storages = [first, try await first.openSecond()]
         let all = Sample.cities(400)
         async let written: Void = withThrowingTaskGroup { group in
             for worker in 0..<8 {
@@ -132,10 +132,10 @@ struct PostgreSQLTests {
     // MARK: Races
 
     @Test(.verifies("SYNC-18", "PG-4"))
-    func `two servers that get the same batches at once take in each event once`() async throws {
+    func `two servers that get the same batches at once store each event once`() async throws {
         let fixture = try await PostgreSQLFixture()
         let first = TestStorage(fixture: fixture, storage: try await fixture.open())
-        let storages = [first, try await first.another()]
+        let storages = [first, try await first.openSecond()]
         let batches: [[Sample]] = (0..<10).map { (batch: Int) -> [Sample] in
             let note = Sample.note("added", "note-\(batch)", UInt64(1_000 + batch))
             return Sample.cities(20, from: UInt64(batch * 20 + 1)) + [note]
@@ -164,12 +164,12 @@ struct PostgreSQLTests {
     }
 
     @Test(.verifies("SYNC-27", "PG-4"))
-    func `of two changes on one base that come at once to two servers one is a conflict`()
+    func `of two concurrent changes on one base at two servers, one is a conflict`()
         async throws
     {
         let fixture = try await PostgreSQLFixture()
         let first = TestStorage(fixture: fixture, storage: try await fixture.open())
-        let second = try await first.another()
+        let second = try await first.openSecond()
         for round in 0..<10 {
             let number = UInt64(round * 3)
             let added = Sample.note("added", "n\(round)", number + 1)
@@ -186,7 +186,7 @@ struct PostgreSQLTests {
     // MARK: Connections
 
     @Test(.verifies("SYNC-17", "PG-6"))
-    func `a connection that is lost in a commit gives no verdict, and the same again is safe`()
+    func `a connection lost in a commit gives no verdict, and a repetition is safe`()
         async throws
     {
         let fixture = try await PostgreSQLFixture()
@@ -210,7 +210,7 @@ struct PostgreSQLTests {
     }
 
     @Test(.verifies("PG-6"))
-    func `connections that were cut while nobody used them are opened again`() async throws {
+    func `idle connections that were closed are opened again`() async throws {
         let fixture = try await PostgreSQLFixture()
         let storage = TestStorage(fixture: fixture, storage: try await fixture.open())
         for sequence in UInt64(1)...3 {
@@ -225,7 +225,7 @@ struct PostgreSQLTests {
     }
 
     @Test(.verifies("PG-7"))
-    func `a statement that waits too long is given up, and nothing of it stays`() async throws {
+    func `a statement that waits too long is cancelled without effect`() async throws {
         let fixture = try await PostgreSQLFixture()
         _ = try await fixture.connect().run("ALTER DATABASE \(fixture.name) RESET ALL")
         let limits = try await fixture.connect().run("SHOW statement_timeout")
@@ -250,7 +250,7 @@ struct PostgreSQLTests {
         let most = try await withThrowingTaskGroup(of: Void.self) { group in
             for account in 0..<100 {
                 group.addTask {
-                    // Who has waited too long on a busy machine comes again.
+                    // Retries a request that timed out on a busy machine.
                     try await eventually {
                         let verdicts = try? await storage.append(
                             Sample.cities(5), account: "account-\(account)")
@@ -316,7 +316,7 @@ struct PostgreSQLTests {
     }
 
     @Test(.verifies("OPS-11"))
-    func `an account that nobody uses is pruned, one that is only read is not`() async throws {
+    func `an unused account is pruned, one that is only read is not`() async throws {
         let fixture = try await PostgreSQLFixture()
         let first = try await PostgreSQLEventStorage(
             PostgreSQLLocation(fixture.location), catalogue: StorageFixture.catalogue)
@@ -326,7 +326,7 @@ struct PostgreSQLTests {
         try first.close()
         try await fixture.connect().runScript(
             "UPDATE daybook.account SET last_used = current_date - 450")
-        // Another server, which has noted nothing yet.
+        // Another server, which has recorded no use yet.
         let storage = try await PostgreSQLEventStorage(
             PostgreSQLLocation(fixture.location), catalogue: StorageFixture.catalogue)
         _ = try await storage.page(account: "read", source: nil, after: nil, limit: 1)
@@ -345,12 +345,12 @@ struct PostgreSQLTests {
     }
 
     @Test(.verifies("OPS-11"))
-    func `an account that comes back while it is being pruned stays`() async throws {
+    func `an account that is used again during pruning is kept`() async throws {
         for kind in StorageKind.all {
             let store = try await kind.open()
             _ = try await store.append(Sample.cities(2))
             let maintenance = try #require(store.storage as? any StorageMaintenance)
-            // Found unused by somebody, used since.
+            // Listed as unused, and used since.
             let yesterday = Date(timeIntervalSinceNow: -86_400)
             let isErased = try await maintenance.erase(account: "ana", unusedSince: yesterday)
             #expect(!isErased)
@@ -363,7 +363,7 @@ struct PostgreSQLTests {
     }
 
     @Test(.verifies("PG-6", "PG-7"))
-    func `a database that has stopped without a word is given up, and used again`() async throws {
+    func `a database that has stopped silently times out, and is used again`() async throws {
         let fixture = try await PostgreSQLFixture()
         let url = fixture.location
         let storage = try await PostgreSQLEventStorage(
@@ -458,7 +458,7 @@ struct PostgreSQLTests {
         } catch { Issue.record(error) }
     }
 
-    @Test func `a cluster of the tests ends with whoever started it`() async throws {
+    @Test func `a test cluster ends with its parent process`() async throws {
         var cluster: PostgreSQLCluster? = try PostgreSQLCluster()
         let folder = try #require(cluster?.folder.path(percentEncoded: false))
         #expect(FileManager.default.fileExists(atPath: folder))
@@ -483,7 +483,7 @@ struct PostgreSQLTests {
     }
 
     @Test(.verifies("SYNC-43", "PG-8"))
-    func `a batch that fails says nothing of its events`() async throws {
+    func `the error of a failed batch contains nothing of its events`() async throws {
         let fixture = try await PostgreSQLFixture()
         let storage = TestStorage(fixture: fixture, storage: try await fixture.open())
         _ = try await fixture.connect().run(

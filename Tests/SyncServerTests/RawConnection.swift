@@ -1,4 +1,4 @@
-// A connection on which a test sends what no HTTP client would, byte for byte.
+// A connection on which a test sends arbitrary bytes, which HTTP clients do not allow.
 
 import Foundation
 
@@ -17,8 +17,8 @@ final class RawConnection: Sendable {
     /// Connects.
     ///
     /// - Parameters:
-    ///   - address: the last byte of the loopback address to come from.
-    ///   - receiveBuffer: bytes that the system may keep for us; small for a slow reader.
+    ///   - address: the last byte of the local loopback address.
+    ///   - receiveBuffer: the size of the receive buffer in bytes; small for a slow reader.
     init(_ base: String, from address: UInt8? = nil, receiveBuffer: Int32? = nil) throws {
         #if canImport(Darwin)
             descriptor = socket(AF_INET, SOCK_STREAM, 0)
@@ -30,7 +30,7 @@ final class RawConnection: Sendable {
             setsockopt(
                 descriptor, SOL_SOCKET, SO_RCVBUF, &size, socklen_t(MemoryLayout<Int32>.size))
         }
-        // A server that is silent for longer never answers: the test fails.
+        // After this time without an answer, the test fails.
         var patience = timeval(tv_sec: 60, tv_usec: 0)
         setsockopt(
             descriptor, SOL_SOCKET, SO_RCVTIMEO, &patience, socklen_t(MemoryLayout<timeval>.size))
@@ -67,7 +67,7 @@ final class RawConnection: Sendable {
 
     /// Sends bytes.
     ///
-    /// - Returns: false if the server does not take them any more.
+    /// - Returns: false if the server has closed the connection.
     @discardableResult
     func send(_ bytes: some Sequence<UInt8>) -> Bool {
         let bytes = Array(bytes)
@@ -90,7 +90,7 @@ final class RawConnection: Sendable {
     @discardableResult
     func send(_ text: String) -> Bool { send(text.utf8) }
 
-    /// Sends as much of a text as the system takes at once.
+    /// Sends as much of a text as the socket accepts without blocking.
     func sendWithoutWaiting(_ text: String) {
         _ = Array(text.utf8).withUnsafeBytes { bytes in
             #if canImport(Darwin)
@@ -103,7 +103,7 @@ final class RawConnection: Sendable {
         }
     }
 
-    /// Some bytes that came; nil at the end of the connection.
+    /// Receives some bytes; returns nil at the end of the connection.
     func receive(atMost count: Int = 65_536) throws -> [UInt8]? {
         var bytes = [UInt8](repeating: 0, count: count)
         let received = recv(descriptor, &bytes, count, 0)
@@ -111,14 +111,14 @@ final class RawConnection: Sendable {
         return received > 0 ? Array(bytes[..<received]) : nil
     }
 
-    /// Everything up to the end of the connection.
-    func rest() throws -> String {
+    /// Receives everything up to the end of the connection.
+    func readToEnd() throws -> String {
         var bytes: [UInt8] = []
         while let part = try receive() { bytes += part }
         return String(decoding: bytes, as: UTF8.self)
     }
 
-    /// Everything up to a text, with it, or up to the end of the connection.
+    /// Receives everything up to and including a text, or up to the end of the connection.
     func text(until end: String) throws -> String {
         var text = ""
         while !text.contains(end), let part = try receive() {

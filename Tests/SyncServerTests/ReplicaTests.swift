@@ -1,5 +1,4 @@
-// Several servers on one PostgreSQL, under load, and what is left when one of them, or the database,
-// is killed.
+// Several servers on one PostgreSQL under load; one of them, or the database, is killed.
 
 import Foundation
 import SyncServerStorage
@@ -9,7 +8,7 @@ import Testing
 
 @Suite(.disabled(if: PostgreSQLCluster.isSkipped, "DAYBOOK_SKIP_POSTGRESQL is set"))
 struct ReplicaTests {
-    /// How often something is killed; more by hand.
+    /// The number of kills; can be raised in the environment.
     private static let kills =
         ProcessInfo.processInfo.environment["DAYBOOK_KILLS"].flatMap { Int($0) } ?? 3
 
@@ -50,10 +49,10 @@ struct ReplicaTests {
         #expect(server.stop() == 0)
     }
 
-    /// Each event is there once, and each was answered.
+    /// Expects that each event is stored once and was acknowledged.
     private func expectAll(of load: Load, at server: ServerProcess) async throws {
         let client = ServerClient(base: server.base)
-        // The database may be coming back from its last kill.
+        // The database may still be recovering from its last kill.
         try await eventually { try await client.get("/v1/events?limit=1").status == 200 }
         let held = try await client.allIDs()
         #expect(Set(held) == load.ids)
@@ -82,13 +81,13 @@ private final class Load: Sendable {
         use(servers)
     }
 
-    /// Sends to other servers from now on.
+    /// Sets the servers for further requests.
     func use(_ servers: [ServerProcess]) {
         let clients = servers.map { ServerClient(base: $0.base) }
         state.withLock { $0.clients = clients }
     }
 
-    /// Sends everything, eight at a time; what one server does not answer goes to the next.
+    /// Sends all batches, eight at a time; a batch without an answer is sent to the next server.
     func run() async throws {
         try await withThrowingTaskGroup { group in
             for worker in 0..<8 {

@@ -1,4 +1,4 @@
-// Events for the server's tests, as a client would send them.
+// Events for the server's tests, in the form that a client sends.
 
 import EventSourcing
 import Foundation

@@ -1,5 +1,5 @@
-// Parts of the server whose work no client can see: how often the storage is looked at, what a reply
-// keeps in memory. Spec/operations/operating.md, OPS-7 and OPS-21.
+// Parts of the server that no client can observe: the number of storage checks, the memory of a reply.
+// Spec/operations/operating.md, OPS-7 and OPS-21.
 
 import Foundation
 import Hummingbird
@@ -11,7 +11,7 @@ import Testing
 @testable import syncserver
 
 @Suite struct ServerPartTests {
-    /// Counts the checks of its readiness.
+    /// A storage that counts its readiness checks.
     private final class CountingStorage: EventStorage {
         let checks = Mutex(0)
         let failure: StorageError?
@@ -30,7 +30,7 @@ import Testing
         func close() {}
     }
 
-    /// Does not answer until it is told to.
+    /// A storage that does not answer until it is released.
     private final class SilentStorage: EventStorage {
         let gate = Mutex(false)
 
@@ -44,7 +44,7 @@ import Testing
         func close() {}
     }
 
-    @Test(.verifies("OPS-7")) func `a probe does not wait for ever for the storage`() async throws {
+    @Test(.verifies("OPS-7")) func `a probe has a limited wait for the storage`() async throws {
         let storage = SilentStorage()
         let probe = ReadinessProbe(storage, timeout: .milliseconds(20))
         for _ in 0..<3 { await #expect(throws: StorageError.self) { try await probe.check() } }
@@ -53,7 +53,7 @@ import Testing
     }
 
     @Test(.verifies("OPS-7"), arguments: [nil, StorageError(.failed, "failure")])
-    func `probes share one look at the storage for a time, whatever it found`(
+    func `probes share one check of the storage for a time, whatever its result`(
         failure: StorageError?
     ) async throws {
         let storage = CountingStorage(failure)
@@ -74,7 +74,7 @@ import Testing
         #expect(storage.checks.withLock { $0 } == 3)
     }
 
-    /// Keeps what is written.
+    /// A writer that records the pieces.
     private struct Pieces: ResponseBodyWriter {
         final class Written: Sendable {
             let buffers = Mutex<[ByteBuffer]>([])
@@ -88,7 +88,7 @@ import Testing
     }
 
     @Test(.verifies("OPS-21"))
-    func `no piece of a reply keeps the memory of the whole`() async throws {
+    func `no piece of a reply keeps the whole reply in memory`() async throws {
         let bytes = (0..<1_000_000).map { UInt8(truncatingIfNeeded: $0) }
         let pieces = Pieces()
         try await Reply.large(bytes, holding: []).body.write(pieces)

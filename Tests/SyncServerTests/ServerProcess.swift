@@ -12,7 +12,7 @@ final class ServerProcess {
     let base: String
     private let process: Process
 
-    /// The binary, which the build puts beside the tests.
+    /// The binary, which is built into the folder of the tests.
     static var binary: URL {
         let tests = URL(filePath: CommandLine.arguments[0]).deletingLastPathComponent()
         let beside = tests.appending(path: "syncserver")
@@ -25,7 +25,7 @@ final class ServerProcess {
     ///
     /// - Parameters:
     ///   - database: a URL, or the path of a SQLite file.
-    ///   - messages: where its log goes.
+    ///   - messages: the destination of its log.
     convenience init(
         database: String, messages: FileHandle = .nullDevice, _ options: String...
     ) throws {
@@ -34,7 +34,7 @@ final class ServerProcess {
 
     /// Starts a server with a list of options.
     ///
-    /// - Parameter scheme: what it says it serves.
+    /// - Parameter scheme: the scheme of the expected URL.
     init(
         database: String, messages: FileHandle = .nullDevice, options: [String],
         scheme: String = "http"
@@ -61,7 +61,7 @@ final class ServerProcess {
 
     deinit { if process.isRunning { kill() } }
 
-    /// Ends the server as a power cut would, as far as a process can.
+    /// Kills the server.
     func kill() {
         Foundation.kill(process.processIdentifier, SIGKILL)
         process.waitUntilExit()
@@ -79,17 +79,17 @@ final class ServerProcess {
     /// Sends the server a signal.
     func signal(_ signal: Int32) { Foundation.kill(process.processIdentifier, signal) }
 
-    /// Asks the server to end, and does not wait for it.
+    /// Sends SIGTERM without waiting for the end.
     func terminate() { process.terminate() }
 
-    /// Asks the server to end.
+    /// Sends SIGTERM and waits for the end.
     func stop() -> Int32 {
         if process.isRunning { process.terminate() }
         process.waitUntilExit()
         return process.terminationStatus
     }
 
-    /// Runs a server, or another program, that is expected to end by itself.
+    /// Runs a server or another program to its end.
     static func run(
         _ arguments: [String], executable: URL = binary, environment: [String: String] = [:]
     ) throws -> (status: Int32, message: String) {
@@ -107,7 +107,7 @@ final class ServerProcess {
     }
 }
 
-/// What a server answered.
+/// A server's reply.
 struct ServerReply {
     let status: Int
     let body: Data
@@ -120,7 +120,7 @@ struct ServerReply {
         (object["verdicts"] as? [[String: Any]] ?? []).compactMap { $0["status"] as? String }
     }
     var ids: [String] { (json as? [[String: Any]] ?? []).compactMap { $0["id"] as? String } }
-    /// Where the next page is.
+    /// The URL of the next page.
     var next: String? {
         guard let link = header("Link"), link.hasPrefix("<"),
             let end = link.range(of: ">; rel=\"next\"")
@@ -143,8 +143,8 @@ struct ServerClient: Sendable {
         request.httpBody = body
         if let token { request.setValue("Bearer \(token)", forHTTPHeaderField: "Authorization") }
         for (name, value) in headers { request.setValue(value, forHTTPHeaderField: name) }
-        // In a task of its own, which nothing cancels: URLSession on Linux deadlocks where a request is
-        // cancelled while it ends.
+        // In a task that is never cancelled: URLSession on Linux deadlocks if a request is cancelled while it
+        // ends.
         let (data, response) = try await Task { [request] in
             try await URLSession.shared.data(for: request)
         }.value

@@ -1,5 +1,5 @@
-// A file system of a few megabytes that a test can really fill: ext4 in a file, mounted. Needs the
-// right to mount, which tests on Linux have as root.
+// A file system of a few megabytes that a test can fill: ext4 in a file, mounted. Mounting requires root on
+// Linux.
 
 import DaybookTestKit
 import Foundation
@@ -8,31 +8,31 @@ import Testing
 
 /// A small, mounted disk.
 final class SmallDisk {
-    /// Why there is no disk.
+    /// The command that failed.
     struct Failure: Error { let command: [String] }
 
-    /// Holds the file and the place where it is mounted.
+    /// The folder with the file and the mount point.
     private let base: TemporaryFolder
-    /// Where it is mounted.
+    /// The mount point.
     var folder: URL { base.appending("disk") }
     private var filling: URL { folder.appending(path: "filling") }
 
-    /// Whether a disk can be mounted here; without, tests that need one are left out.
+    /// Whether a disk can be mounted here; if not, tests that need one are skipped.
     static let isPermitted: Bool = (try? SmallDisk(megabytes: 1)) != nil
 
-    /// Makes and mounts a disk.
+    /// Creates and mounts a disk.
     init(megabytes: Int) throws {
         base = try TemporaryFolder()
         let image = base.appending("image")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
         try Self.run("truncate", "-s", "\(megabytes)M", image.path)
-        // Without blocks kept for the superuser, who runs the tests.
+        // Without blocks reserved for root, who runs the tests.
         try Self.run("mkfs.ext4", "-q", "-m", "0", image.path)
         try Self.run("mount", "-o", "loop", image.path, folder.path)
     }
 
     deinit {
-        // A server that is still ending may hold files. What remains goes with `base`.
+        // A server that is still ending may hold files open; they are removed with `base`.
         try? Self.run("umount", "--lazy", folder.path)
     }
 
@@ -48,7 +48,7 @@ final class SmallDisk {
         #expect(errno == ENOSPC)
     }
 
-    /// Makes room again.
+    /// Frees the space again.
     func free() throws { try FileManager.default.removeItem(at: filling) }
 
     static func run(_ command: String...) throws {

@@ -6,7 +6,7 @@ import Testing
 
 @Suite struct SpecExampleTests {
     @Test(.verifies("SYNC-20", "SYNC-21", "SYNC-26", "SYNC-29"))
-    func `the worked example of the protocol page is what the server answers`() async throws {
+    func `the server answers as in the worked example of the protocol page`() async throws {
         let page = try String(
             contentsOf: URL(filePath: #filePath).deletingLastPathComponent()
                 .appending(path: "../../Spec/protocol/sync-protocol.md").standardizedFileURL,

@@ -1,4 +1,4 @@
-// A SQLite storage in a folder of its own, and batches read as the server reads them.
+// A SQLite storage in a folder of its own, and batches parsed by the server's reader.
 
 import DaybookOffline
 import DaybookTestKit
@@ -9,7 +9,7 @@ import SyncServerStorage
 import TestSupport
 import Testing
 
-/// A database for one test; its folder goes with it.
+/// A database for one test; its folder is removed with it.
 final class StorageFixture: DatabaseFixture {
     let folder: TemporaryFolder
     var path: String { folder.appending("events.db").path }
@@ -34,7 +34,7 @@ final class StorageFixture: DatabaseFixture {
         }
     }
 
-    func mend() async throws {
+    func allowInserts() async throws {
         try await DatabaseQueue(path: path).write { try $0.execute(sql: "DROP TRIGGER failure") }
     }
 

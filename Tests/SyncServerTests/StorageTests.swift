@@ -35,7 +35,7 @@ import Testing
         let first = try await kind.open()
         _ = try await first.append(events + [note])
         try first.close()
-        let storage = try await first.another()
+        let storage = try await first.openSecond()
         #expect(try await storage.all() == (events + [note]).map(\.line))
         #expect(try await storage.append(events).allSatisfy { $0.status == .duplicate })
         let change = Sample.note("updated", "n", 5, base: note.id)
@@ -52,7 +52,7 @@ import Testing
         let batch = [note] + Sample.cities(2, from: 2)
         await #expect(throws: StorageError.self) { try await storage.append(batch) }
         #expect(try await storage.all() == first.map(\.line))
-        try await storage.fixture.mend()
+        try await storage.fixture.allowInserts()
         #expect(try await storage.append(batch).allSatisfy { $0.status == .applied })
         #expect(try await storage.all() == (first + batch).map(\.line))
     }
@@ -77,7 +77,7 @@ import Testing
         for index in foreign.indices { foreign[index].source = UUID() }
         events[4].sequence = 4
         _ = try await storage.append(events.reversed() + foreign)
-        // Of two events with one sequence the one that came first is first.
+        // Of two events with one sequence, the one that was stored first comes first.
         events.swapAt(3, 4)
         for limit in [1, 7, 500] {
             #expect(
@@ -86,7 +86,7 @@ import Testing
     }
 
     @Test(.verifies("SYNC-33"), arguments: StorageKind.all)
-    func `an empty page leads on to what comes later`(kind: StorageKind) async throws {
+    func `the cursor of an empty page leads to later events`(kind: StorageKind) async throws {
         let storage = try await kind.open()
         let start = try await storage.page(account: "ana", source: nil, after: nil, limit: 10)
         #expect(start.lines.isEmpty)
@@ -126,7 +126,7 @@ import Testing
     }
 
     @Test(.verifies("SYNC-12"), arguments: StorageKind.all)
-    func `what is no line of a log is stored as one`(kind: StorageKind) async throws {
+    func `an event in another form is stored as a log line`(kind: StorageKind) async throws {
         let storage = try await kind.open()
         let event = Sample(sequence: 7, lane: nil, time: nil)
         let loose = """

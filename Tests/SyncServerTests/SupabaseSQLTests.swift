@@ -9,7 +9,7 @@ import Testing
 
 @testable import SyncServerPostgreSQL
 
-/// A database as a Supabase project has it.
+/// A database set up like a Supabase project.
 final class SupabaseProject: Sendable {
     let fixture: PostgreSQLFixture
 
@@ -17,7 +17,7 @@ final class SupabaseProject: Sendable {
         fixture = try await PostgreSQLFixture()
         try await Self.roles.value
         let owner = try fixture.connect()
-        // As Supabase has it.
+        // As in a Supabase project.
         try await owner.runScript(
             """
             ALTER DEFAULT PRIVILEGES IN SCHEMA public
@@ -28,7 +28,7 @@ final class SupabaseProject: Sendable {
         for _ in 0..<2 { try await owner.runScript(try PostgreSQLFixture.sql("supabase.sql")) }
     }
 
-    /// Roles belong to the whole server, so all projects have the same.
+    /// Roles belong to the whole server, so all projects share them.
     private static let roles = Task {
         try await PostgreSQLCluster.shared().administratorConnection().runScript(
             """
@@ -39,7 +39,7 @@ final class SupabaseProject: Sendable {
             """)
     }
 
-    /// Runs a statement as a user, or as nobody.
+    /// Runs a statement as a user, or without a user.
     func run(
         _ sql: String, _ values: [String?] = [], role: String = "authenticated", user: String?
     ) async throws -> [[String?]] {
@@ -106,9 +106,9 @@ struct SupabaseSQLTests {
 
     private static let denied = "42501"
 
-    // MARK: Who may do what
+    // MARK: Permissions
 
-    @Test(.verifies("SUP-6")) func `a caller who is no user gets nothing`() async throws {
+    @Test(.verifies("SUP-6")) func `a caller without a user gets nothing`() async throws {
         let project = try await SupabaseProject()
         let event = Sample(sequence: 1)
         _ = try await project.append([event])
@@ -162,7 +162,7 @@ struct SupabaseSQLTests {
     }
 
     @Test(.verifies("SUP-8"))
-    func `what another account has changes no answer, so it cannot be probed`() async throws {
+    func `another account's data changes no answer, so it cannot be probed`() async throws {
         let note = Sample.note("added", "n", 1, text: "of ana")
         let city = Sample(sequence: 2)
         var stolen = city
@@ -189,7 +189,7 @@ struct SupabaseSQLTests {
                 == ["applied", "conflict", "applied", "rejected", "applied", "applied"])
     }
 
-    /// A unique index without it would let one account wait for, or collide with, another's rows.
+    /// With a unique index without the account, one account could wait for, or collide with, another's rows.
     @Test(.verifies("SUP-8", "PG-9")) func `every key begins with the account`() async throws {
         let project = try await SupabaseProject()
         let keys = try await project.fixture.connect().run(
@@ -252,7 +252,7 @@ struct SupabaseSQLTests {
         #expect(try await project.append(Sample.cities(1)).count == 1)
     }
 
-    // MARK: What is answered
+    // MARK: Answers
 
     @Test(.verifies("SUP-10")) func `a batch that is none is refused as a whole`() async throws {
         let project = try await SupabaseProject()
@@ -315,7 +315,7 @@ struct SupabaseSQLTests {
         let held = try await project.all()
         #expect(stored.count == held.count)
         for (one, other) in zip(stored, held) { #expect(one == other) }
-        // What the one has taken in the other knows, too, whatever way it came.
+        // An event stored by one is known to the other.
         let lines = try await project.run(
             "SELECT line FROM daybook.event ORDER BY serial", user: "ana")
         let again = try await storage.append(lines: lines.prefix(500).compactMap { $0[0] })
@@ -323,7 +323,7 @@ struct SupabaseSQLTests {
     }
 
     @Test(.verifies("SUP-9"))
-    func `server and function on one database take each other's events for the same`()
+    func `server and function on one database recognize each other's events`()
         async throws
     {
         let project = try await SupabaseProject()
@@ -343,7 +343,7 @@ struct SupabaseSQLTests {
         #expect(try await project.all().count == 7)
     }
 
-    /// Batches of lines that hold every type, and every rule broken.
+    /// Batches of lines with every type and a violation of every rule.
     private static let batches: [[String]] = {
         var batches: [[String]] = []
         var sequence: UInt64 = 100
@@ -354,7 +354,7 @@ struct SupabaseSQLTests {
             let line = event.line.replacing(#","subject":"SUBJECT""#, with: "")
             return change.map { line.replacing($0.0, with: $0.1) } ?? line
         }
-        // What is replaced must not be text that an id can have, too.
+        // The replaced text must not be able to occur in an id.
         let known: [(type: String, data: String, broken: [(String, String)])] = [
             (
                 "city.saved", #"{"userId":"ana","cityId":"é\u0041"}"#,
@@ -460,7 +460,7 @@ struct SupabaseSQLTests {
                 line("test.odd", open + String(repeating: "]", count: depth))
             ])
         }
-        // Not version 4; too large; twice; other content; a fork; lanes that stop; heads.
+        // Not version 4; too large; twice; other content; a fork; blocked lanes; heads.
         var version1 = Sample(sequence: 1)
         version1.id = UUID(uuidString: "2c5ea4c0-4067-11e9-8bad-9b1deb4d3b7d") ?? UUID()
         var large = Sample(sequence: 2)

@@ -1,5 +1,5 @@
-// The types that an app adds to a Supabase project: SQL accepts and refuses what their payload types do.
-// Spec/operations/supabase.md, SUP-11.
+// The types that an app adds to a Supabase project: SQL accepts and refuses the same data as their payload
+// types. Spec/operations/supabase.md, SUP-11.
 
 import DaybookOffline
 import DaybookTestKit
@@ -108,7 +108,7 @@ struct SupabaseTypesTests {
         return project
     }
 
-    /// Data, and each member of them left out or replaced by other JSON.
+    /// Returns the data, and variants with each member left out or replaced by other JSON.
     private static func variants(of json: [UInt8]) throws -> [[UInt8]] {
         let members = try JSONFields(json)
         let others: [String?] = [
@@ -123,9 +123,9 @@ struct SupabaseTypesTests {
                 others.map { other in
                     var object = JSONObjectWriter()
                     for name in members.names where name != changed {
-                        object.add(name, raw: members.raw(named: name) ?? [])
+                        object.appendMember(name, raw: members.raw(named: name) ?? [])
                     }
-                    if let other { object.add(changed, raw: Array(other.utf8)) }
+                    if let other { object.appendMember(changed, raw: Array(other.utf8)) }
                     return object.finished()
                 }
             }
@@ -147,7 +147,7 @@ struct SupabaseTypesTests {
                 let part = data[start..<min(start + 100, data.count)]
                 let events = part.enumerated().map { index, json in
                     let id = (try? JSONFields(json).identifier("id")) ?? "a"
-                    // A lane of its own: after a refusal the rest of a lane is not processed.
+                    // A lane of its own: after a refusal the later events of a lane are not processed.
                     let number = UInt64(draw * 10_000 + start + index + 1)
                     return Sample(
                         sequence: number, type: Everything.type, subject: id,

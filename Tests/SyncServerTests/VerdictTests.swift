@@ -1,4 +1,4 @@
-// What every storage says about each kind of event, and what it then holds.
+// The verdicts of every storage on each kind of event, and the events that it then has.
 
 import DaybookOffline
 import EventSourcing
@@ -8,7 +8,7 @@ import TestSupport
 import Testing
 
 @Suite(.verifies("PG-2")) struct VerdictTests {
-    /// The server's; the client has its own.
+    /// The server's verdict type; the client has its own.
     private typealias Verdict = SyncServerStorage.Verdict
 
     private func statuses(_ verdicts: [Verdict]) -> [Verdict.Status] { verdicts.map(\.status) }
@@ -24,7 +24,7 @@ import Testing
     }
 
     @Test(.verifies("SYNC-16", "SYNC-18"), arguments: StorageKind.all)
-    func `an event that stands twice in a batch is stored once`(kind: StorageKind) async throws {
+    func `an event that is twice in a batch is stored once`(kind: StorageKind) async throws {
         let storage = try await kind.open()
         let event = Sample(sequence: 1)
         let verdicts = try await storage.append([event, event])
@@ -75,7 +75,7 @@ import Testing
         #expect(statuses(verdicts) == [.applied, .applied])
         #expect(verdicts.map(\.code) == [nil, .sourceFork])
         #expect(try await storage.all().count == 2)
-        // The reply may have been lost: what is sent again is told again, and nothing else is.
+        // The reply may have been lost: repeated events get the same verdicts, without other effects.
         let third = Sample(sequence: 2)
         let again = try await storage.append([other, third, third])
         #expect(statuses(again) == [.duplicate, .applied, .duplicate])
@@ -131,7 +131,7 @@ import Testing
         let verdict = try #require(try await storage.append([theirs]).first)
         #expect(verdict.status == .conflict)
         #expect(verdict.current.map { String(decoding: $0, as: UTF8.self) } == mine.line)
-        // Sent again after a lost reply, the applied one is no conflict with itself.
+        // Sent again after a lost reply, the applied event does not conflict with itself.
         #expect(statuses(try await storage.append([mine])) == [.duplicate])
         let deleted = Sample.note("deleted", "n", 4, base: mine.id)
         #expect(statuses(try await storage.append([deleted])) == [.applied])
@@ -219,7 +219,9 @@ import Testing
     }
 
     @Test(.verifies("SYNC-16", "SYNC-29"), arguments: StorageKind.all)
-    func `nothing overtakes in a lane, and other lanes go on`(kind: StorageKind) async throws {
+    func `no event overtakes another in its lane, and other lanes continue`(kind: StorageKind)
+        async throws
+    {
         let storage = try await kind.open()
         let added = Sample.note("added", "n", 1)
         let lost = Sample.note("updated", "n", 2, base: UUID())
@@ -232,7 +234,7 @@ import Testing
     }
 
     @Test(.verifies("SYNC-29"), arguments: StorageKind.all)
-    func `an unreadable event holds its lane, too`(kind: StorageKind) async throws {
+    func `an unreadable event blocks its lane, too`(kind: StorageKind) async throws {
         let storage = try await kind.open()
         var events = [Sample(sequence: 1), Sample(sequence: 2)]
         events[0].type = ""
@@ -288,9 +290,9 @@ import Testing
         #expect(verdict.current == nil)
     }
 
-    /// Databases have texts without U+0000, and numbers of their own.
+    /// Some databases cannot store U+0000, and have their own ranges of numbers.
     @Test(.verifies("SYNC-24", "SYNC-25", "SYNC-31"), arguments: StorageKind.all)
-    func `what a database has no text or number for is kept, and known again`(
+    func `values that a database cannot represent are stored, and recognized again`(
         kind: StorageKind
     ) async throws {
         let storage = try await kind.open()
@@ -309,7 +311,7 @@ import Testing
     }
 
     @Test(.verifies("SYNC-28"), arguments: StorageKind.all)
-    func `a note may have a name that is longer than any index takes`(
+    func `a note's name may be longer than an index entry`(
         kind: StorageKind
     ) async throws {
         let storage = try await kind.open()
@@ -322,7 +324,7 @@ import Testing
     }
 
     @Test(.verifies("SYNC-44", "EVT-7"), arguments: StorageKind.all)
-    func `what a device holds is refused, and what is not known is taken in`(
+    func `types that stay on the device are refused, and unknown types are accepted`(
         kind: StorageKind
     ) async throws {
         let storage = try await kind.open()
@@ -335,7 +337,7 @@ import Testing
                 sequence: sequence, type: type, subject: "s\(sequence)", lane: "s\(sequence)",
                 data: "{}")
         }
-        // Also where the data are as they should be, and the type is written with escapes.
+        // Also with valid data and with escapes in the type.
         var page = sample("daybook.content.removed")
         page.subject = "lisbon"
         page.lane = "lisbon"
@@ -351,7 +353,7 @@ import Testing
         #expect(try await storage.all().isEmpty)
         let others = ["daybook.of.a.newer.release", "shop.page.stored"].map(sample)
         #expect(statuses(try await storage.append(others)) == [.applied, .applied])
-        // Taken in by an older server, and sent again after a lost reply.
+        // Stored by an older server, and sent again after a lost reply.
         let lenient = try BatchReader.read(
             Array([page].body).span.bytes, catalogue: EventCatalogue(),
             now: Timestamp(milliseconds: 0))
@@ -383,7 +385,7 @@ import Testing
         #expect(
             statuses(try await storage.append([broken, other, same]))
                 == [.rejected, .applied, .unprocessed])
-        // A lane that follows from the data is spelled as the data are.
+        // A lane that is derived from the data has the data's spelling.
         var city = Sample(sequence: 4, subject: "caf\u{E9}", lane: "city:ana:cafe\u{301}")
         city.data = #"{"userId":"ana","cityId":"caf\#u{E9}"}"#
         #expect(statuses(try await storage.append([city])) == [.applied])
@@ -393,7 +395,7 @@ import Testing
     }
 
     @Test(.verifies("SYNC-27", "SYNC-45"), arguments: StorageKind.all)
-    func `a base with anything after its 36 characters is no head`(
+    func `a base with characters after its 36 matches no head`(
         kind: StorageKind
     ) async throws {
         let storage = try await kind.open()

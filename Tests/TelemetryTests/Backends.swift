@@ -1,5 +1,5 @@
-// A logger, a metrics factory and a tracer in memory, bound to one test: nothing is bootstrapped, so tests
-// run beside each other.
+// A logger, a metrics factory and a tracer in memory for one test: nothing is bootstrapped, so tests
+// can run in parallel.
 
 import CoreMetrics
 import InMemoryLogging
@@ -9,7 +9,7 @@ import MetricsTestKit
 import Telemetry
 import Tracing
 
-/// Keeps what is logged, counted and traced.
+/// Collects log lines, metrics and spans.
 struct Backends {
     let handler: InMemoryLogHandler
     let metrics = TestMetrics()
@@ -21,7 +21,7 @@ struct Backends {
         self.handler = handler
     }
 
-    /// Does work whose stores and download managers use these backends.
+    /// Runs work whose stores and download managers use these backends.
     nonisolated(nonsending) func observe<Value>(
         _ body: nonisolated(nonsending) () async throws -> Value
     ) async throws -> Value {
@@ -33,7 +33,7 @@ struct Backends {
         }
     }
 
-    // MARK: What came
+    // MARK: Collected data
 
     /// The log lines.
     var lines: [String] { handler.entries.map { "\($0.level) \($0.message) \($0.metadata)" } }

@@ -10,7 +10,7 @@ import MetricsTestKit
 import Testing
 import Tracing
 
-/// Compiled only: a process is bootstrapped once, and tests share one.
+/// Compiled only: a process can be bootstrapped once, and all tests share one process.
 private func bootstrap(_ metrics: any MetricsFactory, _ tracer: any Tracer) {
     // Instrumentation-1 begins
     // At the app's start, before the first store is opened.

@@ -1,5 +1,5 @@
-// What a store and a download manager say of their work to the app's logger, metrics and tracer, and what
-// they never say.
+// The log lines, metrics and spans of a store and a download manager, and the data that
+// they never contain.
 
 import DaybookOffline
 import DaybookTestKit
@@ -24,7 +24,7 @@ private struct NoteCount: Projection, Codable {
     mutating func fold(_ event: Event) { if event.type == Noted.type { count += 1 } }
 }
 
-/// Knows every city, or no city.
+/// A server that has every city, or none.
 private struct Cities: CityManifestSource {
     var refusal: DownloadError?
 
@@ -73,7 +73,7 @@ private struct Cities: CityManifestSource {
 
     // MARK: Durations, amounts and spans
 
-    @Test func `opening, appending, compacting and syncing leave their durations and amounts`()
+    @Test func `opening, appending, compacting and syncing record durations and amounts`()
         async throws
     {
         let backends = Backends()
@@ -98,7 +98,7 @@ private struct Cities: CityManifestSource {
                 backends.lines.contains { $0.contains("\(operation.rawValue) finished") },
                 "\(operation)")
         }
-        // The note, and at least one record of what the server answered.
+        // The note, and at least one record of the server's answer.
         #expect(backends.total(of: .committedEvents) >= 2)
         for amount in [
             Instruments.Amount.committedBytes, .checkpointBytes, .sentBytes, .receivedBytes,
@@ -107,7 +107,7 @@ private struct Cities: CityManifestSource {
         }
     }
 
-    @Test func `opening a log only to read it leaves its durations and its events`() async throws {
+    @Test func `opening a log for reading records durations and events`() async throws {
         let files = InMemoryFileSystem()
         let store = try await Self.open(files)
         try await store.append([Noted(text: "hello"), Noted(text: "goodbye")])
@@ -125,7 +125,7 @@ private struct Cities: CityManifestSource {
         try await store.close()
     }
 
-    @Test func `a download leaves its duration`() async throws {
+    @Test func `a download records its duration`() async throws {
         let backends = Backends()
         let job = try await backends.observe { try await Self.download(from: Cities()) }
         #expect(job.status == .completed)
@@ -134,7 +134,9 @@ private struct Cities: CityManifestSource {
         #expect(backends.span(of: .download) != nil)
     }
 
-    @Test func `a span of a part is a child of the whole, also across threads`() async throws {
+    @Test func `a span of a part is a child of the operation's span, also across threads`()
+        async throws
+    {
         let backends = Backends()
         try await backends.observe {
             let store = try await Self.open()
@@ -219,7 +221,7 @@ private struct Cities: CityManifestSource {
 
     // MARK: Secrecy
 
-    @Test func `nothing that was recorded leaves the process, whatever fails`() async throws {
+    @Test func `no recorded data leaves the process, whatever fails`() async throws {
         let secret = "xyzzy-3q2"
         let backends = Backends()
         let id = try await backends.observe {
@@ -261,7 +263,7 @@ private struct Cities: CityManifestSource {
 
     // MARK: Names and levels
 
-    @Test func `at the usual log level a store says nothing, even where it fails`() async throws {
+    @Test func `at the default log level a store logs nothing, even if it fails`() async throws {
         let backends = Backends(logLevel: .info)
         try await backends.observe {
             let files = InMemoryFileSystem()

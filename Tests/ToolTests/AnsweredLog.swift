@@ -1,4 +1,4 @@
-// A log with all that a server can answer, the same in every run: ids and times are fixed.
+// A log with every kind of server answer, equal in every run: ids and times are fixed.
 
 import DaybookOffline
 import DaybookTestKit
@@ -6,7 +6,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Makes and changes such a log.
+/// Creates and changes such a log.
 struct AnsweredLog {
     let store: EventStore
     private let clock: VirtualClock
@@ -18,7 +18,7 @@ struct AnsweredLog {
         "00000000-0000-4000-8000-" + String("00000000000\(number)".suffix(12))
     }
 
-    /// Opens a log in a folder, a minute later than the time before.
+    /// Opens a log in a folder, with a clock that is a minute later at each opening.
     init(_ folder: TemporaryFolder, minute: Int = 0) async throws {
         clock = VirtualClock(milliseconds: 1_772_352_000_000 + Int64(minute) * 60_000)
         store = try await EventStore.open(
@@ -68,8 +68,8 @@ struct AnsweredLog {
             outcome: outcome, retryCount: retryCount, code: code, detail: detail)
     }
 
-    /// A folder with the log: 1 is parked and 2 waits behind it, 3 was applied, 4 is in conflict and 5
-    /// waits behind it, 6 was known to the server, 7 is parked, 8 waits for the server.
+    /// Creates a folder with the log: 1 is parked and blocks 2, 3 was applied, 4 is in conflict and blocks 5,
+    /// 6 was a duplicate, 7 is parked, 8 is pending.
     static func folder() async throws -> TemporaryFolder {
         let folder = try TemporaryFolder()
         let log = try await AnsweredLog(folder)
@@ -98,8 +98,8 @@ struct AnsweredLog {
         return folder
     }
 
-    /// Tries 1 again, keeps both changes of the conflict, and does without 7, which the server then
-    /// turns out to hold.
+    /// Retries 1, keeps both changes of the conflict, and discards 7, which the server then reports as
+    /// stored.
     static func decide(in folder: TemporaryFolder) async throws {
         let log = try await AnsweredLog(folder, minute: 1)
         let ids = try [1, 4, 7].map { try #require(UUID(uuidString: id($0))) }

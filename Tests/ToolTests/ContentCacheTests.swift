@@ -1,4 +1,4 @@
-// logtool export and import with --layout content-cache, as a person runs them.
+// logtool export and import with --layout content-cache.
 
 import DaybookOffline
 import DaybookTestKit
@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 @Suite struct ContentCacheTests {
-    /// Real pages, where there is a checkout beside the data.
+    /// Real pages, if their data are beside the checkout.
     private static let realPages = Tool.root.appending(path: "../shared/data/pages.ndjson").path
     static let hasRealPages = FileManager.default.fileExists(atPath: realPages)
 
@@ -66,7 +66,9 @@ import Testing
         try ToolRun.logtool("export", [log, folder, "--layout", "content-cache"] + more)
     }
 
-    private static func take(_ log: String, _ folder: String, _ more: String...) throws -> ToolRun {
+    private static func importFolder(_ log: String, _ folder: String, _ more: String...) throws
+        -> ToolRun
+    {
         try ToolRun.logtool("import", [log, folder, "--layout", "content-cache"] + more)
     }
 
@@ -75,15 +77,15 @@ import Testing
         let other = folder.path + "/other"
         var run = try export(folder.log, first)
         #expect(run.status == 0 && run.messages.isEmpty, "\(run.messages)")
-        run = try take(other, first)
+        run = try importFolder(other, first)
         #expect(run.status == 0 && run.messages.isEmpty, "\(run.messages)")
         run = try export(other, second)
         #expect(run.status == 0, "\(run.messages)")
         #expect(image(first) == image(second))
-        run = try take(other, first)
+        run = try importFolder(other, first)
         #expect(run.output.hasPrefix(#"{"appended":0,"#))
         #expect(try ToolRun.logtool("verify", other).status == 0)
-        // Nothing is left beside the folders.
+        // No temporary folder is left.
         let names = try FileManager.default.contentsOfDirectory(atPath: folder.path)
         #expect(Set(names) == ["log", "other", "first", "second"])
         let pages = try ToolRun.logtool("views", other, "pages").output
@@ -91,16 +93,16 @@ import Testing
     }
 
     @Test(.verifies("CONT-32", "CONT-35", "TOOL-30", "TOOL-31"))
-    func `content goes through a folder into another log and out again, byte for byte`()
+    func `exported content is equal after an import into another log, byte for byte`()
         async throws
     {
         let folder = try await Self.sample()
         defer { folder.remove() }
         let (files, pages) = try Self.roundTrip(folder)
-        // Two lists; of each of two cities its languages, pages of three kinds in two languages, and
-        // two pictures with their list.
+        // Two lists; for each of two cities its languages, pages of three kinds in two languages, and two
+        // pictures with their list.
         #expect(files == 22 && pages == 36)
-        // Both views say the same of both logs, but for the ids of events.
+        // Both views are equal for both logs, except for the ids of events.
         let other = folder.path + "/other"
         for view in ["pages", "content"] {
             let (one, two) = try (
@@ -115,14 +117,14 @@ import Testing
     }
 
     @Test(.verifies("CONT-35", "TOOL-30", "TOOL-31"), .enabled(if: hasRealPages))
-    func `real pages go through a folder into another log and out again`() throws {
+    func `exported real pages are equal after an import into another log`() throws {
         let folder = try TemporaryFolder()
         defer { folder.remove() }
         let run = try ToolRun.logtool("import", folder.log, Self.realPages)
         #expect(run.output == "{\"appended\":233,\"skipped\":0,\"lines\":233}\n")
         let pages = try Self.roundTrip(folder).pages
         #expect(pages == 233)
-        // What is in the file is what the server gave, member by member.
+        // The file has the members of the server's answer.
         let data = try #require(
             FileManager.default.contents(
                 atPath: folder.path + "/first/content/lkaugsburg/en/categories.json"))
@@ -152,7 +154,8 @@ import Testing
         }
     }
 
-    @Test(.verifies("TOOL-30", "TOOL-31")) func `what makes no sense together is a usage error`()
+    @Test(.verifies("TOOL-30", "TOOL-31"))
+    func `options that exclude each other are a usage error`()
         async throws
     {
         let folder = try await Self.sample()
@@ -170,17 +173,17 @@ import Testing
                 "import", [folder.log, out, "--layout", "content-cache"] + more)
             #expect(run.status == 64 && run.output.isEmpty)
         }
-        #expect(try Self.take(folder.log, "-").status == 64)
+        #expect(try Self.importFolder(folder.log, "-").status == 64)
         #expect(!FileManager.default.fileExists(atPath: out))
     }
 
     @Test(.verifies("CONT-32", "TOOL-30"))
-    func `only what an export could have written is replaced, and only when told`() async throws {
+    func `only an export's folder is replaced, and only with --force`() async throws {
         let folder = try await Self.sample()
         defer { folder.remove() }
         let files = FileManager.default
         let out = folder.path + "/out"
-        // An empty folder will do.
+        // An empty folder is accepted.
         try files.createDirectory(atPath: out, withIntermediateDirectories: false)
         #expect(try Self.export(folder.log, out).status == 0)
         let image = Self.image(out)
@@ -215,12 +218,12 @@ import Testing
             #expect(found[.posixPermissions] as? Int == (isFolder ? 0o700 : 0o600), "\(path)")
             if isFolder { folders += 1 }
         }
-        // The two at the top; of each of two cities its own, two languages, the files, two pages.
+        // Two at the top; for each of two cities its own, two languages, the files, two pages.
         #expect(folders == 2 + 2 * (1 + 2 + 1 + 1 + 2))
     }
 
     @Test(.verifies("CONT-36"))
-    func `a folder that no export can have written is never replaced, wherever it differs`()
+    func `a folder that differs from any export is never replaced`()
         async throws
     {
         let folder = try await Self.sample()
@@ -247,7 +250,7 @@ import Testing
             try files.createDirectory(
                 at: url.deletingLastPathComponent(), withIntermediateDirectories: true)
             try Data("precious".utf8).write(to: url)
-            try refused("which no content cache has")
+            try refused("which is not part of a content cache")
         }
         for path in ["cities-meta.json", "content", "resource-cache"] {
             try files.removeItem(atPath: out)
@@ -268,7 +271,7 @@ import Testing
     }
 
     @Test(.verifies("CONT-34", "TOOL-31"))
-    func `links are not followed, and what is wrong is named with its place`() async throws {
+    func `links are not followed, and errors have their location`() async throws {
         let folder = try await Self.sample()
         defer { folder.remove() }
         let files = FileManager.default
@@ -277,7 +280,7 @@ import Testing
             try? files.removeItem(atPath: source)
             #expect(try Self.export(folder.log, source).status == 0)
             try body()
-            return try Self.take(log, source)
+            return try Self.importFolder(log, source)
         }
         for path in [
             "content", "content/augsburg", "content/augsburg/en", "cities.json",
@@ -298,7 +301,7 @@ import Testing
         }
         #expect(run.status == 65 && run.messages.contains("\(events), line 2, byte 3"))
         run = try spoiled {
-            // Without content on the disk.
+            // A sparse file.
             try FileHandle(forWritingTo: URL(filePath: source + "/" + events))
                 .truncate(atOffset: 1 << 40)
         }
@@ -313,7 +316,7 @@ import Testing
                 .truncate(atOffset: 1 << 40)
         }
         #expect(run.status == 65 && run.messages.contains("at most 268435456 are read"))
-        // All that is wrong so far was found before anything was recorded.
+        // All errors so far were found before any event was recorded.
         #expect(try ToolRun.logtool("export", log, "-").output.isEmpty)
         run = try spoiled {
             try Data(#"{"augsburg":{"last_usage":"2019-008-13T00:03:19.457Z"}}"#.utf8)
@@ -321,12 +324,13 @@ import Testing
         }
         #expect(run.status == 0 && run.messages.contains("2019-008-13"))
         #expect(run.output.contains("\"passedOver\":1"))
-        #expect(try Self.take(log, folder.path + "/nowhere").status == 66)
-        #expect(try Self.take(log, source + "/cities.json").status == 74)
+        #expect(try Self.importFolder(log, folder.path + "/nowhere").status == 66)
+        #expect(try Self.importFolder(log, source + "/cities.json").status == 74)
     }
 
     @Test(.verifies("CONT-33", "TOOL-30"))
-    func `a damaged file is left out, the rest is written, and the exit code says so`() async throws
+    func `a damaged file is left out, all others are written, and the exit code is 65`()
+        async throws
     {
         let folder = try await Self.sample()
         defer { folder.remove() }
@@ -340,7 +344,7 @@ import Testing
     }
 
     @Test(.verifies("CONT-33", "TOOL-30"))
-    func `a folder that is whole is not replaced by one from which something is missing`()
+    func `a complete folder is not replaced by an incomplete one`()
         async throws
     {
         let folder = try await Self.sample()
@@ -355,7 +359,7 @@ import Testing
         #expect(run.messages.contains("left out: https://x.example/de.png"))
         #expect(run.messages.contains("left as it is"))
         #expect(Self.image(out) == image)
-        // What cannot be read now is an error, not a file that is missing.
+        // An unreadable file is an error, not a missing file.
         try FileManager.default.removeItem(atPath: file)
         try FileManager.default.createDirectory(
             atPath: file, withIntermediateDirectories: false)
@@ -366,7 +370,7 @@ import Testing
     }
 
     @Test(.verifies("TOOL-30", "TOOL-31"))
-    func `what a folder or a log says does not drive the terminal`() async throws {
+    func `content of a folder or a log does not control the terminal`() async throws {
         let folder = try TemporaryFolder()
         defer { folder.remove() }
         let source = folder.path + "/source"
@@ -374,7 +378,7 @@ import Testing
             atPath: source, withIntermediateDirectories: false)
         func run(_ meta: String) throws -> ToolRun {
             try Data(meta.utf8).write(to: URL(filePath: source + "/cities-meta.json"))
-            return try Self.take(folder.path + "/other", source)
+            return try Self.importFolder(folder.path + "/other", source)
         }
         let escape = "\\u001b]0;owned\\u0007\\nlogtool: all is well"
         for meta in [

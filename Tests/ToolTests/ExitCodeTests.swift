@@ -1,4 +1,4 @@
-// Bad input: each kind with its own exit code and words, and nothing lost.
+// Bad input: each kind has its own exit code and message, and no data are lost.
 
 import DaybookOffline
 import DaybookTestKit
@@ -9,7 +9,7 @@ import Testing
 
 @Suite struct ExitCodeTests {
     @Test(.verifies("TOOL-35"))
-    func `damage that is met after the last segment was recovered is not said to be all`()
+    func `damage found after a recovery is reported together with the recovery`()
         async throws
     {
         let folder = try TemporaryFolder()
@@ -27,13 +27,13 @@ import Testing
         for number in 0..<5 {
             try await store.append(CitySaved(userId: "ada", cityId: "b\(number)"))
         }
-        // A kill leaves the files as they are now.
+        // A copy of the files, as a kill would leave them.
         try FileManager.default.copyItem(atPath: folder.log, toPath: copy.log)
         try await store.close()
         let segments = try FileManager.default.contentsOfDirectory(atPath: copy.log)
             .filter { $0.hasSuffix(".lz4") }.sorted().map { URL(filePath: copy.log + "/" + $0) }
         #expect(segments.count == 2)
-        // The last commit is torn, and the first segment has rotted.
+        // The last commit is torn, and the first segment is damaged.
         for (segment, place) in [
             (segments[0], { $0.count / 2 }),
             (segments[1], { ($0.lastIndex { $0 != 0 } ?? 0) - 30 }),
@@ -76,7 +76,7 @@ import Testing
     }
 
     @Test(.verifies("SEG-1", "TOOL-2"))
-    func `a folder that holds other things is 66 and is left alone`() throws {
+    func `a folder with other files is 66 and is not changed`() throws {
         let folder = try TemporaryFolder()
         defer { folder.remove() }
         _ = try folder.file("holiday.jpg", content: "x")
@@ -90,7 +90,7 @@ import Testing
     }
 
     @Test(.verifies("TOOL-2", "TOOL-4"))
-    func `a broken line stops an import with its number, and the mended file completes it`()
+    func `a broken line stops an import with its number, and the corrected file completes it`()
         throws
     {
         let folder = try TemporaryFolder()
@@ -163,7 +163,7 @@ import Testing
     }
 
     @Test(.verifies("TOOL-2", "TOOL-3", "TOOL-21"))
-    func `two writers at once: the second gets 75, readers go on`() throws {
+    func `of two writers, the second gets 75, and readers continue`() throws {
         let folder = try importedSample()
         defer { folder.remove() }
         let holder = Process()
@@ -221,7 +221,7 @@ import Testing
     }
 
     @Test(.verifies("TOOL-51", "SEC-23"))
-    func `a token in the clear is refused with the option that allows it`() throws {
+    func `an unencrypted token is refused, naming the option that allows it`() throws {
         let folder = try importedSample()
         defer { folder.remove() }
         try "xyzzy".write(toFile: folder.log + ".token", atomically: true, encoding: .utf8)
@@ -267,19 +267,19 @@ import Testing
     }
 
     @Test(.verifies("TOOL-51", "RPL-12"))
-    func `a silent server is waited for once`() throws {
+    func `replay waits for a silent server once`() throws {
         let folder = try importedSample()
         defer { folder.remove() }
         let server = try LocalServer { _ in .script { $0.waitForEnd() } }
         let run = try ToolRun.logtool(
             "replay", folder.log, "--to", server.base, "--once", "--timeout", "0.5")
         #expect(run.status == 75)
-        #expect(run.messages.contains("does not answer in time"))
+        #expect(run.messages.contains("did not answer in time"))
         #expect(server.requests.count <= 2)
     }
 
     @Test(.verifies("TOOL-51"))
-    func `a token of another account is 75 where there is something to send, else unchecked`()
+    func `a token of another account is 75 if events are pending, otherwise unchecked`()
         async throws
     {
         let folder = try importedSample()
@@ -304,7 +304,7 @@ import Testing
     }
 
     @Test(.verifies("RPL-7", "TOOL-2", "TOOL-5"))
-    func `nobody listening is 75, and the outbox is as before`() throws {
+    func `a refused connection is 75, and the outbox is unchanged`() throws {
         let folder = try importedSample()
         defer { folder.remove() }
         let run = try ToolRun.logtool(

@@ -1,5 +1,4 @@
-// logtool export: the stored lines, byte for byte, in a file that is there whole or not at all; and
-// what logtool import makes of it.
+// logtool export: the stored lines, byte for byte, in a file that appears atomically; and its import.
 
 import DaybookOffline
 import DaybookTestKit
@@ -23,12 +22,12 @@ import Testing
     }
 
     @Test(.verifies("TOOL-10", "LINE-3"))
-    func `lines leave the log as they are stored, without their place in it`() throws {
+    func `lines are exported as stored, without their position`() throws {
         let folder = try TemporaryFolder()
         defer { folder.remove() }
         for vector in ["rolled", "sealed", "closed", "compacted"] {
             let stored = try ToolRun.logtool("inspect", Self.vector(vector), "--events").output
-            // The lines of these logs that came from elsewhere are told by their position.
+            // The lines of these logs that came from other logs have a position.
             let expected = stored.replacing(/"position":"[0-9]{20}",/, with: "")
             let export = folder.path + "/\(vector).ndjson"
             let run = try ToolRun.logtool("export", Self.vector(vector), export)
@@ -41,7 +40,9 @@ import Testing
     }
 
     @Test(.verifies("TOOL-10"))
-    func `a log made from an export has the same ids, types and data, in the same order`() throws {
+    func `a log imported from an export has the same ids, types and data, in the same order`()
+        throws
+    {
         let folder = try TemporaryFolder()
         defer { folder.remove() }
         #expect(try ToolRun.logtool("import", folder.log, Tool.sample).status == 0)
@@ -63,7 +64,7 @@ import Testing
                 try ToolRun.logtool("views", folder.log, view).output
                     == ToolRun.logtool("views", other, view).output)
         }
-        // Imported again, all of it is known.
+        // After a second import, all events are known.
         let again = try ToolRun.logtool("import", folder.log, export)
         #expect(again.output.contains("\"appended\":0,\"skipped\":56"))
     }
@@ -83,7 +84,8 @@ import Testing
     }
 
     @Test(.verifies("TOOL-10"))
-    func `of a damaged log everything before the damage is exported, and where it ends is said`()
+    func
+        `of a damaged log everything before the damage is exported, and the last position is printed`()
         throws
     {
         let folder = try TemporaryFolder()
@@ -93,7 +95,7 @@ import Testing
             let run = try ToolRun.logtool("export", Self.vector(vector), export)
             #expect(run.status == 65)
             #expect(try text(export).split(separator: "\n").count == events)
-            #expect(run.messages.contains("behind position \(events)"))
+            #expect(run.messages.contains("after position \(events)"))
             #expect(run.messages.contains(place) && run.messages.contains("logtool repair"))
             let plain = try ToolRun.logtool("export", Self.vector(vector), "-")
             #expect(plain.status == 65)
@@ -104,7 +106,7 @@ import Testing
     }
 
     @Test(.verifies("TOOL-10"), arguments: [SIGINT, SIGTERM, SIGHUP])
-    func `a signal leaves no file, however early it comes`(signal: Int32) async throws {
+    func `a signal at any time leaves no file`(signal: Int32) async throws {
         let folder = try TemporaryFolder()
         defer { folder.remove() }
         let filler = String(repeating: "x", count: 10_000)
@@ -130,7 +132,7 @@ import Testing
             kill(process.processIdentifier, signal)
             process.waitUntilExit()
             #expect(process.terminationReason == .exit)
-            // On a machine with much to do the signal may come after the end.
+            // On a busy machine the signal may come after the end.
             let isWhole = process.terminationStatus == 0
             #expect(isWhole || process.terminationStatus == 130)
             #expect(try names().sorted() == (isWhole ? ["export", "log"] : ["log"]))
@@ -139,7 +141,7 @@ import Testing
     }
 
     @Test(.verifies("TOOL-10"))
-    func `an app's export is what logtool writes, byte for byte, while the store goes on`()
+    func `an app's export equals logtool's, byte for byte, while the store is used`()
         async throws
     {
         let folder = try TemporaryFolder()
@@ -168,7 +170,7 @@ import Testing
     }
 
     @Test(.verifies("TOOL-10"))
-    func `an app's export replaces no file unasked, and leaves none when it is cancelled`()
+    func `an app's export replaces no file by default, and leaves none when it is cancelled`()
         async throws
     {
         let folder = try TemporaryFolder()
@@ -201,7 +203,7 @@ import Testing
     }
 
     @Test(.verifies("TOOL-10", "TOOL-2"))
-    func `a file is not written over, nor put in the log, and none is left half written`() throws {
+    func `a file is not overwritten, not written into the log, and never left incomplete`() throws {
         let folder = try TemporaryFolder()
         defer { folder.remove() }
         #expect(try ToolRun.logtool("import", folder.log, Tool.sample).status == 0)

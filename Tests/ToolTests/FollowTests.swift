@@ -1,4 +1,4 @@
-// inspect --events --follow: what others append appears, and a signal ends it in order.
+// inspect --events --follow: events that another process appends are listed, and a signal ends it cleanly.
 
 import DaybookTestKit
 import Foundation
@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 @Suite struct FollowTests {
-    /// A logtool that goes on until it is ended.
+    /// A logtool that runs until a signal.
     private final class Following {
         private let process = Process()
         private let output: URL
@@ -20,7 +20,7 @@ import Testing
             try process.run()
         }
 
-        /// The lines so far, once there are at least so many.
+        /// Waits for a number of lines and returns the lines so far.
         func lines(_ count: Int) async throws -> [String] {
             var lines: [String] = []
             try await eventually {
@@ -53,7 +53,7 @@ import Testing
     }
 
     @Test(.verifies("TOOL-3", "FOL-1"), arguments: [SIGINT, SIGTERM])
-    func `following lists what is appended meanwhile, and a signal ends it with 0`(
+    func `following lists appended events, and a signal ends it with 0`(
         signal: Int32
     ) async throws {
         let folder = try TemporaryFolder()
@@ -73,7 +73,7 @@ import Testing
     }
 
     @Test(.verifies("TOOL-3"))
-    func `following ends by itself at its limit and behind its last position`() async throws {
+    func `following ends at its limit and at its last position`() async throws {
         let folder = try TemporaryFolder()
         defer { folder.remove() }
         let (first, second) = try halves()
@@ -91,7 +91,7 @@ import Testing
         for following in [limited, bounded] {
             try await eventually { !following.isRunning }
         }
-        // What is asked for is there already, or is nothing.
+        // The requested events are in the log already, or there are none.
         for (arguments, lines) in [
             (["--limit", "0"], 0), (["--to", "2"], 2), (["--from", "3", "--to", "2"], 0),
         ] {

@@ -1,4 +1,4 @@
-// What logtool prints, word for word. After a wanted change: DAYBOOK_UPDATE_GOLDEN=1 swift test
+// The exact output of logtool. After an intended change: DAYBOOK_UPDATE_GOLDEN=1 swift test
 // --filter GoldenTests, and read the difference before committing it.
 
 import DaybookTestKit
@@ -13,7 +13,7 @@ import Testing
     }
 
     private func check(_ name: String, text output: String) throws {
-        let text = Self.withoutWhatVaries(output)
+        let text = Self.replacingVariableParts(output)
         let file = Tool.root.appending(path: "Tests/ToolTests/Golden/\(name).txt")
         if ProcessInfo.processInfo.environment["DAYBOOK_UPDATE_GOLDEN"] != nil {
             try Data(text.utf8).write(to: file)
@@ -22,9 +22,9 @@ import Testing
         #expect(text == golden)
     }
 
-    /// Ids are random, and with them, and with the version of liblz4, the compressed size. A new view changes
-    /// the list of their names, and where its lines end.
-    static func withoutWhatVaries(_ output: String) -> String {
+    /// Replaces the variable parts. Ids are random, and the compressed size varies with them and with the
+    /// version of liblz4. A new view changes the list of names and its line breaks.
+    static func replacingVariableParts(_ output: String) -> String {
         var text = output
         text.replace(/\nViews:\s[a-z,\s]+\./, with: "\nViews: <names>.")
         text.replace(/"log":"[0-9a-f-]{36}"/, with: "\"log\":\"<id>\"")
@@ -50,7 +50,7 @@ import Testing
         return folder
     }
 
-    @Test(.verifies("TOOL-1", "TOOL-4")) func `import says what it did`() throws {
+    @Test(.verifies("TOOL-1", "TOOL-4")) func `import prints its counts`() throws {
         let folder = try TemporaryFolder()
         defer { folder.remove() }
         try check("import", ToolRun.logtool("import", folder.log, Tool.sample))
@@ -158,7 +158,7 @@ import Testing
     }
 
     @Test(.verifies("CMP-28", "OUT-7", "TOOL-1", "TOOL-20", "TOOL-21"))
-    func `compact says what went and what was kept, and the views stay as they were`() throws {
+    func `compact prints what was removed and kept, and the views are unchanged`() throws {
         let folder = try importedSample()
         defer { folder.remove() }
         func ship() throws {
@@ -185,7 +185,7 @@ import Testing
         try check(
             "compact-again", ToolRun.logtool("compact", folder.log, "--output", "table"))
         #expect(try views() == before)
-        // What went is still known.
+        // The removed events are still known.
         try check("import-compacted", ToolRun.logtool("import", folder.log, Tool.sample))
         let past = try ToolRun.logtool("views", folder.log, "notes", "--at", "20")
         #expect(past.status == 65 && past.output.isEmpty)
@@ -205,7 +205,7 @@ import Testing
             "verify-damaged", ToolRun.logtool("verify", folder.log, "--output", "json"), status: 1)
     }
 
-    @Test(.verifies("TOOL-10")) func `export says what it wrote`() throws {
+    @Test(.verifies("TOOL-10")) func `export prints its counts`() throws {
         let folder = try importedSample()
         defer { folder.remove() }
         let file = folder.path + "/export"
@@ -216,7 +216,7 @@ import Testing
         try check("export-events", ToolRun.logtool("export", folder.log, "-", "--to", "2"))
     }
 
-    @Test(.verifies("TOOL-11")) func `repair says what it would do and what it did`() throws {
+    @Test(.verifies("TOOL-11")) func `repair prints its plan and its steps`() throws {
         let folder = try TemporaryFolder()
         defer { folder.remove() }
         let log = URL(filePath: folder.log)
@@ -230,7 +230,7 @@ import Testing
         try check("repair-messages", text: run.messages.replacing(folder.log, with: "<log>"))
     }
 
-    @Test(.verifies("TOOL-23")) func `inspect says where states are stored`() async throws {
+    @Test(.verifies("TOOL-23")) func `inspect shows the positions of stored states`() async throws {
         let folder = try await AnsweredLog.folder()
         defer { folder.remove() }
         let log = try await AnsweredLog(folder, minute: 1)
@@ -249,7 +249,7 @@ import Testing
                 .joined(separator: "\n"))
     }
 
-    @Test(.verifies("TOOL-22")) func `why tells the story of an event`() async throws {
+    @Test(.verifies("TOOL-22")) func `why prints the history of an event`() async throws {
         let folder = try await AnsweredLog.folder()
         defer { folder.remove() }
         try check("why", text: Self.stories(1...8, folder))
@@ -269,7 +269,8 @@ import Testing
             .joined(separator: "\n")
     }
 
-    @Test(.verifies("TOOL-18")) func `parked lists what holds up the outbox`() async throws {
+    @Test(.verifies("TOOL-18")) func `parked lists the events that block the outbox`() async throws
+    {
         let folder = try await AnsweredLog.folder()
         defer { folder.remove() }
         try check("parked", ToolRun.logtool("parked", folder.log), status: 1)

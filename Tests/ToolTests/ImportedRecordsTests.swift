@@ -1,5 +1,5 @@
-// Records of syncing in a file that is imported: they speak of positions in the log that wrote them,
-// also where that was another life of this one.
+// Sync records in an imported file: they refer to positions in the log that wrote them, also if that was
+// this log before a backup was restored.
 
 import DaybookOffline
 import DaybookTestKit
@@ -25,7 +25,7 @@ import Testing
     }
 
     @Test(.verifies("TOOL-32", "EVT-14", "OUT-3"))
-    func `records of syncing in a file settle, discard and return nothing`() async throws {
+    func `imported sync records settle, retract and reinstate nothing`() async throws {
         let folder = try TemporaryFolder()
         defer { folder.remove() }
         let store = try await OfflineStore.open(at: URL(filePath: folder.log))
@@ -48,7 +48,7 @@ import Testing
         let run = try ToolRun.logtool("import", folder.log, "-", input: file)
         #expect(run.status == 0)
         #expect(run.output == "{\"appended\":1,\"skipped\":4,\"lines\":5}\n")
-        #expect(run.messages.contains("skipped 4 records of syncing"))
+        #expect(run.messages.contains("skipped 4 sync records"))
         #expect(try outbox(folder).map(\.status) == [.pending, .pending, .pending, .pending])
         let acked = try ToolRun.logtool("import", folder.log, "-", "--ack", input: file)
         #expect(acked.status == 0)
@@ -57,7 +57,7 @@ import Testing
     }
 
     @Test(.verifies("TOOL-32", "OUT-3"))
-    func `an export of a later life settles nothing that was recorded after a backup came back`()
+    func `an export from before a restore settles nothing recorded after it`()
         async throws
     {
         let folder = try TemporaryFolder()
@@ -80,7 +80,8 @@ import Testing
         }
         let export = folder.path + "/export.ndjson"
         try #require(try ToolRun.logtool("export", folder.log, export).status == 0)
-        // The backup is copied over the folder: the lock file keeps its inode, so the log its name.
+        // The backup is copied over the folder: the lock file keeps its inode, so the log keeps its
+        // incarnation.
         let copying = try ToolRun.shell(
             "cd '\(folder.log)' && rm -f *.lz4 && cp -r '\(backup)'/. .")
         try #require(copying.status == 0, "\(copying.messages)")
@@ -89,13 +90,13 @@ import Testing
         let run = try ToolRun.logtool("import", folder.log, export)
         #expect(run.output == "{\"appended\":5,\"skipped\":3,\"lines\":8}\n", "\(run.messages)")
         let waiting = try outbox(folder)
-        // Those that the server has are sent once more, and known there.
+        // The events that the server has are sent again and are duplicates there.
         #expect(waiting.count == 12)
         #expect(Set(new).isSubset(of: Set(waiting.map(\.id))))
     }
 
     @Test(.verifies("TOOL-10", "TOOL-32"))
-    func `an export imported into a new log waits there to be sent, records left out`()
+    func `an export imported into a new log is pending there, without sync records`()
         async throws
     {
         let folder = try await AnsweredLog.folder()

@@ -1,5 +1,5 @@
-// System calls that are interrupted by signals and transfer less than was asked for, as POSIX allows
-// them to: a library put in front of the system's does both, all the time, to a real process.
+// System calls that are interrupted by signals or transfer less than requested, which POSIX permits: a
+// preloaded library does both to a real process.
 
 import DaybookTestKit
 import Foundation
@@ -8,8 +8,8 @@ import Testing
 
 #if os(Linux)
     @Suite struct InterruptedCallsTests {
-        /// Every other call is interrupted, and what goes through moves a part at most. Says at the
-        /// end how often that was.
+        /// The preloaded library. Interrupts every other call, limits the others to a part of the bytes, and
+        /// prints the counts at the end.
         private static let library = """
             #define _GNU_SOURCE
             #include <dlfcn.h>
@@ -75,7 +75,7 @@ import Testing
             """
 
         @Test(.verifies("REC-8"))
-        func `calls that are interrupted and transfers that are short change nothing`() throws {
+        func `interrupted calls and short transfers change nothing`() throws {
             let folder = try TemporaryFolder()
             defer { folder.remove() }
             let source = try folder.file("calls.c", content: Self.library)
@@ -116,11 +116,11 @@ import Testing
         }
 
         @Test(.verifies("REC-8"))
-        func `a process that may open no more files says so, and what it acknowledged is there`()
+        func `a process that can open no more files reports it, and keeps what it acknowledged`()
             throws
         {
             var refused = 0
-            // With fewer, the system's own libraries end the process or not, as it comes.
+            // With fewer, the system's own libraries may crash the process.
             for limit in 7...24 {
                 let folder = try TemporaryFolder()
                 defer { folder.remove() }

@@ -1,4 +1,4 @@
-// What comes with logtool besides itself: completions that each shell takes, and a man page.
+// The shell completions and the man page of logtool.
 
 import DaybookTestKit
 import Foundation
@@ -34,7 +34,7 @@ import Testing
     }
 
     @Test(.verifies("TOOL-14"), arguments: ["bash", "zsh", "fish"])
-    func `each shell takes its completions, and they know every command`(shell: String) throws {
+    func `each shell accepts its completions, which have every command`(shell: String) throws {
         let made = try ToolRun.logtool("--generate-completion-script", [shell])
         #expect(made.status == 0)
         for command in [
@@ -43,7 +43,7 @@ import Testing
             #expect(made.output.contains(command))
         }
         #expect(made.output.contains("preferences"), "the names of the views")
-        // Shells that are not installed are not asked.
+        // Skips shells that are not installed.
         guard let program = Self.installed(shell) else { return }
         let folder = try TemporaryFolder()
         defer { folder.remove() }
@@ -61,8 +61,8 @@ import Testing
     }
 
     @Test(.verifies("TOOL-14"), .enabled(if: installed("python3") != nil))
-    func `the man page tells all that help tells`() throws {
-        let page = GoldenTests.withoutWhatVaries(try manual())
+    func `the man page contains all help texts`() throws {
+        let page = GoldenTests.replacingVariableParts(try manual())
         let golden = Tool.root.appending(path: "Tests/ToolTests/Golden/manual.txt")
         if ProcessInfo.processInfo.environment["DAYBOOK_UPDATE_GOLDEN"] != nil {
             try Data(page.utf8).write(to: golden)
@@ -77,7 +77,7 @@ import Testing
         }
     }
 
-    /// The exit codes that a page lists, each of which the help has to list with the same meaning.
+    /// Returns the exit codes of a page, and checks that the help lists them with the same meanings.
     private func codes(of page: String, in help: String) throws -> [String] {
         let text = try String(
             contentsOf: Tool.root.appending(path: "Spec/operations/\(page)"), encoding: .utf8)
@@ -100,7 +100,7 @@ import Testing
     @Test(
         .verifies("TOOL-14"),
         .enabled(if: installed("python3") != nil && installed("mandoc") != nil))
-    func `mandoc has nothing to say against the man page`() throws {
+    func `mandoc accepts the man page`() throws {
         let folder = try TemporaryFolder()
         defer { folder.remove() }
         let file = try folder.file("logtool.1", content: try manual())

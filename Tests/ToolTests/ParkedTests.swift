@@ -1,4 +1,4 @@
-// logtool parked: what is listed, and what each decision does.
+// logtool parked: the list and the decisions.
 
 import DaybookOffline
 import DaybookTestKit
@@ -9,7 +9,7 @@ import Testing
 @Suite struct ParkedTests {
     private func id(_ number: Int) -> String { AnsweredLog.id(number) }
 
-    /// Ids and states of what is listed.
+    /// The ids and states of the listed events.
     private func listed(_ folder: TemporaryFolder) throws -> [String] {
         let run = try ToolRun.logtool("parked", folder.log)
         return try run.output.split(separator: "\n").map { line in
@@ -34,7 +34,7 @@ import Testing
         #expect(try parked(folder, "--retry-all").status == 0)
     }
 
-    @Test(.verifies("TOOL-18")) func `what is parked or in conflict is listed with 1`()
+    @Test(.verifies("TOOL-18")) func `parked events and conflicts are listed with 1`()
         async throws
     {
         let folder = try await AnsweredLog.folder()
@@ -74,7 +74,7 @@ import Testing
     }
 
     @Test(.verifies("TOOL-19"))
-    func `discarding names what depends on the event, and does nothing without leave`()
+    func `discarding lists the dependents, and does nothing without --with-dependents`()
         async throws
     {
         let folder = try await AnsweredLog.folder()
@@ -94,7 +94,7 @@ import Testing
     }
 
     @Test(.verifies("TOOL-19"))
-    func `dependents that are named themselves need no leave`() async throws {
+    func `dependents that are named themselves need no --with-dependents`() async throws {
         let folder = try await AnsweredLog.folder()
         defer { folder.remove() }
         let run = try parked(folder, "--discard", id(1), "--discard", id(2))
@@ -117,15 +117,17 @@ import Testing
         #expect(notes.contains("\"content\":\"Opera\"") == (side == "theirs"))
     }
 
-    @Test(.verifies("TOOL-2", "TOOL-19")) func `what cannot be decided on is told`() async throws {
+    @Test(.verifies("TOOL-2", "TOOL-19")) func `a decision on another event is refused`()
+        async throws
+    {
         let folder = try await AnsweredLog.folder()
         defer { folder.remove() }
-        // Settled; waiting for the server; parked and not in conflict.
+        // Settled; pending; parked and not in conflict.
         #expect(try parked(folder, "--retry", id(3)).status == 66)
         #expect(try parked(folder, "--retry", id(7), "--retry", id(8)).status == 65)
         #expect(try parked(folder, "--discard", id(8)).status == 65)
         #expect(try parked(folder, "--resolve", id(7), "--keep", "mine").status == 65)
-        // Of several nothing is done.
+        // Of several ids none is decided if one is refused.
         #expect(try listed(folder).count == 3)
         for wrong in [
             ["--retry", "7"], ["--retry", id(7), "--discard", id(7)], ["--with-dependents"],

@@ -1,5 +1,4 @@
-// The plots of inspect: nothing is left out, nothing is wider than the terminal, and times of any age
-// take no more room than others.
+// The plots of inspect: they count every event, fit the terminal, and use bounded memory for any times.
 
 import DaybookOffline
 import DaybookTestKit
@@ -27,7 +26,7 @@ import Testing
         }
     }
 
-    @Test(.verifies("TOOL-13")) func `a histogram keeps every event, whatever the times`() throws {
+    @Test(.verifies("TOOL-13")) func `a histogram counts every event, at any time`() throws {
         try Property.check("histogram", runs: 200) { choices in
             var histogram = TimeHistogram()
             let scale = choices.element(of: [10, 5_000, 1_000_000_000, 200_000_000_000_000])
@@ -44,7 +43,8 @@ import Testing
         }
     }
 
-    @Test(.verifies("TOOL-13")) func `inspect's plots fit the terminal, and types cannot drive it`()
+    @Test(.verifies("TOOL-13"))
+    func `inspect's plots fit the terminal, and types cannot control it`()
         throws
     {
         let folder = try TemporaryFolder()

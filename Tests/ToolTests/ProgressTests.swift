@@ -1,4 +1,4 @@
-// How progress is said: in a plain line, as a bar of a terminal's width, in ASCII where need be.
+// Progress: a plain line, or a bar of a terminal's width, in ASCII if necessary.
 
 import DaybookTestKit
 import Foundation
@@ -15,7 +15,7 @@ import Testing
             verb: "imported", unit: unit, count: count, share: share, secondsElapsed: seconds)
     }
 
-    @Test(.verifies("TOOL-12")) func `a plain line says count, share, rate and time left`() {
+    @Test(.verifies("TOOL-12")) func `a plain line has count, share, rate and time left`() {
         #expect(text(0.2).line == "imported 17,000 events, 20 %, 1,700/s, 40 s left")
         #expect(text(nil).line == "imported 17,000 events, 1,700/s")
         #expect(text(1).line == "imported 17,000 events, 99 %, 1,700/s")
@@ -28,7 +28,7 @@ import Testing
         #expect(text(0.5, seconds: 100).line.hasSuffix("1:40 left"))
     }
 
-    @Test(.verifies("TOOL-12")) func `a bar never goes over the end of the line`() {
+    @Test(.verifies("TOOL-12")) func `a bar is never longer than the line`() {
         for columns in 1...130 {
             for share in [nil, 0, 0.37, 1] as [Double?] {
                 let bar = text(share).bar(columns: columns, isUTF8: true)
@@ -46,7 +46,7 @@ import Testing
             text(0.25).bar(columns: 40, isUTF8: true) == "imported 17,000 events, 25 %, 1,700/s, 3")
     }
 
-    @Test(.verifies("TOOL-12")) func `the locale says whether more than ASCII can be shown`() {
+    @Test(.verifies("TOOL-12")) func `the locale determines whether more than ASCII is used`() {
         #expect(Terminal.isUTF8(["LANG": "en_US.UTF-8"]))
         #expect(Terminal.isUTF8(["LANG": "C", "LC_ALL": "C.utf8"]))
         #expect(!Terminal.isUTF8(["LANG": "en_US.UTF-8", "LC_ALL": "C"]))
@@ -55,7 +55,7 @@ import Testing
         #expect(!Terminal.isUTF8([:]))
     }
 
-    @Test(.verifies("TOOL-12")) func `work that is over at once says nothing of its progress`()
+    @Test(.verifies("TOOL-12")) func `short work prints no progress`()
         throws
     {
         let folder = try TemporaryFolder()

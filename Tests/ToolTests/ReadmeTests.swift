@@ -27,6 +27,17 @@ struct TripsView: Projection {
 }
 // README-2 ends
 
+private func ownEventExample(folder: URL) async throws -> Set<String> {
+    // README-3 begins
+    let store = try await EventStore.open(at: folder, views: [TripsView.self])
+    try await store.append(TripPlanned(city: "lisbon"))
+    let cities = store.view(TripsView.self).cities
+    print(cities)  // ["lisbon"]
+    try await store.close()
+    // README-3 ends
+    return cities
+}
+
 private func readmeExample(folder: URL, endpoint: URL) async throws {
     // README-1 begins
     let store = try await OfflineStore.open(at: folder, account: "user-456")
@@ -39,7 +50,7 @@ private func readmeExample(folder: URL, endpoint: URL) async throws {
         "lesson-7", course: "spanish", by: "user-456", score: 0.9)
 
     for await notes in store.notes(in: "lisbon").changes {
-        print(notes.map(\.content))  // now, and again whenever they are others
+        print(notes.map(\.content))  // now, and after every change
         break
     }
 
@@ -66,24 +77,20 @@ private func readmeExample(folder: URL, endpoint: URL) async throws {
         let folder = try TemporaryFolder()
         defer { folder.remove() }
         for _ in 0..<2 {
-            let store = try await EventStore.open(
-                at: URL(filePath: folder.log), views: [TripsView.self])
-            try await store.append(TripPlanned(city: "lisbon"))
-            #expect(store.view(TripsView.self).cities == ["lisbon"])
-            try await store.close()
+            #expect(try await ownEventExample(folder: URL(filePath: folder.log)) == ["lisbon"])
         }
     }
 
     @Test func `README shows the code that was run`() throws {
         let readme = try String(contentsOf: Tool.root.appending(path: "README.md"), encoding: .utf8)
         let source = try String(contentsOfFile: #filePath, encoding: .utf8)
-        for number in 1...2 {
+        for number in 1...3 {
             let begin = try #require(source.range(of: "// README-\(number) begins\n"))
             let end = try #require(source.range(of: "// README-\(number) ends"))
             let lines = source[begin.upperBound..<end.lowerBound].split(
                 separator: "\n", omittingEmptySubsequences: false
             ).dropLast()
-            let margin = number == 1 ? "    " : ""
+            let margin = number == 2 ? "" : "    "
             let code = lines.map { $0.hasPrefix(margin) ? String($0.dropFirst(margin.count)) : "" }
             #expect(readme.contains("```swift\n" + code.joined(separator: "\n") + "\n```"))
         }

@@ -1,4 +1,4 @@
-// logtool replay in two directions, and the clock that a server has put right.
+// logtool replay in both directions, and a clock that a server has corrected.
 
 import DaybookOffline
 import DaybookTestKit
@@ -21,7 +21,8 @@ import Testing
         try ToolRun.logtool("replay", [folder.log, "--once"] + options)
     }
 
-    @Test(.verifies("TOOL-16")) func `replay takes in other devices' events when told to`() throws {
+    @Test(.verifies("TOOL-16")) func `replay receives other devices' events with --receive`() throws
+    {
         let mine = try TemporaryFolder()
         defer { mine.remove() }
         let other = try TemporaryFolder()
@@ -44,7 +45,7 @@ import Testing
         #expect(cities.contains("oslo") && cities.contains("bergen"))
     }
 
-    @Test(.verifies("TOOL-16")) func `what could not be read is 75`() throws {
+    @Test(.verifies("TOOL-16")) func `events that could not be received are 75`() throws {
         let folder = try TemporaryFolder()
         defer { folder.remove() }
         let server = try RunningServer(database: folder.path + "/events.sqlite")
@@ -55,12 +56,12 @@ import Testing
         #expect(try replay(folder, "--to", url).status == 0, "nothing is left to send")
         let run = try replay(folder, "--to", url, "--receive")
         #expect(run.status == 75)
-        #expect(run.messages.contains("not everything"))
+        #expect(run.messages.contains("not all events"))
         #expect(run.output.contains("\"received\":0"))
     }
 
     @Test(.verifies("TOOL-16"), arguments: ["mine", "theirs"])
-    func `replay decides conflicts when told how`(side: String) async throws {
+    func `replay decides conflicts with --keep`(side: String) async throws {
         let mine = try TemporaryFolder()
         defer { mine.remove() }
         let other = try TemporaryFolder()
@@ -108,7 +109,7 @@ import Testing
         return folder
     }
 
-    @Test(.verifies("TOOL-17")) func `an import and a decision go by the server's clock`()
+    @Test(.verifies("TOOL-17")) func `an import and a decision use the server's clock`()
         async throws
     {
         let folder = try await ahead()

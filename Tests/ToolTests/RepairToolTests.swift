@@ -1,5 +1,4 @@
-// logtool repair on copies of the damaged logs of Spec/vectors, and on a folder whose lock cannot be
-// read.
+// logtool repair on copies of the damaged logs of Spec/vectors, and on a folder with an unreadable lock.
 
 import DaybookOffline
 import DaybookTestKit
@@ -29,7 +28,7 @@ import Testing
             ("damaged", 5), ("damaged-live", 1), ("cut", 4), ("missing-block", 160),
             ("missing-frame", 6), ("compacted-damaged", 4),
         ])
-    func `a damaged log is looked at, repaired, verified and appended to`(
+    func `a damaged log is planned, repaired, verified and appended to`(
         name: String, events: Int
     ) throws {
         let folder = try vector(name)
@@ -59,7 +58,7 @@ import Testing
     }
 
     @Test(.verifies("TOOL-11", "CHK-6"))
-    func `a stored state that is not what the events come to is set aside`() async throws {
+    func `a stored state that differs from a rebuild is quarantined`() async throws {
         let folder = try TemporaryFolder()
         defer { folder.remove() }
         let store = try await OfflineStore.open(at: URL(filePath: folder.log))
@@ -83,7 +82,7 @@ import Testing
     }
 
     @Test(.verifies("TOOL-11", "TOOL-2"))
-    func `a sound log needs no repair, a newer one gets none`() throws {
+    func `a sound log needs no repair, a newer one is refused`() throws {
         for name in ["closed", "torn", "rolled", "unfinished"] {
             let folder = try vector(name)
             defer { folder.remove() }
@@ -99,7 +98,7 @@ import Testing
     }
 
     @Test(.verifies("REP-3", "TOOL-11"))
-    func `what cannot be opened is moved aside, and nothing is followed or deleted`() throws {
+    func `unreadable files are quarantined, and nothing is followed or deleted`() throws {
         let folder = try vector("closed")
         defer { folder.remove() }
         let outside = try folder.file("outside", content: "not yours")
@@ -124,7 +123,7 @@ import Testing
     }
 
     @Test(.verifies("TOOL-3", "TOOL-11"))
-    func `a log that somebody writes to is not repaired, nor judged`() throws {
+    func `a log with a writer is neither repaired nor planned`() throws {
         let folder = try vector("closed")
         defer { folder.remove() }
         let holder = Process()

@@ -1,4 +1,4 @@
-// The whole way with the real tools: import, ship, kill, restart, and what the server then holds.
+// Shipping with the real tools: import, ship, kill, restart, and the server's events afterwards.
 
 import DaybookTestKit
 import Foundation
@@ -11,7 +11,7 @@ import Testing
 #endif
 
 @Suite struct ShippingTests {
-    /// All events that a server holds, as parsed JSON.
+    /// Reads all events of a server as parsed JSON.
     private func held(by server: RunningServer) async throws -> [NSDictionary] {
         var events: [NSDictionary] = []
         var next = "/v1/events"
@@ -29,7 +29,7 @@ import Testing
     }
 
     @Test(.verifies("RPL-1", "SYNC-31", "TOOL-5"))
-    func `what was shipped is what the log holds, and shipping again ships nothing`()
+    func `the server has the log's events, and shipping again ships nothing`()
         async throws
     {
         let folder = try TemporaryFolder()
@@ -50,7 +50,7 @@ import Testing
     }
 
     @Test(.verifies("SYNC-18", "SYNC-24"))
-    func `a server that was killed and came back holds each event once`() async throws {
+    func `a restarted server has each event once`() async throws {
         let folder = try TemporaryFolder()
         defer { folder.remove() }
         try #require(try ToolRun.logtool("import", folder.log, Tool.sample).status == 0)
@@ -58,7 +58,7 @@ import Testing
         let server = try RunningServer(database: database)
         _ = try ToolRun.logtool("replay", folder.log, "--to", server.url, "--once")
         server.kill()
-        // The log forgets what it was told, as it would if it had been killed before recording it.
+        // The log loses the verdicts, as if it had been killed before recording them.
         let records = folder.log + "/00000000000000000001.lz4"
         try FileManager.default.removeItem(atPath: records)
         try FileManager.default.removeItem(atPath: folder.log)
@@ -71,14 +71,14 @@ import Testing
     }
 
     @Test(.verifies("TOOL-5"))
-    func `what the server rejects is 1, also in later runs, and is told in numbers`() throws {
+    func `rejected events are 1, also in later runs, and are counted`() throws {
         let folder = try TemporaryFolder()
         defer { folder.remove() }
         let other = try TemporaryFolder()
         defer { other.remove() }
         let server = try RunningServer(database: folder.path + "/events.sqlite")
         let id = UUID().uuidString.lowercased()
-        // Two logs with one id and different content: whoever ships second is rejected.
+        // Two logs with one id and different content: the second to ship is rejected.
         for (place, user, status) in [(folder, "ana", Int32(0)), (other, "bob", 1)] {
             let line = """
                 {"specversion":"1.0","id":"\(id)","type":"daybook.city.saved",\
@@ -98,7 +98,7 @@ import Testing
     }
 
     @Test(.verifies("RPL-5", "TOOL-5"))
-    func `a server that answers something else is 75, says why, and charges nothing`() throws {
+    func `an unexpected answer is 75, with its reason, and counts no retry`() throws {
         let folder = try TemporaryFolder()
         defer { folder.remove() }
         try #require(try ToolRun.logtool("import", folder.log, Tool.sample).status == 0)

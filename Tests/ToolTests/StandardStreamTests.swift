@@ -1,5 +1,5 @@
-// Standard streams that are closed, full or broken, too few file descriptors, and contents that would
-// drive a terminal.
+// Closed, full or broken standard streams, too few file descriptors, and content that would control a
+// terminal.
 
 import DaybookOffline
 import DaybookTestKit
@@ -27,7 +27,7 @@ import Testing
             "export $log -", "parked $log", "why $log 0", "inspect $log/nothing",
             "import $log $log/nothing", "repair $log", "compact $log --dry-run",
         ])
-    func `standard error that cannot be written changes nothing but what it would have said`(
+    func `an unwritable standard error changes nothing but the messages`(
         command: String
     ) throws {
         let folder = try folder()
@@ -50,7 +50,7 @@ import Testing
             "inspect $log", "inspect $log --events", "inspect $log --events --output table",
             "views $log", "export $log -", "import $log $sample --ack", "import $log $sample",
         ])
-    func `standard output that cannot be written is 74, and no file of the log takes its place`(
+    func `an unwritable standard output is 74, and no file of the log gets its descriptor`(
         command: String
     ) throws {
         let folder = try folder()
@@ -69,7 +69,8 @@ import Testing
     }
 
     @Test(.verifies("TOOL-33"))
-    func `a reader that goes ends the command as the system does, one of messages does not`() throws
+    func `a closed standard output ends the command by SIGPIPE, a closed standard error does not`()
+        throws
     {
         let folder = try folder()
         defer { folder.remove() }
@@ -85,7 +86,7 @@ import Testing
     }
 
     @Test(.verifies("TOOL-33"), arguments: 3...16)
-    func `with few file descriptors a command works or says what failed`(limit: Int) throws {
+    func `with few file descriptors a command works or reports the failure`(limit: Int) throws {
         let folder = try folder()
         defer { folder.remove() }
         for command in [
@@ -95,7 +96,7 @@ import Testing
         ] {
             let run = try ToolRun.shell(
                 "tool='\(tool)'; log='\(folder.log)'; ulimit -n \(limit); \"$tool\" \(command)")
-            // 127: the system cannot load the program.
+            // 127 means that the system cannot load the program.
             #expect([0, 74, 127].contains(run.status), "\(command): \(run)")
             if run.status == 74 { #expect(run.messages.contains("open files"), "\(run)") }
         }
@@ -103,7 +104,7 @@ import Testing
     }
 
     @Test(.verifies("TOOL-33"))
-    func `with as many as it asks for every command works`() throws {
+    func `with the required file descriptors every command works`() throws {
         let folder = try folder()
         defer { folder.remove() }
         for (command, status) in [
@@ -125,7 +126,7 @@ import Testing
     ]
 
     @Test(.verifies("TOOL-34"))
-    func `a table shows no character that drives a terminal or turns text around`() throws {
+    func `a table shows no character that controls a terminal or reverses text`() throws {
         for text in Self.unsafe {
             let shown = Table.printable("a\(text)b")
             #expect(!shown.unicodeScalars.contains(where: Terminal.isUnsafe), "\(shown)")
@@ -137,8 +138,7 @@ import Testing
     }
 
     @Test(.verifies("TOOL-34"))
-    func `JSON for a terminal says the same in escapes, elsewhere the stored bytes go out`() throws
-    {
+    func `JSON on a terminal has escapes, elsewhere the stored bytes`() throws {
         for text in Self.unsafe {
             var json: [UInt8] = []
             JSONText.append("a\(text)b", to: &json)
@@ -159,7 +159,7 @@ import Testing
         let stored = try ToolRun.logtool("inspect", folder.log, "--events")
         #expect(stored.output.contains(data))
         #expect(try ToolRun.logtool("export", folder.log, "-").output.contains(data))
-        // As on a terminal: script gives the command one.
+        // `script` runs the command on a terminal.
         let terminal = try ToolRun.shell(
             "script -qec \"'\(tool)' inspect '\(folder.log)' --events --output ndjson\" /dev/null")
         #expect(terminal.output.contains("\\u202e\\u2066\\u200b\\u2028\\u2029\\ufeff"))
@@ -167,13 +167,13 @@ import Testing
     }
 
     @Test(.verifies("TOOL-34"))
-    func `a cell of a large value is made from its beginning`() throws {
-        func table(_ json: String) -> String { Table.cutCell(Array(json.utf8)) }
+    func `a cell of a large value shows its beginning`() throws {
+        func table(_ json: String) -> String { Table.truncatedCell(Array(json.utf8)) }
         let long = String(repeating: "x", count: 10_000)
         #expect(table("\"\(long)\"") == String(long.prefix(59)) + "…")
         #expect(table("{\"a\":\"\(long)\"}") == "{\"a\":\"" + String(long.prefix(53)) + "…")
         for padding in 4_080...4_100 {
-            // An escape or a character of several bytes stands where the value is cut.
+            // An escape or a character of several bytes is where the value is truncated.
             for tail in ["\\u00e5\\n", "\\\\\\\\", "日本語", "\\ud83d\\ude00"] {
                 let mark = String(repeating: "\u{301}", count: padding / 2)
                 let tails = String(repeating: tail, count: 10)
@@ -188,7 +188,7 @@ import Testing
     }
 
     @Test(.verifies("TOOL-34"))
-    func `a table of large events is written in memory that does not hold them`() throws {
+    func `a table of large events is written in bounded memory`() throws {
         let folder = try TemporaryFolder()
         defer { folder.remove() }
         let content = String(repeating: "x", count: 1_000_000)

@@ -1,11 +1,11 @@
-// Runs the built tools as processes, as a person or a script does.
+// Runs the built tools as processes.
 
 import DaybookTestKit
 import Foundation
 import TestSupport
 import Testing
 
-/// What a finished tool left behind.
+/// The result of a finished tool.
 struct ToolRun {
     let status: Int32
     let output: String
@@ -16,7 +16,7 @@ struct ToolRun {
         try run(Tool.binary("logtool"), arguments, input: input)
     }
 
-    /// Runs a command of logtool to its end, with more in its environment.
+    /// Runs a command of logtool to its end, with additional environment variables.
     static func logtool(
         _ command: String, _ arguments: [String], environment: [String: String] = [:]
     ) throws -> ToolRun {
@@ -28,7 +28,7 @@ struct ToolRun {
         try run(Tool.binary("syncserver"), arguments)
     }
 
-    /// Runs a line of shell.
+    /// Runs a shell command.
     static func shell(_ line: String) throws -> ToolRun {
         try run(URL(filePath: "/bin/sh"), ["-c", line])
     }
@@ -42,11 +42,11 @@ struct ToolRun {
         let process = Process()
         process.executableURL = tool
         process.arguments = arguments
-        // Plots and bars are drawn as the locale allows.
+        // A fixed locale, on which plots and bars depend.
         process.environment = ProcessInfo.processInfo.environment
             .merging(["LC_ALL": "C.UTF-8"]) { $1 }
             .merging(environment) { $1 }
-        // Files instead of pipes: nothing can fill up and block.
+        // Files, because a full pipe would block.
         let output = try folder.file("output")
         let messages = try folder.file("messages")
         let source = try folder.file("input", content: input ?? "")
@@ -62,7 +62,7 @@ struct ToolRun {
     }
 }
 
-/// Where things are.
+/// The paths of tools and samples.
 enum Tool {
     /// The project's root.
     static let root = URL(filePath: #filePath).deletingLastPathComponent()
@@ -75,7 +75,7 @@ enum Tool {
     static let sampleDownloads = root.appending(path: "Tools/sample/downloads.ndjson").path
     static let sampleContent = root.appending(path: "Tools/sample/content.ndjson").path
 
-    /// A built tool, which the build puts beside the tests.
+    /// The path of a built tool, in the folder of the tests.
     static func binary(_ name: String) -> URL {
         let beside = URL(filePath: CommandLine.arguments[0]).deletingLastPathComponent()
             .appending(path: name)
@@ -108,7 +108,7 @@ final class RunningServer {
         url = String(text.dropFirst(prefix.count).dropLast())
     }
 
-    /// Ends the server as a kill does.
+    /// Kills the server.
     func kill() {
         Foundation.kill(process.processIdentifier, SIGKILL)
         process.waitUntilExit()

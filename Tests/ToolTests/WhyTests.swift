@@ -1,4 +1,4 @@
-// logtool why where there is little to tell, or where compaction has been.
+// logtool why for events with little history, and after compaction.
 
 import DaybookOffline
 import DaybookTestKit
@@ -12,7 +12,7 @@ import Testing
         try ToolRun.logtool("why", folder.log, id)
     }
 
-    /// What happened, in order.
+    /// The steps, in order.
     private func steps(_ run: ToolRun) throws -> [String] {
         try run.output.split(separator: "\n").map { line in
             let row = try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any]
@@ -20,7 +20,8 @@ import Testing
         }
     }
 
-    @Test(.verifies("TOOL-2", "TOOL-22")) func `an unknown id is 66, and no id is 64`() async throws
+    @Test(.verifies("TOOL-2", "TOOL-22")) func `an unknown id is 66, and an invalid id is 64`()
+        async throws
     {
         let folder = try await AnsweredLog.folder()
         defer { folder.remove() }
@@ -31,7 +32,7 @@ import Testing
         #expect(try ToolRun.logtool("why", "/nowhere/at-all", AnsweredLog.id(1)).status == 66)
     }
 
-    @Test(.verifies("TOOL-3", "TOOL-22")) func `it reads beside a writer`() async throws {
+    @Test(.verifies("TOOL-3", "TOOL-22")) func `why works beside a writer`() async throws {
         let folder = try await AnsweredLog.folder()
         defer { folder.remove() }
         let log = try await AnsweredLog(folder, minute: 1)
@@ -39,7 +40,9 @@ import Testing
         try await log.store.close()
     }
 
-    @Test(.verifies("TOOL-22")) func `what stays on the device is not waited for`() async throws {
+    @Test(.verifies("TOOL-22")) func `an event that stays on the device is not pending`()
+        async throws
+    {
         let folder = try await AnsweredLog.folder()
         defer { folder.remove() }
         let last = try ToolRun.logtool("inspect", folder.log, "--events", "--from", "10").output
@@ -52,7 +55,7 @@ import Testing
     }
 
     @Test(.verifies("TOOL-22"))
-    func `a conflict that was decided for the server has nothing that stands for it`()
+    func `a conflict that was decided for the server has no replacement`()
         async throws
     {
         let folder = try await AnsweredLog.folder()
@@ -61,10 +64,10 @@ import Testing
             "parked", [folder.log, "--resolve", AnsweredLog.id(4), "--keep", "theirs"])
         let run = try why(folder, AnsweredLog.id(5))
         #expect(try steps(run) == ["recorded", "base", "superseded", "now"])
-        #expect(run.output.contains("what the server holds stands"))
+        #expect(run.output.contains("the server's state wins"))
     }
 
-    @Test(.verifies("TOOL-22")) func `one event can stand for several`() async throws {
+    @Test(.verifies("TOOL-22")) func `one event can replace several`() async throws {
         let folder = try await AnsweredLog.folder()
         defer { folder.remove() }
         let log = try await AnsweredLog(folder, minute: 1)
@@ -81,7 +84,7 @@ import Testing
     }
 
     @Test(.verifies("TOOL-22"), arguments: ["", "\u{0}", "\u{0}x", "x"])
-    func `an event stands for another if it names its id, and nothing more`(
+    func `an event replaces another if it names exactly its id`(
         rest: String
     ) async throws {
         let folder = try await AnsweredLog.folder()
@@ -95,7 +98,7 @@ import Testing
         #expect(steps.contains("replacement") == rest.isEmpty)
     }
 
-    @Test(.verifies("TOOL-22")) func `what compaction took out or summed up is said`()
+    @Test(.verifies("TOOL-22")) func `why reports removed events and summarized attempts`()
         async throws
     {
         let folder = try TemporaryFolder()

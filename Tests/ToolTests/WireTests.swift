@@ -1,4 +1,4 @@
-// Devices, proxies and the real server together, in small: what `Tools/soak wire` does at length.
+// Devices, proxies and the real server together: a short run of `Tools/soak wire`.
 
 import DaybookTestKit
 import Foundation
@@ -6,14 +6,14 @@ import Testing
 import WireHistories
 
 @Suite struct WireTests {
-    @Test func `devices behind hostile proxies and a server that is killed come to show the same`()
+    @Test func `devices behind hostile proxies and a killed server converge`()
         async throws
     {
         var options = WireHistory.Options()
         (options.events, options.kills, options.days) = (2_000, 3, 6)
         (options.dayMilliseconds, options.lifeMilliseconds) = (1_000, 1_200)
         options.timeoutMilliseconds = 1_000
-        // As many as it takes that most faults happen, however slow the machine is.
+        // Enough for most faults to happen, also on a slow machine.
         options.requests = 300
         let counts: [String: Int]
         do {
@@ -23,7 +23,7 @@ import WireHistories
             Issue.record("with the seed \(options.seed): \(error)")
             return
         }
-        // What did not happen was not tried.
+        // A kind of event that did not happen was not tested.
         for label in ["server: kills", "devices: received", "devices: put back to a copy"] {
             #expect((counts[label] ?? 0) > 0, "\(label): \(counts)")
         }
@@ -32,7 +32,8 @@ import WireHistories
         #expect((counts["server: events"] ?? 0) > 1_000)
     }
 
-    @Test func `a replayer and a plain client ship the same bytes to a server that takes all`()
+    @Test
+    func `a replayer and a plain client ship the same bytes to a server that accepts everything`()
         async throws
     {
         let result = try await ShippingRace(events: 2_000, rounds: 1, requests: 2).run()

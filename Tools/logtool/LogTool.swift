@@ -1,5 +1,4 @@
-// The command line of a log: look into it, verify it, feed it, compact it, ship it. Data go to stdout,
-// messages and progress to stderr. Spec/operations/logtool.md.
+// The command logtool. Data go to stdout, messages and progress to stderr. Spec/operations/logtool.md.
 
 import ArgumentParser
 import Foundation

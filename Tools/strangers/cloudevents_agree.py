@@ -1,5 +1,5 @@
-"""The CloudEvents package of others writes a batch that the server takes, and reads what the server
-gives. Called by Tools/strangers/run: cloudevents_agree.py URL, with the token in $TOKEN."""
+"""Posts a batch that the third-party CloudEvents package has encoded, and decodes the server's events with
+it. Called by Tools/strangers/run: cloudevents_agree.py URL, with the token in $TOKEN."""
 
 import os
 import sys
@@ -16,7 +16,7 @@ url = sys.argv[1] + "/v1/events"
 source = f"urn:uuid:{uuid.uuid4()}"
 
 
-def ask(body=None):
+def request(body=None):
     headers = {"Authorization": "Bearer " + os.environ["TOKEN"]}
     if body is not None:
         headers["Content-Type"] = BATCH
@@ -43,14 +43,14 @@ written = [
     event(5, "com.example.empty", "z", None),
 ]
 body = b"[" + b",".join(JSONFormat().write(each) for each in written) + b"]"
-_, reply = ask(body)
+_, reply = request(body)
 statuses = [verdict["status"] for verdict in json.loads(reply)["verdicts"]]
 assert statuses == ["applied"] * len(written), reply
-_, reply = ask(body)
+_, reply = request(body)
 statuses = [verdict["status"] for verdict in json.loads(reply)["verdicts"]]
 assert statuses == ["duplicate"] * len(written), reply
 
-headers, reply = ask()
+headers, reply = request()
 assert headers["Content-Type"] == BATCH, headers["Content-Type"]
 read = [JSONFormat().read(CloudEvent, json.dumps(each)) for each in json.loads(reply)]
 read = {each.get_id(): each for each in read}
@@ -58,11 +58,11 @@ for mine in written:
     theirs = read[mine.get_id()]
     assert theirs.get_data() == mine.get_data(), (theirs.get_data(), mine.get_data())
     for name, value in mine.get_attributes().items():
-        found = theirs.get_attributes()[name]
+        received = theirs.get_attributes()[name]
         if name == "sequence":  # The server writes all 20 digits.
-            found, value = int(found), int(value)
+            received, value = int(received), int(value)
         if name == "time":  # A line has milliseconds.
             value = value.replace(microsecond=value.microsecond // 1000 * 1000)
-        assert found == value, (name, found, value)
+        assert received == value, (name, received, value)
     assert theirs.get_attributes()["partitionkey"]
-print(f"cloudevents: {len(written)} events written, taken, and read back equal")
+print(f"cloudevents: {len(written)} events posted and read back equal")

@@ -1,5 +1,5 @@
 """Runs the examples of a page: in each fence marked `console`, lines that begin with `$ ` are
-commands, those behind them what they print. `…` stands for anything up to the end of a line. All
+commands, and the lines after them their expected output. `…` matches anything within a line. All
 commands run in one folder with the caller's environment. examples.py PAGE"""
 
 import re

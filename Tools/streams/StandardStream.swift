@@ -1,6 +1,5 @@
-// The three streams that every process has, unless it was started without one. Written without
-// FileHandle, which ends the process where standard error cannot be written. Used by logtool and
-// syncserver.
+// Standard output and standard error of a process, which may have been started without them. Does not
+// use FileHandle, which crashes if standard error cannot be written.
 
 import Foundation
 
@@ -9,24 +8,24 @@ package enum StandardStream: Int32 {
     case output = 1
     case error = 2
 
-    /// Takes the places of streams that are closed, and lets writing to a closed pipe fail instead of
-    /// ending the process. Otherwise the first file that is opened would be standard output, and what
-    /// is printed would be written into the log. Call it before anything is opened.
+    /// Opens /dev/null in place of closed streams, and makes writing to a closed pipe fail instead of
+    /// ending the process. Otherwise the first opened file would get a stream's descriptor, and output
+    /// would be written into the log. Must be called before any file is opened.
     package static func prepare() {
         signal(SIGPIPE, SIG_IGN)
-        // A stream cannot be used the wrong way round: reading and writing fail as before.
+        // The opposite modes, so that reading and writing still fail.
         let modes = [
             (STDIN_FILENO, O_WRONLY), (STDOUT_FILENO, O_RDONLY), (STDERR_FILENO, O_WRONLY),
         ]
         for (stream, mode) in modes where fcntl(stream, F_GETFD) < 0 {
-            // The lowest free number is this one: those below are open by now.
+            // Gets this stream's number: it is the lowest free one, since those below are open.
             _ = open("/dev/null", mode)
         }
     }
 
     /// Writes all bytes.
     ///
-    /// - Returns: why that failed, as `errno` says it; nil if it did not.
+    /// - Returns: nil on success, else the value of `errno`.
     package func write(_ bytes: [UInt8]) -> Int32? {
         bytes.withUnsafeBytes { bytes in
             var written = 0
@@ -41,8 +40,8 @@ package enum StandardStream: Int32 {
                 switch reason {
                 case EINTR: continue
                 case EAGAIN:
-                    var place = pollfd(fd: rawValue, events: Int16(POLLOUT), revents: 0)
-                    _ = poll(&place, 1, -1)
+                    var descriptor = pollfd(fd: rawValue, events: Int16(POLLOUT), revents: 0)
+                    _ = poll(&descriptor, 1, -1)
                 default: return reason
                 }
             }
@@ -50,7 +49,7 @@ package enum StandardStream: Int32 {
         }
     }
 
-    /// Ends the process as a write to a closed pipe does where the signal is not ignored.
+    /// Ends the process by SIGPIPE, as a write to a closed pipe does by default.
     package static func endByBrokenPipe() {
         signal(SIGPIPE, SIG_DFL)
         raise(SIGPIPE)

@@ -1,14 +1,13 @@
-// Which cities are cached: one register for the copy of each city, and the greatest stamp of its
+// Which cities are cached: one register for the copy of each city, and the greatest LWW timestamp of its
 // accesses. Part of CitiesView. Spec/model/cities.md.
 
 import Daybook
 import Foundation
 import HashTreeCollections
 
-/// The cached copies of cities, with what is asked of them at hand.
+/// The cached copies of cities, with indexes for the queries.
 struct CachedCities: Sendable {
-    /// What is known of one copy. In a box of its own: a small entry makes the dictionary's nodes
-    /// small.
+    /// One copy. A class, so that an entry and with it a node of the dictionary stay small.
     final class Copy: Sendable, Hashable {
         let event: UUID
         let version: Int
@@ -36,29 +35,29 @@ struct CachedCities: Sendable {
     private struct Entry: Sendable {
         /// The copy, or nil for one that was removed.
         var copy: Register<Copy?>?
-        var accessed: Stamp?
+        var accessed: LWWTimestamp?
 
-        /// The last access: to have got the copy counts as one.
-        var lastAccess: Stamp? {
+        /// The last access. Caching the copy counts as one.
+        var lastAccess: LWWTimestamp? {
             guard let copy, copy.value != nil else { return nil }
-            return max(copy.stamp, accessed ?? copy.stamp)
+            return max(copy.lwwTimestamp, accessed ?? copy.lwwTimestamp)
         }
     }
 
-    /// Where a copy stands among the others.
-    private struct Place: Comparable, Sendable {
-        var access: Stamp
+    /// The sort key of a copy: its last access, then the city's id.
+    private struct AccessKey: Comparable, Sendable {
+        var access: LWWTimestamp
         var cityId: EntityID
 
-        static func < (lhs: Place, rhs: Place) -> Bool {
+        static func < (lhs: AccessKey, rhs: AccessKey) -> Bool {
             (lhs.access, lhs.cityId) < (rhs.access, rhs.cityId)
         }
     }
 
     private var entries: TreeDictionary<EntityID, Entry> = [:]
-    /// Follow from the entries.
-    private var byAccess = SortedIndex<Place>()
-    private var evictable = SortedIndex<Place>()
+    /// This index and the fields below are derived from the entries.
+    private var byAccess = SortedIndex<AccessKey>()
+    private var evictable = SortedIndex<AccessKey>()
     private var files: TreeDictionary<FileID, Int> = [:]
     private var totalBytes: Int128 = 0
     private var explicitBytes: Int128 = 0
@@ -69,38 +68,40 @@ struct CachedCities: Sendable {
         let copy = Copy(
             event: event.id, version: city.version, isExplicitDownload: city.isExplicitDownload,
             storageSize: city.storageSize, images: city.images)
-        change(EntityID(city.cityId)) { $0.copy.set(copy, event.stamp) }
+        updateEntry(EntityID(city.cityId)) { $0.copy.set(copy, event.lwwTimestamp) }
     }
 
     mutating func fold(_ city: CityRemoved, _ event: Event) {
-        change(EntityID(city.cityId)) { $0.copy.set(nil, event.stamp) }
+        updateEntry(EntityID(city.cityId)) { $0.copy.set(nil, event.lwwTimestamp) }
     }
 
     mutating func fold(_ city: CityAccessed, _ event: Event) {
-        change(EntityID(city.cityId)) { $0.accessed = max($0.accessed ?? event.stamp, event.stamp) }
+        updateEntry(EntityID(city.cityId)) {
+            $0.accessed = max($0.accessed ?? event.lwwTimestamp, event.lwwTimestamp)
+        }
     }
 
-    private mutating func change(_ id: EntityID, _ body: (inout Entry) -> Void) {
+    private mutating func updateEntry(_ id: EntityID, _ body: (inout Entry) -> Void) {
         var entry = entries[id] ?? Entry()
-        list(id, entry, by: -1)
+        updateIndexes(id, entry, by: -1)
         body(&entry)
-        list(id, entry, by: 1)
+        updateIndexes(id, entry, by: 1)
         entries[id] = entry
     }
 
-    /// Takes an entry into what follows from the entries, or out of it.
-    private mutating func list(_ id: EntityID, _ entry: Entry, by sign: Int) {
+    /// Adds an entry to the indexes and sums (`sign` 1), or removes it from them (−1).
+    private mutating func updateIndexes(_ id: EntityID, _ entry: Entry, by sign: Int) {
         guard let copy = entry.copy?.value, let access = entry.lastAccess else { return }
-        let place = Place(access: access, cityId: id)
-        if sign > 0 { byAccess.insert(place) } else { byAccess.remove(place) }
+        let key = AccessKey(access: access, cityId: id)
+        if sign > 0 { byAccess.insert(key) } else { byAccess.remove(key) }
         let bytes = Int128(sign) * Int128(copy.storageSize)
         totalBytes += bytes
         if copy.isExplicitDownload {
             explicitBytes += bytes
         } else if sign > 0 {
-            evictable.insert(place)
+            evictable.insert(key)
         } else {
-            evictable.remove(place)
+            evictable.remove(key)
         }
         for image in copy.images {
             let count = (files[image.file] ?? 0) + sign
@@ -108,7 +109,7 @@ struct CachedCities: Sendable {
         }
     }
 
-    // MARK: Questions
+    // MARK: Queries
 
     /// A cached city. O(1).
     subscript(cityId: EntityID) -> OfflineCity? {
@@ -116,13 +117,13 @@ struct CachedCities: Sendable {
             let access = entry.lastAccess
         else { return nil }
         return OfflineCity(
-            cityId: cityId.string, images: value.images, downloadedAt: copy.stamp.time,
+            cityId: cityId.string, images: value.images, downloadedAt: copy.lwwTimestamp.time,
             lastAccessedAt: access.time, storageSize: value.storageSize,
             isExplicitDownload: value.isExplicitDownload, version: value.version,
             event: value.event)
     }
 
-    /// The ids of all cached cities, in no order. O(cities that ever were cached).
+    /// The ids of all cached cities, unordered. O(cities that were ever cached).
     var ids: [EntityID] { entries.filter { $0.value.lastAccess != nil }.map(\.key) }
 
     /// The cached cities, the last accessed first. O(1) each.
@@ -130,25 +131,25 @@ struct CachedCities: Sendable {
         byAccess.descending.lazy.compactMap { self[$0.cityId] }
     }
 
-    /// The cached cities that nobody asked for, the last accessed last. O(1) each.
+    /// The cached cities that the user did not ask for, the least recently accessed first. O(1) each.
     var evictionCandidates: some Sequence<OfflineCity> {
         evictable.ascending.lazy.compactMap { self[$0.cityId] }
     }
 
-    /// When a copy was removed, if that is what happened to the city last. O(1).
-    func removed(_ cityId: EntityID) -> Stamp? {
+    /// The LWW timestamp of the removal of a city's copy; nil if the winner is a copy. O(1).
+    func removalTimestamp(_ cityId: EntityID) -> LWWTimestamp? {
         guard let copy = entries[cityId]?.copy, copy.value == nil else { return nil }
-        return copy.stamp
+        return copy.lwwTimestamp
     }
 
-    /// The stamp of the register of a copy. O(1).
-    func copyStamp(_ cityId: EntityID) -> Stamp? { entries[cityId]?.copy?.stamp }
+    /// The LWW timestamp of a copy's register. O(1).
+    func copyTimestamp(_ cityId: EntityID) -> LWWTimestamp? { entries[cityId]?.copy?.lwwTimestamp }
 
-    /// How many cities are cached. O(1).
+    /// The number of cached cities. O(1).
     var count: Int { byAccess.count }
     /// Bytes of all copies. O(1).
     var storageUsed: Int { Int(clamping: totalBytes) }
-    /// Bytes of the copies that the user asked for. O(1).
+    /// Bytes of the explicit copies, which the user asked for. O(1).
     var explicitStorageUsed: Int { Int(clamping: explicitBytes) }
     /// Whether a copy names a file. O(1).
     func refers(to file: FileID) -> Bool { files[file] != nil }
@@ -159,26 +160,26 @@ struct CachedCities: Sendable {
         var list = writer.entries(count: entries.count)
         for (cityId, entry) in entries {
             writer.begin(cityId, of: &list)
-            writer.add(entry.accessed != nil)
-            if let accessed = entry.accessed { writer.add(accessed) }
-            writer.add(entry.copy != nil)
+            writer.write(entry.accessed != nil)
+            if let accessed = entry.accessed { writer.write(accessed) }
+            writer.write(entry.copy != nil)
             guard let copy = entry.copy else { continue }
-            writer.add(copy.stamp)
-            writer.add(copy.value != nil)
+            writer.write(copy.lwwTimestamp)
+            writer.write(copy.value != nil)
             guard let value = copy.value else { continue }
-            writer.add(value.event)
-            writer.add(count: value.version)
-            writer.add(value.isExplicitDownload)
-            writer.add(count: value.storageSize)
-            writer.add(count: value.images.count)
+            writer.write(value.event)
+            writer.write(count: value.version)
+            writer.write(value.isExplicitDownload)
+            writer.write(count: value.storageSize)
+            writer.write(count: value.images.count)
             for image in value.images {
-                writer.add(image.id)
-                writer.add(image.url)
-                writer.add(image.file)
-                writer.add(count: image.size)
-                writer.add(image.kind.rawValue)
-                writer.add(count: image.width)
-                writer.add(count: image.height)
+                writer.write(image.id)
+                writer.write(image.url)
+                writer.write(image.file)
+                writer.write(count: image.size)
+                writer.write(image.kind.rawValue)
+                writer.write(count: image.width)
+                writer.write(count: image.height)
             }
         }
         writer.end(list)
@@ -190,23 +191,24 @@ struct CachedCities: Sendable {
         var cities: [(EntityID, Entry)] = []
         try reader.entries { (reader, cityId) throws(EventError) in
             var entry = Entry()
-            if try reader.bool() { entry.accessed = try reader.stamp() }
+            if try reader.bool() { entry.accessed = try reader.lwwTimestamp() }
             if try reader.bool() {
-                let stamp = try reader.stamp()
-                entry.copy = Register(try reader.bool() ? try Self.copy(&reader) : nil, stamp)
+                let lwwTimestamp = try reader.lwwTimestamp()
+                entry.copy = Register(
+                    try reader.bool() ? try Self.decodeCopy(&reader) : nil, lwwTimestamp)
             }
             guard entry.copy != nil || entry.accessed != nil else {
-                throw reader.fault("nothing is known of a city")
+                throw reader.fault("a city has neither a copy nor an access")
             }
             cities.append((cityId, entry))
         }
         for (cityId, entry) in cities {
             entries[cityId] = entry
-            list(cityId, entry, by: 1)
+            updateIndexes(cityId, entry, by: 1)
         }
     }
 
-    private static func copy(_ reader: inout StateReader) throws(EventError) -> Copy {
+    private static func decodeCopy(_ reader: inout StateReader) throws(EventError) -> Copy {
         let event = try reader.uuid()
         let version = try reader.nonNegative()
         let isExplicitDownload = try reader.bool()
@@ -218,7 +220,7 @@ struct CachedCities: Sendable {
             let file = try reader.file()
             let size = try reader.nonNegative()
             guard let kind = CachedImage.Kind(rawValue: try reader.string()) else {
-                throw reader.fault("an image is of no known kind")
+                throw reader.fault("an image has an unknown kind")
             }
             images.append(
                 CachedImage(
@@ -232,12 +234,12 @@ struct CachedCities: Sendable {
 
     // MARK: Compaction
 
-    /// A copy or a removal is needed while it holds the register.
+    /// A copy or a removal is needed while it is the register's winner.
     func retention(of event: Event, copyOf cityId: String) -> Retention {
-        .of(event, heldBy: [entries[EntityID(cityId)]?.copy?.stamp])
+        .of(event, heldBy: [entries[EntityID(cityId)]?.copy?.lwwTimestamp])
     }
 
-    /// An access is needed while it is the last.
+    /// An access is needed while it is the last one.
     func retention(of event: Event, accessTo cityId: String) -> Retention {
         .of(event, heldBy: [entries[EntityID(cityId)]?.accessed])
     }

@@ -14,26 +14,26 @@ public struct CitiesView: ListableView {
 
     private var saved: TreeDictionary<EntityID, TreeDictionary<EntityID, Register<Bool>>> = [:]
     private var cached = CachedCities()
-    /// Events whose data no rule can make sense of.
+    /// The number of events whose data is invalid.
     public private(set) var ignored = 0
 
     public init() {}
 
     public mutating func fold(_ event: Event) {
         switch event.type {
-        case CitySaved.type: set(true, event)
-        case CityUnsaved.type: set(false, event)
+        case CitySaved.type: setSaved(true, event)
+        case CityUnsaved.type: setSaved(false, event)
         case CityCached.type:
-            take(CityCached.self, event) { $0.fold($1, event) }
+            foldCached(CityCached.self, event) { $0.fold($1, event) }
         case CityRemoved.type:
-            take(CityRemoved.self, event) { $0.fold($1, event) }
+            foldCached(CityRemoved.self, event) { $0.fold($1, event) }
         case CityAccessed.type:
-            take(CityAccessed.self, event) { $0.fold($1, event) }
+            foldCached(CityAccessed.self, event) { $0.fold($1, event) }
         default: break
         }
     }
 
-    private mutating func take<Payload: EventPayload>(
+    private mutating func foldCached<Payload: EventPayload>(
         _ type: Payload.Type, _ event: Event, _ body: (inout CachedCities, Payload) -> Void
     ) {
         guard let payload = try? event.payload(as: type) else {
@@ -42,13 +42,13 @@ public struct CitiesView: ListableView {
         body(&cached, payload)
     }
 
-    private mutating func set(_ isSaved: Bool, _ event: Event) {
+    private mutating func setSaved(_ isSaved: Bool, _ event: Event) {
         guard let city = try? event.payload(as: CitySaved.self) else {
             ignored += 1
             return
         }
         saved[EntityID(city.cityId), default: [:]][EntityID(city.userId)]
-            .set(isSaved, event.stamp)
+            .set(isSaved, event.lwwTimestamp)
     }
 
     /// Whether a user has saved a city. O(1).
@@ -56,39 +56,39 @@ public struct CitiesView: ListableView {
         saved[EntityID(cityId)]?[EntityID(userId)]?.value ?? false
     }
 
-    /// Who has saved a city, sorted. O(users of the city).
+    /// The users who have saved a city, sorted. O(users of the city).
     public func savers(of cityId: String) -> [String] {
         (saved[EntityID(cityId)] ?? [:]).filter { $0.value.value }.map(\.key).sorted()
             .map(\.string)
     }
 
-    /// The cities that somebody has saved, sorted. O(cities).
+    /// The cities that at least one user has saved, sorted. O(cities).
     public var cityIDs: [String] {
         saved.filter { $0.value.contains { $0.value.value } }.map(\.key).sorted().map(\.string)
     }
 
-    /// The LWW timestamp of what a user did last: saved a city, or unsaved it. O(1).
-    func stamp(_ cityId: String, by userId: String) -> Stamp? {
-        saved[EntityID(cityId)]?[EntityID(userId)]?.stamp
+    /// The LWW timestamp of a user's last save or unsave of a city. O(1).
+    func lwwTimestamp(_ cityId: String, by userId: String) -> LWWTimestamp? {
+        saved[EntityID(cityId)]?[EntityID(userId)]?.lwwTimestamp
     }
 
-    /// When a user saved a city, if that is what the user did last. O(1).
-    func saved(_ cityId: String, by userId: String) -> Stamp? {
+    /// The LWW timestamp of a user's save of a city; nil if the user has not saved it. O(1).
+    func saveTimestamp(_ cityId: String, by userId: String) -> LWWTimestamp? {
         guard let register = saved[EntityID(cityId)]?[EntityID(userId)], register.value else {
             return nil
         }
-        return register.stamp
+        return register.lwwTimestamp
     }
 
-    /// The greatest stamp with which anybody saved a city. O(users of the city).
-    func lastSave(of cityId: String) -> Stamp? {
-        saved[EntityID(cityId)]?.lazy.filter { $0.value.value }.map(\.value.stamp).max()
+    /// The greatest LWW timestamp of the saves of a city by all users. O(users of the city).
+    func lastSave(of cityId: String) -> LWWTimestamp? {
+        saved[EntityID(cityId)]?.lazy.filter { $0.value.value }.map(\.value.lwwTimestamp).max()
     }
 
     // MARK: Cached cities
 
-    /// What the next copy of a city, or its removal, has to count more than. O(1).
-    func copyStamp(_ cityId: String) -> Stamp? { cached.copyStamp(EntityID(cityId)) }
+    /// The LWW timestamp that the next copy of a city, or its removal, must exceed. O(1).
+    func copyTimestamp(_ cityId: String) -> LWWTimestamp? { cached.copyTimestamp(EntityID(cityId)) }
 
     /// The cached copy of a city. O(1).
     public func offline(_ cityId: String) -> OfflineCity? { cached[EntityID(cityId)] }
@@ -96,11 +96,11 @@ public struct CitiesView: ListableView {
     /// The cached cities, the last accessed first. O(1) each.
     public var offlineCities: some Sequence<OfflineCity> { cached.lastAccessedFirst }
 
-    /// The cached cities that the user did not ask for, those first that nobody has looked at for
-    /// longest: the order in which they go when room is needed. O(1) each.
+    /// The cached cities that the user did not ask for, the least recently accessed first: the order
+    /// in which they are evicted. O(1) each.
     public var evictionCandidates: some Sequence<OfflineCity> { cached.evictionCandidates }
 
-    /// How many cities are cached. O(1).
+    /// The number of cached cities. O(1).
     public var offlineCount: Int { cached.count }
 
     /// Bytes of all cached cities. O(1).
@@ -109,41 +109,43 @@ public struct CitiesView: ListableView {
     /// Bytes of the cached cities that the user asked for. O(1).
     public var explicitStorageUsed: Int { cached.explicitStorageUsed }
 
-    /// When the copy of a city was removed, if that is what happened to it last. O(1).
-    func removed(_ cityId: String) -> Stamp? { cached.removed(EntityID(cityId)) }
+    /// The LWW timestamp of the removal of a city's copy; nil if the winner is a copy. O(1).
+    func removalTimestamp(_ cityId: String) -> LWWTimestamp? {
+        cached.removalTimestamp(EntityID(cityId))
+    }
 
     public func rows() -> [ViewRow] {
         let saved = saved.filter { $0.value.contains { $0.value.value } }.map(\.key)
         return Set(saved + cached.ids).sorted().map { id in
             var row = ViewRow()
-            row.add("cityId", id.string)
-            row.add(
+            row.appendField("cityId", id.string)
+            row.appendField(
                 "savedBy",
                 raw: JSONObjectWriter.array(savers(of: id.string).map(JSONObjectWriter.string)))
             guard let city = cached[id] else { return row }
-            row.add("cityData", member: "cityData", ofEvent: city.event)
-            row.add("images", raw: JSONObjectWriter.array(city.images.map(\.row)))
-            row.add("downloadedAt", city.downloadedAt.description)
-            row.add("lastAccessedAt", city.lastAccessedAt.description)
-            row.add("storageSize", city.storageSize)
-            row.add("isExplicitDownload", city.isExplicitDownload)
-            row.add("version", city.version)
+            row.appendField("cityData", member: "cityData", ofEvent: city.event)
+            row.appendField("images", raw: JSONObjectWriter.array(city.images.map(\.row)))
+            row.appendField("downloadedAt", city.downloadedAt.description)
+            row.appendField("lastAccessedAt", city.lastAccessedAt.description)
+            row.appendField("storageSize", city.storageSize)
+            row.appendField("isExplicitDownload", city.isExplicitDownload)
+            row.appendField("version", city.version)
             return row
         }
     }
 }
 
 extension CachedImage {
-    /// As a row of a view shows it: the path is the one below the log's folder.
+    /// The image in a row of the view. Its path is relative to the log's folder.
     fileprivate var row: [UInt8] {
         var writer = JSONObjectWriter()
-        writer.add("id", id)
-        writer.add("url", url)
-        writer.add("localUri", "files/\(file)")
-        writer.add("size", size)
-        writer.add("type", kind.rawValue)
-        writer.add("width", width)
-        writer.add("height", height)
+        writer.appendMember("id", id)
+        writer.appendMember("url", url)
+        writer.appendMember("localUri", "files/\(file)")
+        writer.appendMember("size", size)
+        writer.appendMember("type", kind.rawValue)
+        writer.appendMember("width", width)
+        writer.appendMember("height", height)
         return writer.finished()
     }
 }
@@ -155,15 +157,15 @@ extension CitiesView: FileReferring {
 extension CitiesView {
     public func encodedState() -> [UInt8]? {
         var writer = StateWriter()
-        writer.add(count: ignored)
+        writer.write(count: ignored)
         var cities = writer.entries(count: saved.count)
         for (cityId, users) in saved {
             writer.begin(cityId, of: &cities)
             var savers = writer.entries(count: users.count)
             for (userId, isSaved) in users {
                 writer.begin(userId, of: &savers)
-                writer.add(isSaved.value)
-                writer.add(isSaved.stamp)
+                writer.write(isSaved.value)
+                writer.write(isSaved.lwwTimestamp)
             }
             writer.end(savers)
         }
@@ -179,7 +181,7 @@ extension CitiesView {
         try reader.entries { (reader, cityId) throws(EventError) in
             var users: TreeDictionary<EntityID, Register<Bool>> = [:]
             try reader.entries { (reader, userId) throws(EventError) in
-                users[userId] = Register(try reader.bool(), try reader.stamp())
+                users[userId] = Register(try reader.bool(), try reader.lwwTimestamp())
             }
             guard !users.isEmpty else { throw reader.fault("a city has no users") }
             saved[cityId] = users
@@ -191,7 +193,7 @@ extension CitiesView {
 }
 
 extension CitiesView: CompactableView {
-    /// An event is needed while it holds its register.
+    /// An event is needed while it is its register's winner.
     public func retention(of event: Event) -> Retention {
         guard event.type.hasPrefix("daybook.city.") else { return .unconcerned }
         switch event.type {
@@ -200,7 +202,7 @@ extension CitiesView: CompactableView {
                 return .needed(.notUnderstood)
             }
             return .of(
-                event, heldBy: [saved[EntityID(city.cityId)]?[EntityID(city.userId)]?.stamp])
+                event, heldBy: [saved[EntityID(city.cityId)]?[EntityID(city.userId)]?.lwwTimestamp])
         case CityCached.type:
             guard let city = try? event.payload(as: CityCached.self) else {
                 return .needed(.notUnderstood)

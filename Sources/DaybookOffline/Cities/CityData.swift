@@ -1,30 +1,30 @@
-// What an app knows about a city: the document that a server sends. Spec/model/cities.md, CITY-2.
+// The server's JSON document about a city. Spec/model/cities.md, CITY-2.
 
 import Daybook
 
 /// A city as the server describes it.
 public struct CityData: DeclaredObject, Hashable {
-    /// The city.
+    /// The city's id.
     public var id: String
     /// Its name.
     public var name: String
-    /// The country it is in.
+    /// Its country.
     public var country: String
     /// A text about it.
     public var description: String
-    /// What living costs there, in the server's unit.
+    /// The cost of living, in the server's unit.
     public var costOfLiving: Double
-    /// How fast the network is, in the server's unit.
+    /// The speed of the internet connection, in the server's unit.
     public var internetSpeed: Double
-    /// How safe it is, in the server's unit.
+    /// The safety rating, in the server's unit.
     public var safetyRating: Double
-    /// Words about the climate.
+    /// A description of the climate.
     public var climate: String
-    /// What to see.
+    /// The attractions of the city.
     public var touristAttractions: [TouristAttraction]
-    /// What the city is listed under.
+    /// The categories under which the city is listed.
     public var categories: [CityCategory]
-    /// Ids of cities like this one.
+    /// The ids of similar cities.
     public var relatedCities: [String]
 
     /// Creates a description.
@@ -69,9 +69,9 @@ public struct CityData: DeclaredObject, Hashable {
     }
 }
 
-/// Something to see in a city.
+/// A tourist attraction of a city.
 public struct TouristAttraction: DeclaredObject, Hashable {
-    /// The attraction.
+    /// The attraction's id.
     public var id: String
     /// Its name.
     public var name: String
@@ -105,9 +105,9 @@ public struct TouristAttraction: DeclaredObject, Hashable {
     }
 }
 
-/// What cities are listed under.
+/// A category under which cities are listed.
 public struct CityCategory: DeclaredObject, Hashable {
-    /// The category.
+    /// The category's id.
     public var id: String
     /// Its name.
     public var name: String
@@ -149,7 +149,7 @@ extension TouristAttraction {
 }
 
 extension CityData {
-    /// Reads a city's JSON. Members that are not named here are passed over.
+    /// Reads a city's JSON. Unknown members are ignored.
     ///
     /// - Throws: `EventError` (`invalidData`), naming the member.
     public init(json: [UInt8]) throws(EventError) {

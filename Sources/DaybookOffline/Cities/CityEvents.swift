@@ -1,11 +1,11 @@
-// A user marks a city to keep, or takes the mark back. Spec/model/events.md.
+// A user saves a city, or no longer saves it. Spec/model/events.md.
 
 import Daybook
 
 /// A user saved a city.
 public struct CitySaved: DeclaredPayload, Hashable {
     public static let type = "daybook.city.saved"
-    /// Who saved it.
+    /// The user who saved it.
     public var userId: String
     /// The city.
     public var cityId: String
@@ -32,7 +32,7 @@ public struct CitySaved: DeclaredPayload, Hashable {
 /// A user no longer saves a city.
 public struct CityUnsaved: DeclaredPayload, Hashable {
     public static let type = "daybook.city.unsaved"
-    /// Who had saved it.
+    /// The user who had saved it.
     public var userId: String
     /// The city.
     public var cityId: String

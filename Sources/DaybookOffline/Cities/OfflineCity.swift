@@ -1,31 +1,31 @@
-// The cached copy of a city: what an app can show without a network. Spec/model/cities.md.
+// The cached copy of a city, which an app can show without a network. Spec/model/cities.md.
 
 import Daybook
 import Foundation
 
-/// A city that is cached on the device. The text about it is in the log: `CityCommands.read(_:)`.
+/// A city that is cached on the device. Its data is in the log; `CityCommands.read(_:)` reads it.
 public struct OfflineCity: Hashable, Sendable, Identifiable {
-    /// The city.
+    /// The city's id.
     public let cityId: String
     /// The cached images.
     public let images: [CachedImage]
-    /// When the copy was made.
+    /// The time of the download.
     public let downloadedAt: Timestamp
-    /// When it was looked at last, to within five minutes; `downloadedAt` if never.
+    /// The time of the last access, exact to five minutes; `downloadedAt` if there was none.
     public let lastAccessedAt: Timestamp
     /// Bytes of the city's JSON and of its images.
     public let storageSize: Int
-    /// Whether the user asked for it. Nothing but the user removes it then.
+    /// Whether the user asked for it. Only the user removes such a copy.
     public let isExplicitDownload: Bool
-    /// 1 for the first copy of this city, and one more with each new one.
+    /// The number of this copy: 1 for the first, one more for each copy that replaces another.
     public let version: Int
-    /// The event that holds the city's JSON.
+    /// The id of the event that contains the city's JSON.
     let event: UUID
 
-    /// The city.
+    /// The city's id.
     public var id: String { cityId }
 
-    /// Age after which a copy may be out of date.
+    /// The age in days after which a copy is stale.
     public static let staleAfterDays = 30
 
     /// Whether the copy is older than 30 days.
@@ -36,29 +36,29 @@ public struct OfflineCity: Hashable, Sendable, Identifiable {
 
 /// An image of a cached city. Its bytes are in the file store.
 public struct CachedImage: DeclaredObject, Hashable, Identifiable {
-    /// The image.
+    /// The image's id.
     public var id: String
-    /// Where it came from.
+    /// The URL from which it was fetched.
     public var url: String
     /// Its content: `FileStore.read(_:)` for the bytes, `FileStore.path(of:)` for a path. No path is
     /// recorded, because an app's folders move with each installation.
     public var file: FileID
     /// Bytes of the content.
     public var size: Int
-    /// What it shows.
+    /// The kind of picture.
     public var kind: Kind
     /// Width in pixels.
     public var width: Int
     /// Height in pixels.
     public var height: Int
 
-    /// What an image shows.
+    /// The kind of picture.
     public enum Kind: String, Hashable, Sendable, CaseIterable {
         /// The city's title picture.
         case hero
-        /// One picture of many.
+        /// A picture of the gallery.
         case gallery
-        /// An attraction.
+        /// A picture of an attraction.
         case attraction
     }
 

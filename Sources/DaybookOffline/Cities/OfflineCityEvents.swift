@@ -1,4 +1,4 @@
-// A copy of a city comes to the device, is looked at, and goes. Spec/model/events.md, EVT-7.
+// The events of a city's cached copy: cached, accessed, removed. Spec/model/events.md, EVT-7.
 
 import Daybook
 
@@ -11,7 +11,7 @@ public struct CityCached: DeclaredPayload, Hashable {
     public var version: Int
     /// Whether the user asked for it.
     public var isExplicitDownload: Bool
-    /// The city as the server describes it: JSON that `CityData(json:)` reads, kept as it came.
+    /// The server's JSON of the city, kept as it was written; `CityData(json:)` reads it.
     public var cityData: [UInt8]
     /// Its images, in the file store.
     public var images: [CachedImage]
@@ -51,9 +51,9 @@ public struct CityCached: DeclaredPayload, Hashable {
     }
 }
 
-/// The JSON of a city, kept as it is written.
+/// The member with a city's JSON, which is kept as it was written.
 private struct CityDocument: MemberKind {
-    /// The required id of the document.
+    /// The id that the document must have.
     private let cityId: String
 
     init(of cityId: String) { self.cityId = cityId }
@@ -62,7 +62,7 @@ private struct CityDocument: MemberKind {
         let document = try object.required(try object.object(name), name)
         guard EntityID(try CityData(members: document).id) == EntityID(cityId) else {
             throw EventError(
-                .invalidData, "\(document.place).id is another city than \(object.place).cityId")
+                .invalidData, "\(document.place).id differs from \(object.place).cityId")
         }
         return document.text
     }
@@ -70,7 +70,7 @@ private struct CityDocument: MemberKind {
     func write(
         _ value: [UInt8], _ name: StaticString, to object: inout JSONObjectWriter
     ) throws(EventError) {
-        object.add(member: name, raw: value)
+        object.appendMember(literal: name, raw: value)
     }
 
     var schema: MemberSchema.Kind { .object(ObjectSchema(of: CityData.self)) }
@@ -81,16 +81,16 @@ public struct CityRemoved: DeclaredPayload, Hashable {
     public static let type = "daybook.city.removed"
     /// The city.
     public var cityId: String
-    /// Why.
+    /// The reason of the removal.
     public var reason: Reason
 
-    /// Why a copy was removed.
+    /// The reason for which a copy was removed.
     public enum Reason: String, Hashable, Sendable, CaseIterable {
-        /// The user said so.
+        /// The user removed it.
         case user
-        /// Others needed the room.
+        /// The storage limit was exceeded.
         case limit
-        /// Nobody had looked at it for too long.
+        /// The last access was longer ago than `pruneAfterDays`.
         case age
     }
 
@@ -112,7 +112,7 @@ public struct CityRemoved: DeclaredPayload, Hashable {
     public var subject: String? { cityId }
 }
 
-/// The copy of a city was looked at, at the event's time.
+/// The copy of a city was read, at the event's time.
 public struct CityAccessed: DeclaredPayload, Hashable {
     public static let type = "daybook.city.accessed"
     /// The city.

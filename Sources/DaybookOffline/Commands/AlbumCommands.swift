@@ -1,11 +1,11 @@
-// What an app does with albums: put and delete them, link them to assets and users, ask for them.
+// The commands and queries of an app on albums: put, delete, link to assets and users.
 // Spec/model/media.md.
 
 import Daybook
 
-/// Commands and questions on the albums of a library.
+/// Commands and queries on the albums of a library.
 ///
-/// Nothing here is shipped. Every command returns when what it has recorded is on the disk.
+/// No event of these commands is shipped. Every command is durable on return.
 public struct AlbumCommands: Sendable {
     let store: EventStore
 
@@ -13,16 +13,16 @@ public struct AlbumCommands: Sendable {
 
     // MARK: Writing
 
-    /// Stores an album, or replaces the one with its id; its links stay. What is stored already is
-    /// not recorded again, so it is no change.
+    /// Stores an album, or replaces the one with its id; its links stay. An unchanged album is not
+    /// recorded again.
     ///
     /// - Throws: as `putAll(_:)`.
     public func put(_ album: Album) async throws { try await putAll([album]) }
 
-    /// Stores albums, all or none, in one commit. Of several with one id the last counts.
+    /// Stores albums, all or none, in one commit. Of several albums with one id the last one wins.
     ///
-    /// - Throws: `EventError` with nothing recorded: `invalidData` for what breaks the rules of the
-    ///   type (`Spec/model/events.md`, EVT-7); `tooLarge` for more than 4 MiB. `LogError` as
+    /// - Throws: `EventError` with nothing recorded: `invalidData` for data that breaks the rules of
+    ///   the type (`Spec/model/events.md`, EVT-7); `tooLarge` for more than 4 MiB. `LogError` as
     ///   `EventStore.append`.
     /// - Complexity: O(bytes).
     public func putAll(_ albums: [Album]) async throws {
@@ -40,15 +40,16 @@ public struct AlbumCommands: Sendable {
                 changed.insert(id)
                 try transaction.append(
                     stored,
-                    replacing: transaction.stamp(known.stamp(of: album.id), ofAlbum: album.id))
+                    replacing: transaction.lwwTimestamp(
+                        known.lwwTimestamp(of: album.id), ofAlbum: album.id))
             }
         }
     }
 
-    /// Deletes albums in one commit, with their links; the assets stay. Ids of which there is no
-    /// album are passed over.
+    /// Deletes albums in one commit, with their links; the assets stay. Ids without an album are
+    /// ignored.
     ///
-    /// - Returns: the ids of the albums that were there.
+    /// - Returns: the ids of the deleted albums.
     /// - Throws: `EventError` (`tooLarge`) for more than 4 MiB of deletions, `LogError` as
     ///   `EventStore.append`.
     /// - Complexity: O(links of the albums).
@@ -56,22 +57,21 @@ public struct AlbumCommands: Sendable {
     public func delete(_ ids: [String]) async throws -> [String] {
         return try await store.write { transaction in
             let known = transaction.view(AlbumsView.self)
-            var seen: Set<EntityID> = []
-            let deleted = ids.filter { known[$0] != nil && seen.insert(EntityID($0)).inserted }
+            var unique: Set<EntityID> = []
+            let deleted = ids.filter { known[$0] != nil && unique.insert(EntityID($0)).inserted }
             for id in deleted {
                 try transaction.append(
                     AlbumRemoved(albumId: id),
-                    replacing: transaction.stamp(known.newest(of: id), ofAlbum: id))
+                    replacing: transaction.lwwTimestamp(known.newest(of: id), ofAlbum: id))
             }
             return deleted
         }
     }
 
-    /// Puts assets into an album and shares it with users. What is linked already is not recorded
-    /// again.
+    /// Links assets to an album and shares it with users. Existing links are not recorded again.
     ///
-    /// - Throws: `EventError` with nothing recorded: `refused` for an album or an asset that is not
-    ///   there; `invalidData` for an empty user id; `tooLarge` for more than 1 MiB of ids.
+    /// - Throws: `EventError` with nothing recorded: `refused` for an album or an asset that does not
+    ///   exist; `invalidData` for an empty user id; `tooLarge` for more than 1 MiB of ids.
     ///   `LogError` as `EventStore.append`.
     /// - Complexity: O(ids).
     public func link(
@@ -93,14 +93,14 @@ public struct AlbumCommands: Sendable {
             guard !links.isEmpty else { return }
             try transaction.append(
                 AlbumLinked(links),
-                replacing: transaction.stamp(albums.newest(links), ofAlbum: albumId))
+                replacing: transaction.lwwTimestamp(albums.newest(links), ofAlbum: albumId))
         }
     }
 
-    /// Takes assets out of an album and no longer shares it with users. What is not linked is
-    /// passed over.
+    /// Removes assets from an album and no longer shares it with users. Ids that are not linked are
+    /// ignored.
     ///
-    /// - Throws: `EventError` with nothing recorded: `refused` for an album that is not there;
+    /// - Throws: `EventError` with nothing recorded: `refused` for an album that does not exist;
     ///   `tooLarge` for more than 1 MiB of ids. `LogError` as `EventStore.append`.
     /// - Complexity: O(ids).
     public func unlink(
@@ -118,13 +118,13 @@ public struct AlbumCommands: Sendable {
             guard !links.isEmpty else { return }
             try transaction.append(
                 AlbumUnlinked(links),
-                replacing: transaction.stamp(albums.newest(links), ofAlbum: albumId))
+                replacing: transaction.lwwTimestamp(albums.newest(links), ofAlbum: albumId))
         }
     }
 
-    // MARK: Questions
+    // MARK: Queries
 
-    /// An album; nil while there is none with this id. O(1).
+    /// The album with an id; nil while there is none. O(1).
     public func album(_ id: String) -> ViewQuery<Album?> {
         store.query(AlbumsView.self) { $0[id] }
     }
@@ -152,7 +152,7 @@ public struct AlbumCommands: Sendable {
         store.query(AlbumsView.self) { $0.userIDs(of: albumId) }
     }
 
-    /// The assets in an album as they are now, by id: those of `assetIDs(of:)` that are stored.
+    /// The assets in an album at present, by id: those of `assetIDs(of:)` that are stored.
     /// O(n log n) for n assets of the album.
     public func assets(of albumId: String) -> [Asset] {
         let assets = store.view(AssetsView.self)
@@ -165,8 +165,9 @@ extension AlbumLinks {
 }
 
 extension EventStore.Transaction {
-    /// What a change of an album must pass to count, and to end the album's cached thumbnail.
-    func stamp(_ stamp: Stamp?, ofAlbum albumId: String) -> Stamp? {
-        [stamp, view(ImagesView.self).newest(ofAlbum: albumId)].compactMap(\.self).max()
+    /// The LWW timestamp that a change of an album must exceed to win and to end the album's cached
+    /// thumbnail.
+    func lwwTimestamp(_ lwwTimestamp: LWWTimestamp?, ofAlbum albumId: String) -> LWWTimestamp? {
+        [lwwTimestamp, view(ImagesView.self).newest(ofAlbum: albumId)].compactMap(\.self).max()
     }
 }

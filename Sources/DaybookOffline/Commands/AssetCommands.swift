@@ -1,12 +1,12 @@
-// What an app does with assets: put them, find them, delete them. Beside it: AssetQueries, CleanUp.
+// The commands of an app on assets: put, find, delete. See also AssetQueries, AssetRefresh, CleanUp.
 // Spec/model/media.md.
 
 import Daybook
 import Foundation
 
-/// Commands and questions on the assets of a library.
+/// Commands and queries on the assets of a library.
 ///
-/// Nothing here is shipped. Every command returns when what it has recorded is on the disk.
+/// No event of these commands is shipped. Every command is durable on return.
 public struct AssetCommands: Sendable {
     let store: EventStore
 
@@ -14,65 +14,65 @@ public struct AssetCommands: Sendable {
 
     // MARK: Writing
 
-    /// Stores an asset, or replaces the one with its id: nothing of the old one is kept.
+    /// Stores an asset, or replaces the one with its id completely.
     ///
     /// - Parameters:
     ///   - asset: the asset.
-    ///   - properties: what else is known of it, a JSON object with other members than an asset has.
-    ///     It is kept in the log; `properties(of:)` reads it.
+    ///   - properties: further data, a JSON object without the members of an asset. It is kept in the
+    ///     log; `properties(of:)` reads it.
     /// - Throws: as `putAll(_:)`.
     /// - Complexity: O(bytes).
     public func put(_ asset: Asset, properties: [UInt8]? = nil) async throws {
         try await putAll([AssetStored(asset, properties: properties)])
     }
 
-    /// Stores assets, all or none, in one commit. Of several with one id the last counts.
+    /// Stores assets, all or none, in one commit. Of several assets with one id the last one wins.
     ///
-    /// - Throws: `EventError` with nothing recorded: `refused` where an asset has the remote id, the
-    ///   local id, or the owner and checksum of another one, which it names; `invalidData` for an
-    ///   empty id or what else breaks the rules of the type (`Spec/model/events.md`, EVT-7); `tooLarge`
-    ///   for an asset of more than 1 MiB, or more than 4 MiB together: the error names the limit;
-    ///   `putInBatches` has none. `LogError` as `EventStore.append`.
-    /// - Complexity: O(bytes), and one look-up for each key of each asset.
+    /// - Throws: `EventError` with nothing recorded: `refused` if an asset has the remote id, the
+    ///   local id, or the owner and checksum of another one, which the error names; `invalidData` for
+    ///   an empty id or other data that breaks the rules of the type (`Spec/model/events.md`, EVT-7);
+    ///   `tooLarge` for an asset of more than 1 MiB, or more than 4 MiB together: the error names the
+    ///   limit; `putInBatches` has none. `LogError` as `EventStore.append`.
+    /// - Complexity: O(bytes), and one lookup for each key of each asset.
     public func putAll(_ assets: [Asset]) async throws {
         try await putAll(assets.map { AssetStored($0) })
     }
 
-    /// Stores assets with what else is known of them, as `putAll(_:)`.
+    /// Stores assets with their properties, as `putAll(_:)` of assets does.
     ///
-    /// - Throws: as the other one.
-    /// - Complexity: as the other one.
+    /// - Throws: as `putAll(_:)` of assets.
+    /// - Complexity: as `putAll(_:)` of assets.
     public func putAll(_ assets: [AssetStored]) async throws {
         guard !assets.isEmpty else { return }
         try await store.write { transaction in
             let known = transaction.view(AssetsView.self)
-            try Self.checkUnique(Self.lastOfEach(assets), known)
+            try Self.checkUnique(Self.lastOfEachID(assets), known)
             for stored in assets {
-                try transaction.append(stored, replacing: known.stamp(of: stored.asset.id))
+                try transaction.append(stored, replacing: known.lwwTimestamp(of: stored.asset.id))
             }
         }
     }
 
-    /// Stores any number of assets, in commits of about 1 MiB: each is there whole, or not at all. What
-    /// is stored already, without properties, is passed over; so after a kill the same call goes on
-    /// where it was. Durable on return.
+    /// Stores any number of assets, in commits of about 1 MiB. Each asset is stored completely or not at
+    /// all. Unchanged assets without properties are skipped, so after a kill the same call continues
+    /// where it stopped. Durable on return.
     ///
-    /// What would be refused is refused before the first commit. Others that store an asset with the
-    /// same key meanwhile are not noticed: the keys are then as after an import (MED-4).
+    /// All assets are checked before the first commit. An asset with the same key that another task
+    /// stores between two commits is not detected: the keys are then as after an import (MED-4).
     ///
     /// - Parameters:
-    ///   - assets: the assets; of several with one id the last counts.
-    ///   - progress: called after each commit with the number of ids that are done.
-    /// - Returns: how many were recorded.
+    ///   - assets: the assets; of several with one id the last one wins.
+    ///   - progress: called after each commit with the number of processed ids.
+    /// - Returns: the number of recorded assets.
     /// - Throws: as `putAll(_:)`, but `tooLarge` for one asset only; `CancellationError` between two
     ///   commits.
-    /// - Complexity: O(bytes), and one look-up for each key of each asset.
+    /// - Complexity: O(bytes), and one lookup for each key of each asset.
     @discardableResult
     public func putInBatches(
         _ assets: [AssetStored], progress: (@Sendable (_ done: Int) -> Void)? = nil
     ) async throws -> Int {
-        // The others would be recorded again by every call.
-        let assets = Self.lastOfEach(assets)
+        // An asset that a later one replaces would be recorded again by every call.
+        let assets = Self.lastOfEachID(assets)
         try Self.checkUnique(assets, store.view(AssetsView.self))
         let sizes = try assets.map { try EventDraft.checked($0).json?.count ?? 0 }
         var recorded = 0
@@ -89,7 +89,8 @@ public struct AssetCommands: Sendable {
                 let known = transaction.view(AssetsView.self)
                 var count = 0
                 for stored in batch where try !known.has(stored) {
-                    try transaction.append(stored, replacing: known.stamp(of: stored.asset.id))
+                    try transaction.append(
+                        stored, replacing: known.lwwTimestamp(of: stored.asset.id))
                     count += 1
                 }
                 return count
@@ -100,45 +101,45 @@ public struct AssetCommands: Sendable {
         return recorded
     }
 
-    /// Bytes of the data of a batch of `putInBatches`.
+    /// The maximum bytes of event data in a batch of `putInBatches`.
     private static let batchBytes = 1_048_576
 
-    /// The assets without those that a later one with the same id replaces, in order. O(assets).
-    private static func lastOfEach(_ assets: [AssetStored]) -> [AssetStored] {
+    /// The last asset of each id, in order. O(assets).
+    private static func lastOfEachID(_ assets: [AssetStored]) -> [AssetStored] {
         var last: [EntityID: Int] = [:]
         for (index, stored) in assets.enumerated() { last[EntityID(stored.asset.id)] = index }
         guard last.count < assets.count else { return assets }
         return last.values.sorted().map { assets[$0] }
     }
 
-    /// Refuses assets with a key of another one, as things are when all of them are stored.
+    /// Refuses the assets if two assets would share a key after all of them are stored.
     ///
-    /// - Parameter assets: each id once.
+    /// - Parameter assets: the assets; each id occurs once.
     private static func checkUnique(
         _ assets: [AssetStored], _ known: AssetsView
     ) throws(EventError) {
         let ids = Set(assets.map { EntityID($0.asset.id) })
-        var taken: [AssetKeyText: String] = [:]
+        var assetIDs: [UniqueAssetKey: String] = [:]
         for asset in assets.map(\.asset) {
-            for key in AssetKeyText.all(of: asset) {
-                let holder = key.holders(known).map(\.id).first { !ids.contains(EntityID($0)) }
-                if let other = holder ?? taken[key] {
+            for key in UniqueAssetKey.all(of: asset) {
+                let owner = key.records(known).map(\.id).first { !ids.contains(EntityID($0)) }
+                if let other = owner ?? assetIDs[key] {
                     throw EventError(
                         .refused,
                         "the asset \(asset.id) cannot have \(key): the asset \(other) has it")
                 }
-                taken[key] = asset.id
+                assetIDs[key] = asset.id
             }
         }
     }
 
-    /// Deletes assets in one commit; they go from their albums, too. Ids of which there is no asset
-    /// are passed over.
+    /// Deletes assets in one commit, and removes them from their albums. Ids without an asset are
+    /// ignored.
     ///
-    /// - Returns: the ids of the assets that were there.
+    /// - Returns: the ids of the deleted assets.
     /// - Throws: `EventError` (`tooLarge`) for more than 4 MiB of deletions, which is about 15,000;
     ///   nothing is recorded then. `LogError` as `EventStore.append`.
-    /// - Complexity: O(ids, the albums that they are in, and all albums once).
+    /// - Complexity: O(ids + the albums that contain them + all albums).
     @discardableResult
     public func delete(_ ids: [String]) async throws -> [String] {
         return try await store.write { transaction in
@@ -146,9 +147,9 @@ public struct AssetCommands: Sendable {
         }
     }
 
-    /// Deletes the assets with some of the server's ids, as `delete(_:)`.
+    /// Deletes the assets with these ids of the server, as `delete(_:)`.
     ///
-    /// - Returns: the ids, not the server's, of the assets that were there.
+    /// - Returns: the ids, not the server's, of the deleted assets.
     /// - Throws: as `delete(_:)`.
     /// - Complexity: as `delete(_:)`.
     @discardableResult
@@ -168,46 +169,46 @@ public struct AssetCommands: Sendable {
         let images = transaction.view(ImagesView.self)
         var deleted: Set<EntityID> = []
         var order: [String] = []
-        var left: [EntityID: [String]] = [:]
+        var removedFromAlbum: [EntityID: [String]] = [:]
         for id in ids {
             guard let entry = assets.entry(id), entry.isStored,
                 deleted.insert(EntityID(id)).inserted
             else { continue }
-            // It takes the asset out of its albums, and ends its cached images.
+            // The removal also ends the asset's album links and its cached images.
             let last = [
-                entry.stamp, albums.newest(linksOf: id), images.newest(ofAsset: id),
+                entry.lwwTimestamp, albums.newest(linksOf: id), images.newest(ofAsset: id),
             ].compactMap(\.self).max()
             try transaction.append(AssetRemoved(assetId: id), replacing: last)
             order.append(id)
             for album in albums.albums(containing: id) {
-                left[EntityID(album.id), default: []].append(id)
+                removedFromAlbum[EntityID(album.id), default: []].append(id)
             }
         }
-        // The album has changed, and its cached thumbnail with it, which may show what was deleted.
+        // The unlink also ends the album's cached thumbnail, which may show a deleted asset.
         for album in deleted.isEmpty ? [] : albums.albums {
             let cover = album.thumbnailAssetId.map(EntityID.init)
-            let shown = cover.flatMap { deleted.contains($0) ? [$0.string] : nil }
-            guard let ids = left[EntityID(album.id)] ?? shown else { continue }
+            let deletedCover = cover.flatMap { deleted.contains($0) ? [$0.string] : nil }
+            guard let ids = removedFromAlbum[EntityID(album.id)] ?? deletedCover else { continue }
             let links = AlbumLinks(albumId: album.id, assetIds: ids, userIds: [])
             try transaction.append(
                 AlbumUnlinked(links),
-                replacing: transaction.stamp(albums.newest(links), ofAlbum: album.id))
+                replacing: transaction.lwwTimestamp(albums.newest(links), ofAlbum: album.id))
         }
         return order
     }
 
     // MARK: Reading
 
-    /// What else is known of an asset, from the log: a JSON object with the members that an asset
-    /// has no name for; nil if there are none, or no such asset.
+    /// The properties of an asset, from the log: a JSON object with the members that `Asset` does not
+    /// name; nil if it has none, or there is no such asset.
     ///
-    /// - Throws: `LogError`, `corrupt` where the log has lost the event that holds it.
-    /// - Complexity: O(1) without any, else one frame to read.
+    /// - Throws: `LogError`, `corrupt` if the log has lost the event that contains them.
+    /// - Complexity: O(1) without properties, else one frame to read.
     public func properties(of id: String) async throws -> [UInt8]? {
         try await stored(id)?.properties
     }
 
-    /// An asset with all that its event says.
+    /// The record of an asset and the properties of its event.
     func stored(_ id: String) async throws -> (record: AssetRecord, properties: [UInt8]?)? {
         let record = store.view(AssetsView.self).entry(id)
         if let record, record.isStored, !record.hasProperties { return (record, nil) }
@@ -223,13 +224,13 @@ public struct AssetCommands: Sendable {
     }
 }
 
-/// A key that no two assets should have.
-private enum AssetKeyText: Hashable, CustomStringConvertible {
+/// A key that no two assets should share.
+private enum UniqueAssetKey: Hashable, CustomStringConvertible {
     case remoteId(EntityID)
     case localId(EntityID)
     case checksum(owner: EntityID, EntityID)
 
-    static func all(of asset: Asset) -> [AssetKeyText] {
+    static func all(of asset: Asset) -> [UniqueAssetKey] {
         [
             .checksum(owner: EntityID(asset.ownerId), EntityID(asset.checksum)),
             asset.remoteId.map { .remoteId(EntityID($0)) },
@@ -237,7 +238,8 @@ private enum AssetKeyText: Hashable, CustomStringConvertible {
         ].compactMap(\.self)
     }
 
-    func holders(_ view: AssetsView) -> [AssetRecord] {
+    /// The stored assets with this key.
+    func records(_ view: AssetsView) -> [AssetRecord] {
         switch self {
         case .remoteId(let id): view.all(remoteId: id.string)
         case .localId(let id): view.all(localId: id.string)

@@ -1,10 +1,10 @@
-// What an app asks about assets, now and as it changes. The answers come from memory; only
-// `AssetCommands.properties(of:)` reads the log. Spec/model/media.md.
+// The live queries of an app on assets. They read from memory; only `AssetCommands.properties(of:)`
+// reads the log. Spec/model/media.md.
 
 import Daybook
 
 extension AssetCommands {
-    /// An asset; nil while there is none with this id. O(1).
+    /// The asset with an id; nil while there is none. O(1).
     public func asset(_ id: String) -> ViewQuery<Asset?> {
         store.query(AssetsView.self) { $0[id] }
     }
@@ -24,20 +24,20 @@ extension AssetCommands {
         store.query(AssetsView.self) { $0.asset(ownerId: ownerId, checksum: checksum) }
     }
 
-    /// The assets of an owner in the order in which they were taken, then by id. O(their number), for
-    /// one who follows them with every commit of the store, whatever it is about.
+    /// The assets of an owner in the order in which they were taken, then by id. O(their number) for each
+    /// evaluation; an observed query is evaluated at every commit of the store.
     public func assets(ownedBy ownerId: String) -> ViewQuery<[Asset]> {
         store.query(AssetsView.self) { Array($0.assets(ownedBy: ownerId)) }
     }
 
-    /// The assets that were taken from one moment through another, both included, in that order,
-    /// then by id. O(log n + their number).
+    /// The assets that were taken from `start` through `end`, both included, by the time when they were
+    /// taken, then by id. O(log n + their number).
     public func assets(
         takenFrom start: Timestamp, through end: Timestamp
     ) -> ViewQuery<[Asset]> {
         store.query(AssetsView.self) { Array($0.assets(takenFrom: start, through: end)) }
     }
 
-    /// How many assets there are. O(1).
+    /// The number of assets. O(1).
     public var count: ViewQuery<Int> { store.query(AssetsView.self) { $0.count } }
 }

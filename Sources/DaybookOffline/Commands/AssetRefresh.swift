@@ -1,5 +1,5 @@
-// Updates a user's assets from the server: all at first, then the changes. The tags that the next
-// request needs are recorded last. Spec/model/media.md, MED-20.
+// Updates a user's assets from the server: first all assets, later the changes. The tags for the next
+// request are recorded last. Spec/model/media.md, MED-20.
 
 import Daybook
 
@@ -7,10 +7,10 @@ import Daybook
 public enum AssetUpdate: Sendable {
     /// Nothing has changed since the request's tag (HTTP 304).
     case unchanged
-    /// The changes since then: assets that are new or other, and the server's ids of those that are
-    /// gone; with the tag of what there is now.
+    /// The changes since then: new and changed assets, and the server's ids of deleted ones; with the
+    /// tag of the present state.
     case changed(_ assets: [AssetStored], goneRemoteIds: [String], eTag: String?)
-    /// All assets of the user; with the tag of them.
+    /// All assets of the user, with their tag.
     case all(_ assets: [AssetStored], eTag: String?)
 }
 
@@ -26,21 +26,21 @@ public struct AssetRefresh: Hashable, Sendable {
 }
 
 extension AssetCommands {
-    /// Brings the assets of a user up to date with the server.
+    /// Updates the assets of a user from the server.
     ///
-    /// `fetch` asks the server for the changes. It gets what the last refresh of this user has left:
-    /// the server's tag, for `If-None-Match`, and the number and time of the assets then. Both are nil
-    /// at first; the tag is nil, too, where another user was refreshed since. What `fetch` returns is
+    /// `fetch` requests the changes from the server. Its arguments are the results of this user's last
+    /// refresh: the server's tag, for `If-None-Match`, and the number and time of the assets then. Both
+    /// are nil at first; the tag is also nil if another user was refreshed since. The response is
     /// recorded as by `putInBatches`, and the tags (`assetETag` of the settings, and the user's ETag)
-    /// with the last commit: after a kill the next refresh asks for the same again.
+    /// with the last commit: after a kill the next refresh sends the same request again.
     ///
-    /// A server knows no copies on this device. An asset of its response that has no `localId` and is
-    /// known here, by its id, its `remoteId`, or its owner and checksum, keeps the id and the `localId`
-    /// that it has here. An asset that the server no longer has is deleted; one with a copy on the
-    /// device stays, without its `remoteId`. What became known while `fetch` was under way is not
-    /// concerned.
+    /// The server does not know the copies on this device. If an asset of its response has no `localId`
+    /// and is stored here, by its id, its `remoteId`, or its owner and checksum, then it keeps the id and
+    /// the `localId` that are stored. An asset that the server no longer has is deleted; one with a copy
+    /// on the device stays, without its `remoteId`. Assets that were stored while `fetch` ran are not
+    /// deleted.
     ///
-    /// - Returns: what was done; durable on return.
+    /// - Returns: the number of stored assets and the ids of deleted ones; durable on return.
     /// - Throws: what `fetch` throws, with nothing recorded; as `putInBatches` and `delete(_:)`.
     /// - Complexity: O(bytes of the response), and with `all` O(assets of the user).
     @discardableResult
@@ -51,19 +51,19 @@ extension AssetCommands {
         let before = store.view(AssetsView.self)
         let media = store.view(DeviceMediaView.self)
         let settings = store.view(SettingsView.self)
-        let tagStamps = TagStamps(userId, media, settings)
+        let tagTimestamps = TagTimestamps(userId, media, settings)
         let response = try await fetch(
-            tagStamps.isOfOneCommit ? settings[.assetETag] : nil, media.etag(of: userId))
+            tagTimestamps.isOfOneCommit ? settings[.assetETag] : nil, media.etag(of: userId))
         let assets: [AssetStored]
         let gone: [Asset]
         let eTag: String?
         switch response {
         case .unchanged: return AssetRefresh()
         case .changed(let changed, let goneRemoteIds, let tag):
-            (assets, eTag) = (before.matching(changed), tag)
+            (assets, eTag) = (before.mergingLocalIDs(into: changed), tag)
             gone = goneRemoteIds.flatMap { before.all(remoteId: $0).compactMap(\.asset) }
         case .all(let all, let tag):
-            (assets, eTag) = (before.matching(all), tag)
+            (assets, eTag) = (before.mergingLocalIDs(into: all), tag)
             gone = before.assets(ownedBy: userId).filter { $0.remoteId != nil }
         }
         var result = AssetRefresh()
@@ -72,53 +72,54 @@ extension AssetCommands {
         for asset in gone where !present.contains(EntityID(asset.id)) {
             result.gone.append(asset.id)
         }
-        try await forgetRemoteIDs(gone.filter { !present.contains(EntityID($0.id)) })
+        try await removeRemoteIDs(gone.filter { !present.contains(EntityID($0.id)) })
         try await store.write { transaction in
-            try Self.record(eTag, of: userId, tagStamps, in: &transaction)
+            try Self.record(eTag, of: userId, tagTimestamps, in: &transaction)
         }
         return result
     }
 
-    /// Records the tags, unless another refresh has recorded some meanwhile: its assets may be newer
-    /// than these or older, so that no tag stands for what there is now.
+    /// Records the tags. If another refresh has recorded tags meanwhile, deletes the tag instead: the
+    /// assets of that refresh may be newer or older than these, so no tag describes the present state.
     private static func record(
-        _ eTag: String?, of userId: String, _ known: TagStamps,
+        _ eTag: String?, of userId: String, _ known: TagTimestamps,
         in transaction: inout EventStore.Transaction
     ) throws {
         let media = transaction.view(DeviceMediaView.self)
         let settings = transaction.view(SettingsView.self)
-        guard TagStamps(userId, media, settings) == known else {
+        guard TagTimestamps(userId, media, settings) == known else {
             return try transaction.delete(.assetETag)
         }
         let assets = transaction.view(AssetsView.self)
         let stored = AssetETag(
             id: userId, assetCount: assets.count(ofServerAssetsOf: userId),
             time: ZonedTime(transaction.now))
-        try transaction.append(ETagStored(stored), replacing: media.stamp(ofETag: userId))
+        try transaction.append(ETagStored(stored), replacing: media.lwwTimestamp(ofETag: userId))
         guard let eTag else { return try transaction.delete(.assetETag) }
-        // Also where the tag is the same as before: the two events are one commit.
+        // Also if the tag is unchanged: `isOfOneCommit` needs both events in one commit.
         let key = SettingKey<String>.assetETag
         try transaction.append(
-            SettingPut(key: key.name, value: eTag), replacing: settings.stamp(of: key.name))
+            SettingPut(key: key.name, value: eTag), replacing: settings.lwwTimestamp(of: key.name))
     }
 
-    /// Deletes assets that the server no longer has, or takes the server's ids out of those with a copy
-    /// on the device. Those that have got another server's id meanwhile stay as they are.
-    private func forgetRemoteIDs(_ gone: [Asset]) async throws {
+    /// Deletes assets that the server no longer has; removes the server's id from those with a copy on
+    /// the device. An asset that has another server's id by now is not changed.
+    private func removeRemoteIDs(_ gone: [Asset]) async throws {
         var waiting = gone[...]
-        // Each once, and a few that others change at the same moment.
+        // One attempt for each asset, and 100 for assets that another task changes at the same time.
         var attempts = gone.count + 100
         while !waiting.isEmpty {
             guard attempts > 0 else {
                 throw EventError(
                     .refused,
-                    "others keep changing the assets that the server no longer has. Try again")
+                    "other commands keep changing the assets that the server no longer has; "
+                        + "try again")
             }
             attempts -= 1
-            var portion: [RemoteIDGone] = []
+            var portion: [RemoteIDRemoval] = []
             var bytes = 0
             for asset in waiting where bytes < Self.cleanUpBytes && portion.count < 1_000 {
-                let change = try await RemoteIDGone(asset, self)
+                let change = try await RemoteIDRemoval(asset, self)
                 portion.append(change)
                 bytes += change.bytes
             }
@@ -135,14 +136,14 @@ extension AssetCommands {
     }
 }
 
-/// An asset as it is to be stored without the server's id.
-private struct RemoteIDGone: Sendable {
+/// The replacement of an asset by one without the server's id, or its deletion.
+private struct RemoteIDRemoval: Sendable {
     private let asset: Asset
-    /// What was looked at; nil if the asset was gone by then, or has another server's id.
+    /// The record that was read; nil if the asset no longer exists or has another server's id.
     private let old: AssetRecord?
-    /// nil where it is deleted.
+    /// The new asset; nil if the asset is deleted.
     private let new: AssetStored?
-    /// About what it takes in the log.
+    /// The approximate bytes of the event in the log.
     let bytes: Int
 
     init(_ asset: Asset, _ commands: AssetCommands) async throws {
@@ -161,8 +162,8 @@ private struct RemoteIDGone: Sendable {
         bytes = (try new?.json().count ?? 0) + 512
     }
 
-    /// - Parameter deleted: gets the id where the asset is to be deleted.
-    /// - Returns: whether it is done; false if the asset was stored again since it was looked at.
+    /// - Parameter deleted: receives the id if the asset is to be deleted.
+    /// - Returns: false if the asset was stored again since it was read.
     func record(
         in transaction: inout EventStore.Transaction, _ deleted: inout [String]
     ) throws -> Bool {
@@ -171,7 +172,7 @@ private struct RemoteIDGone: Sendable {
             return false
         }
         if let new {
-            try transaction.append(new, replacing: entry.stamp)
+            try transaction.append(new, replacing: entry.lwwTimestamp)
         } else {
             deleted.append(asset.id)
         }
@@ -179,18 +180,18 @@ private struct RemoteIDGone: Sendable {
     }
 }
 
-/// When the tags of a user were recorded.
-private struct TagStamps: Hashable, Sendable {
-    private let collection: Stamp?
-    private let setting: Stamp?
+/// The LWW timestamps of a user's tags.
+private struct TagTimestamps: Hashable, Sendable {
+    private let collection: LWWTimestamp?
+    private let setting: LWWTimestamp?
 
     init(_ userId: String, _ media: DeviceMediaView, _ settings: SettingsView) {
-        collection = media.etag(of: userId) == nil ? nil : media.stamp(ofETag: userId)
-        setting = settings.stamp(of: SettingKey<String>.assetETag.name)
+        collection = media.etag(of: userId) == nil ? nil : media.lwwTimestamp(ofETag: userId)
+        setting = settings.lwwTimestamp(of: SettingKey<String>.assetETag.name)
     }
 
-    /// Whether a refresh of this user has recorded both: the setting is then the event after the
-    /// other one.
+    /// Whether one refresh of this user has recorded both tags. The setting is then the event right
+    /// after the user's ETag.
     var isOfOneCommit: Bool {
         guard let collection, let setting else { return false }
         return collection.source == setting.source
@@ -199,8 +200,8 @@ private struct TagStamps: Hashable, Sendable {
 }
 
 extension AssetsView {
-    /// Assets of a server as they are to be stored here.
-    fileprivate func matching(_ assets: [AssetStored]) -> [AssetStored] {
+    /// The server's assets with the ids and local ids of the stored assets that they match.
+    fileprivate func mergingLocalIDs(into assets: [AssetStored]) -> [AssetStored] {
         assets.map { stored in
             guard stored.asset.localId == nil,
                 let known = self[stored.asset.id]

@@ -1,4 +1,4 @@
-// What an app does with cities.
+// The commands of an app on saved and cached cities.
 
 import Daybook
 
@@ -24,14 +24,15 @@ public struct CityCommands: Sendable {
         return try await store.append(decidedBy: { transaction in
             try references.requireCity(cityId, transaction)
             let cities = transaction.view(CitiesView.self)
-            // A city whose copy was removed is wanted again from now on.
-            let last = [cities.stamp(cityId, by: userId), cities.removed(cityId)]
-                .compactMap(\.self).max()
+            // After the removal of its copy too, so that automatic download includes the city again.
+            let last = [
+                cities.lwwTimestamp(cityId, by: userId), cities.removalTimestamp(cityId),
+            ].compactMap(\.self).max()
             try transaction.append(CitySaved(userId: userId, cityId: cityId), replacing: last)
         })[0]
     }
 
-    /// Takes a user's mark off a city. Durable on return.
+    /// Records that a user no longer saves a city. Durable on return.
     ///
     /// - Throws: `EventError` (`refused`) for an empty id or a city that the user has not saved;
     ///   `LogError` as `EventStore.append`.
@@ -44,7 +45,7 @@ public struct CityCommands: Sendable {
             }
             try transaction.append(
                 CityUnsaved(userId: userId, cityId: cityId),
-                replacing: cities.stamp(cityId, by: userId))
+                replacing: cities.lwwTimestamp(cityId, by: userId))
         }
     }
 

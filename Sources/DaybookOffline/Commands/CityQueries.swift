@@ -1,4 +1,4 @@
-// What an app asks about saved and cached cities, now and as it changes.
+// The live queries of an app on saved and cached cities.
 
 import Daybook
 import Foundation
@@ -11,14 +11,15 @@ extension CityCommands {
         }
     }
 
-    /// Who has saved a city, sorted. O(users of the city).
+    /// The users who have saved a city, sorted. O(users of the city).
     public func savers(of cityId: String) -> ViewQuery<[String]> {
         store.query(CitiesView.self) { $0.savers(of: cityId) }
     }
 
     // MARK: Cached cities
 
-    /// The cached copy of a city; nil if there is none. Asking is no access: `read(_:)` is. O(1).
+    /// The cached copy of a city; nil if there is none. This query does not count as an access;
+    /// `read(_:)` does. O(1).
     public func offline(_ cityId: String) -> ViewQuery<OfflineCity?> {
         store.query(CitiesView.self) { $0.offline(cityId) }
     }
@@ -33,14 +34,13 @@ extension CityCommands {
         store.query(CitiesView.self) { $0.storageUsed }
     }
 
-    /// The cities that would go first if room were needed. O(`count`).
+    /// The cities that would be evicted first. O(`count`).
     public func evictionCandidates(_ count: Int) -> ViewQuery<[OfflineCity]> {
         store.query(CitiesView.self) { Array($0.evictionCandidates.prefix(count)) }
     }
 
-    /// The cached cities about whose age a user wants to be warned: those that are older than 30
-    /// days by the corrected clock, the last accessed first; none if the settings say so. O(cached
-    /// cities).
+    /// The cached cities that are older than 30 days by the corrected clock, the last accessed first;
+    /// empty if the user has turned `showStaleDataWarning` off. O(cached cities).
     public func stale(for userId: String) async -> [OfflineCity] {
         guard store.view(PreferencesView.self)[userId].showStaleDataWarning else { return [] }
         let now = await store.timestamp

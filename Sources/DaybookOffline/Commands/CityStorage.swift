@@ -1,15 +1,16 @@
-// Which cached cities have to go so that a user's limits are kept. Pure. Spec/model/cities.md, CITY-8 ff.
+// Selects the cached cities to remove so that a user's limits are kept. No side effects.
+// Spec/model/cities.md, CITY-8 ff.
 
 import Daybook
 import Foundation
 
-/// The cities that the user asked for leave no room: there is nothing that could be removed for more.
+/// The cities that the user asked for exceed the storage limit, and no other city can be removed.
 public struct StorageLimitError: LocalizedError, Hashable, Sendable, CustomStringConvertible {
     /// The user's limit in bytes.
     public var limit: Int
     /// Bytes of the cities that the user asked for.
     public var explicitBytes: Int
-    /// Bytes of the city that was to be added; 0 where none was.
+    /// Bytes of the city that was to be added; 0 if none was.
     public var neededBytes: Int
 
     /// Creates an error.
@@ -27,7 +28,7 @@ public struct StorageLimitError: LocalizedError, Hashable, Sendable, CustomStrin
         "Remove a downloaded city, or raise the storage limit."
     }
 
-    /// What is too much, and what to do.
+    /// The bytes, the limit and what to do.
     public var description: String {
         "the downloaded cities have \(explicitBytes) bytes"
             + (neededBytes > 0 ? " and the new one \(neededBytes)" : "")
@@ -35,48 +36,48 @@ public struct StorageLimitError: LocalizedError, Hashable, Sendable, CustomStrin
     }
 }
 
-/// The rules of a user's storage.
+/// The storage rules for one user's limits.
 struct CityStorage {
     let cities: CitiesView
     let preferences: OfflinePreferences
 
-    /// What has to go, and whether that is enough.
+    /// The cities to evict; the error if that is not enough.
     struct Evictions {
         var cityIds: [String] = []
         var error: StorageLimitError?
     }
 
-    /// What nobody has looked at for longer than the user keeps it. O(what goes).
+    /// The cities whose last access is more than `pruneAfterDays` ago. O(their number).
     func outdated(at now: Timestamp) -> [String] {
-        // Imported history may have set any number.
+        // Imported events may have set a number above the limit.
         let days = min(preferences.pruneAfterDays, OfflinePreferences.pruneDays.upperBound)
         let oldest = now.milliseconds - Int64(days) * 86_400_000
         return cities.evictionCandidates.prefix { $0.lastAccessedAt.milliseconds < oldest }
             .map(\.cityId)
     }
 
-    /// What has to go, the least recently accessed first, so that everything fits. What the user
-    /// asked for stays. O(what goes).
+    /// Selects the cities to evict so that the others fit, the least recently accessed first. Cities
+    /// that the user asked for stay. O(evicted cities).
     ///
     /// - Parameters:
-    ///   - gone: what goes anyway.
-    ///   - new: a city that is to be cached, in place of a copy that there may be.
+    ///   - removed: cities that are removed in any case.
+    ///   - new: a city that is to be cached; it replaces its present copy.
     func evictions(
-        gone: [String] = [], new: (cityId: String, bytes: Int, isExplicit: Bool)? = nil
+        removed: [String] = [], new: (cityId: String, bytes: Int, isExplicit: Bool)? = nil
     ) -> Evictions {
-        let leaving = Set((gone + [new?.cityId].compactMap(\.self)).map(EntityID.init))
+        let leaving = Set((removed + [new?.cityId].compactMap(\.self)).map(EntityID.init))
         var used = Int128(cities.storageUsed) + Int128(new?.bytes ?? 0)
-        var explicit = Int128(cities.explicitStorageUsed)
+        var explicitBytes = Int128(cities.explicitStorageUsed)
         for city in leaving.compactMap({ cities.offline($0.string) }) {
             used -= Int128(city.storageSize)
-            if city.isExplicitDownload { explicit -= Int128(city.storageSize) }
+            if city.isExplicitDownload { explicitBytes -= Int128(city.storageSize) }
         }
         let limit = Int128(preferences.maxStorageLimit)
-        guard explicit + Int128(new?.bytes ?? 0) <= limit || new == nil else {
+        guard explicitBytes + Int128(new?.bytes ?? 0) <= limit || new == nil else {
             return Evictions(
                 error: StorageLimitError(
-                    limit: preferences.maxStorageLimit, explicitBytes: Int(clamping: explicit),
-                    neededBytes: new?.bytes ?? 0))
+                    limit: preferences.maxStorageLimit,
+                    explicitBytes: Int(clamping: explicitBytes), neededBytes: new?.bytes ?? 0))
         }
         var evictions = Evictions()
         for city in cities.evictionCandidates {
@@ -87,7 +88,7 @@ struct CityStorage {
         }
         if used > limit {
             evictions.error = StorageLimitError(
-                limit: preferences.maxStorageLimit, explicitBytes: Int(clamping: explicit),
+                limit: preferences.maxStorageLimit, explicitBytes: Int(clamping: explicitBytes),
                 neededBytes: 0)
         }
         return evictions

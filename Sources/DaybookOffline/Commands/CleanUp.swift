@@ -1,21 +1,21 @@
-// Frees room on the device: local copies of what the server has go, the assets stay. Spec/model/media.md,
-// MED-14 to MED-17.
+// Frees space on the device: deletes the local copies of assets that the server has. The assets stay.
+// Spec/model/media.md, MED-14 to MED-17.
 
 import Daybook
 import Foundation
 
-/// Which local copies stay when room is freed.
+/// The local copies that stay when space is freed.
 public struct CleanUpSettings: Hashable, Sendable {
     /// Whether favourites stay. The setting `cleanupKeepFavorites`.
     public var keepFavorites: Bool
-    /// What stays whatever else is said. The setting `cleanupKeepMediaType`.
+    /// The kinds of media that stay. The setting `cleanupKeepMediaType`.
     public var keepMediaType: KeptMediaType
     /// The albums whose assets stay. The setting `cleanupKeepAlbumIds`.
     public var keepAlbumIds: [String]
-    /// Only what was taken more than so many days ago goes. The setting `cleanupCutoffDaysAgo`.
+    /// The age in days up to which assets stay. The setting `cleanupCutoffDaysAgo`.
     public var cutoffDaysAgo: Int
 
-    /// Creates settings; without anything said, favourites stay and all else goes.
+    /// Creates settings. By default only favourites stay.
     public init(
         keepFavorites: Bool = true, keepMediaType: KeptMediaType = .none,
         keepAlbumIds: [String] = [], cutoffDaysAgo: Int = 0
@@ -26,7 +26,7 @@ public struct CleanUpSettings: Hashable, Sendable {
         self.cutoffDaysAgo = cutoffDaysAgo
     }
 
-    /// What the user has set. A kind of media that is not known keeps all media.
+    /// Reads the user's settings. An unknown kind of media keeps all photos and videos.
     public init(_ settings: SettingsView) {
         self.init(
             keepFavorites: settings[.cleanupKeepFavorites],
@@ -36,14 +36,14 @@ public struct CleanUpSettings: Hashable, Sendable {
     }
 }
 
-/// What stays on the device when room is freed. Assets that are neither photos nor videos are kept by
-/// none of these.
+/// The kinds of media that stay on the device when space is freed. Assets that are neither photos nor
+/// videos are kept by none of them.
 public enum KeptMediaType: String, Hashable, Sendable, CaseIterable {
-    /// Nothing for its type.
+    /// No kind.
     case none
-    /// All photos: only videos and the rest go.
+    /// All photos.
     case photos
-    /// All videos: only photos and the rest go.
+    /// All videos.
     case videos
     /// All photos and all videos.
     case both
@@ -58,18 +58,18 @@ public enum KeptMediaType: String, Hashable, Sendable, CaseIterable {
 }
 
 extension AssetCommands {
-    /// Local copies that the app is asked to delete at once.
+    /// The number of local copies that the app is asked to delete in one call.
     static let cleanUpPortion = 500
-    /// Bytes of events that one commit of a clean-up takes: with the largest event behind them they
-    /// stay below the limit of a commit.
+    /// The bytes of events after which a commit of a clean-up ends. With one more event of the maximum
+    /// size the commit stays below its limit.
     static let cleanUpBytes = 2 << 20
-    /// The same when the disk is full.
+    /// `cleanUpBytes` for a full disk: the space that the log reserves is small.
     static let cleanUpBytesOnFullDisk = 16 << 10
 
-    /// The assets whose local copies would go: the server has them, not in its trash, the device
-    /// has them, and no setting keeps them. The oldest first.
+    /// The assets whose local copies would be deleted, the oldest first: they are on the server and not
+    /// in its trash, they are on the device, and no setting keeps them.
     ///
-    /// - Parameter settings: what stays; nil for what the user has set in this store.
+    /// - Parameter settings: the copies that stay; nil for the user's settings in this store.
     /// - Complexity: O(assets before the cutoff × albums to keep).
     public func cleanUpCandidates(_ settings: CleanUpSettings? = nil) async -> [Asset] {
         let settings = settings ?? CleanUpSettings(store.view(SettingsView.self))
@@ -81,11 +81,11 @@ extension AssetCommands {
         let library = (store.view(AssetsView.self), store.view(AlbumsView.self))
         return library.0
             .records(from: Timestamp.range.lowerBound, upTo: settings.cutoff(at: now))
-            .filter { settings.letsGo($0, in: library) }
+            .filter { settings.allowsDeletion(of: $0, in: library) }
     }
 
-    /// Those of some candidates that still are: the app takes its time between two portions.
-    private func present(
+    /// The records that are still candidates. Other commands may run while the app deletes a portion.
+    private func remainingCandidates(
         _ records: some Sequence<AssetRecord>, _ settings: CleanUpSettings, at now: Timestamp
     ) -> [AssetRecord] {
         let library = (store.view(AssetsView.self), store.view(AlbumsView.self))
@@ -93,28 +93,28 @@ extension AssetCommands {
         return records.compactMap { library.0.entry($0.id) }
             .filter { record in
                 (record.fileCreatedAt?.milliseconds ?? .max) < cutoff
-                    && settings.letsGo(record, in: library)
+                    && settings.allowsDeletion(of: record, in: library)
             }
     }
 
     /// Deletes the local copies of assets that the server has and no setting keeps. The assets stay,
     /// without a local id.
     ///
-    /// The app is asked to delete in portions, and what it reports as deleted is on record before
-    /// it is asked for the next: killed at any moment, calling it again goes on. A copy that was
-    /// deleted before a kill and is not on record is asked for again.
+    /// The app deletes in portions. The result of a portion is recorded before the next call, so after a
+    /// kill the call can be repeated. A copy that was deleted before a kill and is not recorded is in a
+    /// portion again.
     ///
     /// - Parameters:
-    ///   - settings: what stays; nil for what the user has set in this store.
-    ///   - delete: deletes local copies by the device's ids and returns the ids of those that are
-    ///     gone, those that were not there included. What it does not return stays on record as it
-    ///     is.
+    ///   - settings: the copies that stay; nil for the user's settings in this store.
+    ///   - delete: deletes local copies by the device's ids and returns the ids of those that no longer
+    ///     exist, including those that did not exist before. Assets whose ids it does not return are
+    ///     not changed.
     /// - Returns: the ids of the assets whose local copies are gone. Durable on return.
-    /// - Throws: what `delete` throws, with all earlier portions on record; `EventError` (`refused`)
-    ///   where others keep changing the same assets; `LogError` as `EventStore.append` and
+    /// - Throws: what `delete` throws, with all earlier portions recorded; `EventError` (`refused`) if
+    ///   other commands keep changing the same assets; `LogError` as `EventStore.append` and
     ///   `properties(of:)`.
-    /// - Complexity: as `cleanUpCandidates(_:)`, and O(bytes of what goes); one frame to read for
-    ///   each asset with properties.
+    /// - Complexity: as `cleanUpCandidates(_:)`, and O(bytes of the changed assets); one frame to read
+    ///   for each asset with properties.
     @discardableResult
     public func freeUpSpace(
         _ settings: CleanUpSettings? = nil,
@@ -122,52 +122,54 @@ extension AssetCommands {
     ) async throws -> [String] {
         let settings = settings ?? CleanUpSettings(store.view(SettingsView.self))
         let now = await store.timestamp
-        var rest = candidates(settings, at: now)[...]
+        var remaining = candidates(settings, at: now)[...]
         var freed: [String] = []
-        while !rest.isEmpty {
-            let portion = present(rest.prefix(Self.cleanUpPortion), settings, at: now)
-            rest = rest.dropFirst(Self.cleanUpPortion)
+        while !remaining.isEmpty {
+            let portion = remainingCandidates(
+                remaining.prefix(Self.cleanUpPortion), settings, at: now)
+            remaining = remaining.dropFirst(Self.cleanUpPortion)
             guard !portion.isEmpty else { continue }
             let gone = Set(try await delete(portion.compactMap(\.localId)).map(EntityID.init))
-            freed += try await forgetLocalCopies(
+            freed += try await removeLocalIDs(
                 portion.filter { $0.localId.map(EntityID.init).map(gone.contains) ?? false })
         }
         return freed
     }
 
-    /// Takes the local ids out of assets, unless they have got others meanwhile.
-    private func forgetLocalCopies(_ records: [AssetRecord]) async throws -> [String] {
+    /// Removes the local ids from assets, except from those that have another local id by now.
+    private func removeLocalIDs(_ records: [AssetRecord]) async throws -> [String] {
         var waiting = records.compactMap { record in
             record.localId.map { (id: record.id, localId: EntityID($0)) }
         }[...]
         var freed: [String] = []
-        var bytesMax = Self.cleanUpBytes
-        // Each once, and a few that others change at the same moment.
+        var maxBytes = Self.cleanUpBytes
+        // One attempt for each asset, and 100 for assets that another task changes at the same time.
         var attempts = waiting.count + 100
         while !waiting.isEmpty {
             guard attempts > 0 else {
                 throw EventError(
-                    .refused, "others keep changing the assets whose local copies go. Try again")
+                    .refused,
+                    "other commands keep changing the assets whose local copies were deleted; "
+                        + "try again")
             }
-            var changes: [(change: LocalCopyGone, bytes: Int)] = []
+            var changes: [(change: LocalIDRemoval, bytes: Int)] = []
             var bytes = 0
-            for (id, localId) in waiting where bytes < bytesMax {
-                let change = try await LocalCopyGone(id, localId, self)
+            for (id, localId) in waiting where bytes < maxBytes {
+                let change = try await LocalIDRemoval(id, localId, self)
                 changes.append((change, change.bytes))
                 bytes += change.bytes
             }
             attempts -= 1
             let list = changes.map(\.change)
-            let recorded: [LocalCopyGone.Outcome]
+            let recorded: [LocalIDRemoval.Outcome]
             do {
                 recorded = try await store.write(drawingOnReserve: true) { transaction in
                     try list.map { try $0.record(in: &transaction) }
                 }
             } catch let error as LogError
-                where error.code == .diskFull && bytesMax > Self.cleanUpBytesOnFullDisk
+                where error.code == .diskFull && maxBytes > Self.cleanUpBytesOnFullDisk
             {
-                // What the log keeps aside is little.
-                bytesMax = Self.cleanUpBytesOnFullDisk
+                maxBytes = Self.cleanUpBytesOnFullDisk
                 continue
             }
             var again: [(id: String, localId: EntityID)] = []
@@ -184,23 +186,23 @@ extension AssetCommands {
     }
 }
 
-/// An asset as it is to be stored without its local copy.
-private struct LocalCopyGone: Sendable {
+/// The replacement of an asset by one without its local id.
+private struct LocalIDRemoval: Sendable {
     enum Outcome: Sendable {
-        /// The asset has no local copy any more.
+        /// The replacement was recorded.
         case recorded
-        /// It was stored again since it was looked at.
+        /// The asset was stored again since it was read.
         case changed
-        /// It is gone, or has another copy.
+        /// The asset no longer exists, or has another local id.
         case other
     }
 
     let id: String
     let localId: EntityID
-    /// What was looked at; nil if the asset was gone by then.
+    /// The record that was read; nil if the asset no longer exists.
     private let old: AssetRecord?
     private let new: AssetStored?
-    /// About what it takes in the log.
+    /// The approximate bytes of the event in the log.
     let bytes: Int
 
     init(_ id: String, _ localId: EntityID, _ commands: AssetCommands) async throws {
@@ -223,27 +225,27 @@ private struct LocalCopyGone: Sendable {
             let local = entry.localId, EntityID(local) == localId
         else { return .other }
         guard entry == old, let new else { return .changed }
-        try transaction.append(new, replacing: entry.stamp)
+        try transaction.append(new, replacing: entry.lwwTimestamp)
         return .recorded
     }
 }
 
 extension CleanUpSettings {
-    /// Whether the local copy of an asset may go, but for its age. It may not if another asset that
-    /// must stay has the same copy.
-    fileprivate func letsGo(
-        _ record: AssetRecord, in library: (assets: AssetsView, albums: AlbumsView)
+    /// Whether the local copy of an asset may be deleted, apart from its age. It must stay if another
+    /// asset with the same copy must stay.
+    fileprivate func allowsDeletion(
+        of record: AssetRecord, in library: (assets: AssetsView, albums: AlbumsView)
     ) -> Bool {
-        func may(_ record: AssetRecord) -> Bool {
+        func isDeletable(_ record: AssetRecord) -> Bool {
             record.isBackedUpCopy && !(keepFavorites && record.isFavorite)
                 && !keepMediaType.keeps(record.type)
                 && !keepAlbumIds.contains { library.albums.isLinked($0, asset: record.id) }
         }
-        guard let localId = record.localId, may(record) else { return false }
-        return library.assets.all(localId: localId).allSatisfy(may)
+        guard let localId = record.localId, isDeletable(record) else { return false }
+        return library.assets.all(localId: localId).allSatisfy(isDeletable)
     }
 
-    /// What was taken before this moment may go.
+    /// The time, in milliseconds, before which a candidate must have been taken.
     fileprivate func cutoff(at now: Timestamp) -> Int64 {
         let (days, isOver) = Int64(cutoffDaysAgo).multipliedReportingOverflow(by: 86_400_000)
         let (cutoff, isUnder) = now.milliseconds.subtractingReportingOverflow(days)

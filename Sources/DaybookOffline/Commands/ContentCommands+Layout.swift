@@ -1,4 +1,4 @@
-// Takes over what a folder says: the commands that an app would use, with what it would have fetched.
+// Imports a content folder with the same commands that an app uses for content from a server.
 // Spec/model/content.md, CONT-35.
 
 import Daybook
@@ -6,7 +6,7 @@ import Foundation
 
 /// The result of an import.
 public struct ContentImport: Hashable, Sendable {
-    /// The number of recorded events; 0 where the log knew all of it.
+    /// The number of recorded events; 0 if the log had all of the folder.
     public var events = 0
     /// The number of cities in the folder.
     public var cities = 0
@@ -19,12 +19,12 @@ public struct ContentImport: Hashable, Sendable {
 }
 
 extension ContentCommands {
-    /// Imports a content folder, as another app may have kept it: `cities-meta.json`,
-    /// `cities.json`, `content` and `resource-cache` (`Spec/model/content.md`, CONT-30 and CONT-35). Records
-    /// what the folder says and the log does not; doing it again adds nothing. All of the folder is
-    /// read and checked first. Durable on return.
+    /// Imports a content folder, which another app may have written: `cities-meta.json`, `cities.json`,
+    /// `content` and `resource-cache` (`Spec/model/content.md`, CONT-30 and CONT-35). Records what the log
+    /// does not have yet, so a repeated import records nothing. The whole folder is read and checked
+    /// first. Durable on return.
     ///
-    /// - Throws: `EventError` with file and place for what is malformed, before anything is recorded;
+    /// - Throws: `EventError` with file and path for malformed data, before anything is recorded;
     ///   `FileStoreError` for a folder or a file that cannot be read; as
     ///   `store(city:language:pages:resources:lastUpdate:)`.
     /// - Complexity: O(bytes of the folder); memory for one language at a time.
@@ -37,10 +37,10 @@ extension ContentCommands {
         } catch let error as FileError { throw FileStoreError(error) }
     }
 
-    /// Imports a content folder that is open already. All of the folder is read and checked first; of
-    /// the files of pages, that they are there, can be opened and are not too large.
+    /// Imports a content folder that is open. The whole folder is read and checked first. The check of a
+    /// resource file is that it exists, can be opened and is not too large.
     ///
-    /// - Throws: `EventError` with file and place, before anything is recorded; as
+    /// - Throws: `EventError` with file and path, before anything is recorded; as
     ///   `store(city:language:pages:resources:lastUpdate:)`.
     @discardableResult
     public func importFolder(_ folder: ContentLayoutReader) async throws -> ContentImport {
@@ -50,8 +50,8 @@ extension ContentCommands {
         if let cities = folder.cityList { try await list(cities) }
         for city in folder.cities {
             result.cities += 1
-            try await takeOver(city, &folder, &result)
-            // Behind the pages: a list that follows from them says nothing new.
+            try await importPages(of: city, &folder, &result)
+            // After the pages: a list that equals the languages of the pages is not recorded.
             if let languages = try folder.languageList(of: city) {
                 try await list(languages, of: city)
             }
@@ -62,7 +62,7 @@ extension ContentCommands {
                     }
                     try transaction.append(
                         ContentUsed(city: city, lastUsage: usage),
-                        replacing: transaction.view(ContentView.self).usageStamp(of: city))
+                        replacing: transaction.view(ContentView.self).usageTimestamp(of: city))
                 }
             }
         }
@@ -70,8 +70,8 @@ extension ContentCommands {
         return result
     }
 
-    private func takeOver(
-        _ city: String, _ folder: inout ContentLayoutReader, _ result: inout ContentImport
+    private func importPages(
+        of city: String, _ folder: inout ContentLayoutReader, _ result: inout ContentImport
     ) async throws {
         let files = try folder.resources(of: city)
         for language in languages(of: city, folder, files) {
@@ -85,9 +85,9 @@ extension ContentCommands {
         }
     }
 
-    /// Everything that recording would refuse.
+    /// Checks everything that recording would refuse.
     ///
-    /// - Returns: what is passed over, in words.
+    /// - Returns: descriptions of the skipped entries.
     private func check(_ folder: ContentLayoutReader) throws -> [String] {
         var folder = folder
         let content = store.view(ContentView.self)
@@ -113,8 +113,8 @@ extension ContentCommands {
         return folder.notes
     }
 
-    /// The languages of which the folder says anything. A list of a city's files speaks of all of
-    /// them: where it names none, there are none.
+    /// The languages to import. A city's list of files covers all languages, also the stored ones: a
+    /// language without an entry in it has no files.
     private func languages(
         of city: String, _ folder: ContentLayoutReader, _ files: [EntityID: [ContentResource]]?
     ) -> [String] {

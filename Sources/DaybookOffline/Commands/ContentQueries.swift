@@ -1,42 +1,41 @@
-// What an app asks about cached content, now and as it changes. The answers come from memory; only
-// `ContentCommands.page` reads the log.
+// The live queries of an app on cached content. They read from memory; only `ContentCommands.page` reads
+// the log.
 
 import Daybook
 
 extension ContentCommands {
-    /// The list of cities in the order in which it was given; nil if it was never stored. O(1).
+    /// The list of cities in its stored order; nil if it was never stored. O(1).
     public var cities: ViewQuery<[ListedCity]?> { store.query(ContentView.self) { $0.cityList } }
 
-    /// The cities of the list that are shown to users, in its order. O(cities of the list).
+    /// The live cities of the list, which are shown to users, in its order. O(cities of the list).
     public var liveCities: ViewQuery<[ListedCity]> {
         store.query(ContentView.self) { $0.liveCities }
     }
 
-    /// The languages of a city in the order in which they were given; nil if they were never
-    /// stored. O(1).
+    /// The languages of a city in their stored order; nil if they were never stored. O(1).
     public func languages(of city: String) -> ViewQuery<[ListedLanguage]?> {
         store.query(ContentView.self) { $0.languages(of: city) }
     }
 
-    /// When a language of a city was updated last; nil if it never was. O(1).
+    /// The time of the last update of a city's language; nil if there was none. O(1).
     public func lastUpdate(of city: String, language: String) -> ViewQuery<ZonedTime?> {
         store.query(ContentView.self) { $0.lastUpdate(of: city, language: language) }
     }
 
-    /// When somebody used a city last; nil if nobody has. O(1).
+    /// The time of the last use of a city; nil if there was none. O(1).
     public func lastUsage(of city: String) -> ViewQuery<ZonedTime?> {
         store.query(ContentView.self) { $0.lastUsage(of: city) }
     }
 
-    /// The pages of a kind in the order in which they are shown: by their `order`, then the
-    /// beginning of an event, then the path. O(n log n) for n such pages.
+    /// The pages of a kind in the order in which they are shown: by `order`, then by the start of an
+    /// event, then by path. O(n log n) for n such pages.
     public func pages(
         _ kind: PageKind, city: String, language: String
     ) -> ViewQuery<[StoredPage]> {
         store.query(PagesView.self) { $0.pages(kind, city: city, language: language) }
     }
 
-    /// The pages below a page of the tree, in order; those at the top are below the empty path.
+    /// The children of a page of the tree, in order; the top pages are children of the empty path.
     /// O(n log n) for n such pages.
     public func children(
         of path: String, city: String, language: String
@@ -51,8 +50,8 @@ extension ContentCommands {
         store.query(PagesView.self) { $0.page(path, city: city, language: language) }
     }
 
-    /// The files of a page, by URL. `FileStore.path(of:)` says where each is. O(n log n) for n files
-    /// of the page.
+    /// The files of a page, by URL. `FileStore.path(of:)` gives a file's path. O(n log n) for n files of
+    /// the page.
     public func resources(
         of path: String, city: String, language: String
     ) -> ViewQuery<[CachedResource]> {

@@ -1,14 +1,14 @@
-// What an app records about the device's own media library and its backup. Spec/model/media.md.
+// The commands of an app on the device's media library and its backup. Spec/model/media.md.
 
 import Daybook
 
-/// Commands and questions on the small collections: backup albums, duplicates, ETags, the device's
-/// own assets.
+/// Commands and queries on the small collections: backup albums, duplicates, ETags, the device's own
+/// assets.
 ///
-/// Nothing here is shipped. Every command is one commit, and returns when it is on the disk. It
-/// throws `EventError` with nothing recorded: `invalidData` for what breaks the rules of the type
+/// No event of these commands is shipped. Every command is one commit and durable on return. It throws
+/// `EventError` with nothing recorded: `invalidData` for data that breaks the rules of the type
 /// (`Spec/model/events.md`, EVT-7), `tooLarge` for more than 4 MiB; `LogError` as `EventStore.append`.
-/// What is to be deleted and is not there is passed over. All of it is O(what is named).
+/// Deletions of absent entries are ignored. A command is O(its arguments).
 public struct DeviceMediaCommands: Sendable {
     let store: EventStore
 
@@ -19,14 +19,14 @@ public struct DeviceMediaCommands: Sendable {
     /// Stores albums of the device, or replaces those with their ids.
     public func put(_ albums: [BackupAlbum]) async throws {
         try await record(albums.map { BackupAlbumStored($0) }) { view, event in
-            view.stamp(ofBackupAlbum: event.album.id)
+            view.lwwTimestamp(ofBackupAlbum: event.album.id)
         }
     }
 
-    /// Forgets albums of the device.
+    /// Deletes albums of the device from the store.
     public func deleteBackupAlbums(_ ids: [String]) async throws {
         try await record(ids.map { BackupAlbumRemoved(albumId: $0) }) { view, event in
-            view.stamp(ofBackupAlbum: event.albumId)
+            view.lwwTimestamp(ofBackupAlbum: event.albumId)
         } where: { view, event in
             view.backupAlbum(event.albumId) != nil
         }
@@ -45,9 +45,9 @@ public struct DeviceMediaCommands: Sendable {
     ///
     /// - Parameters:
     ///   - count: the maximum number of assets.
-    ///   - albums: the ids of the device's albums that an asset is in, by the device's id of the asset:
-    ///     only the device knows.
-    /// - Complexity: O(assets), and one call for each that is on the device only.
+    ///   - albums: returns the ids of the device's albums that contain an asset, by the device's id of
+    ///     the asset. The store does not record them.
+    /// - Complexity: O(assets), and one call for each asset that is on the device only.
     public func backupCandidates(
         _ count: Int = .max, albums: (_ localId: String) throws -> [String]
     ) rethrows -> [Asset] {
@@ -65,7 +65,7 @@ public struct DeviceMediaCommands: Sendable {
         return candidates
     }
 
-    /// Records that a backup of albums of the device is done: `lastBackup` of those that are stored,
+    /// Records that a backup of albums of the device was completed: sets `lastBackup` of the stored ones
     /// and deletes `backupFailedSince`.
     public func recordBackup(of albumIds: [String]) async throws {
         try await store.write { transaction in
@@ -74,7 +74,7 @@ public struct DeviceMediaCommands: Sendable {
                 guard var album = view.backupAlbum(id) else { continue }
                 album.lastBackup = ZonedTime(transaction.now)
                 try transaction.append(
-                    BackupAlbumStored(album), replacing: view.stamp(ofBackupAlbum: id))
+                    BackupAlbumStored(album), replacing: view.lwwTimestamp(ofBackupAlbum: id))
             }
             try transaction.delete(.backupFailedSince)
         }
@@ -90,21 +90,20 @@ public struct DeviceMediaCommands: Sendable {
 
     // MARK: Duplicates
 
-    /// Says of files of the device that they are uploaded already. Those that are known are not
-    /// recorded again.
+    /// Records that files of the device are uploaded already. Stored duplicates are not recorded again.
     public func addDuplicates(_ deviceAssetIds: [String]) async throws {
         try await record(deviceAssetIds.map { DuplicateStored(deviceAssetId: $0) }) { view, event in
-            view.stamp(ofDuplicate: event.deviceAssetId)
+            view.lwwTimestamp(ofDuplicate: event.deviceAssetId)
         } where: { view, event in
             !view.isDuplicate(event.deviceAssetId)
         }
     }
 
-    /// Says of files of the device that they are not uploaded.
+    /// Records that files of the device are not uploaded.
     public func deleteDuplicates(_ deviceAssetIds: [String]) async throws {
         try await record(deviceAssetIds.map { DuplicateRemoved(deviceAssetId: $0) }) {
             view, event in
-            view.stamp(ofDuplicate: event.deviceAssetId)
+            view.lwwTimestamp(ofDuplicate: event.deviceAssetId)
         } where: { view, event in
             view.isDuplicate(event.deviceAssetId)
         }
@@ -122,15 +121,17 @@ public struct DeviceMediaCommands: Sendable {
 
     // MARK: ETags
 
-    /// Stores what a user's assets were like at a synchronisation.
+    /// Stores the state of a user's assets at a synchronisation.
     public func put(_ etag: AssetETag) async throws {
-        try await record([ETagStored(etag)]) { view, event in view.stamp(ofETag: event.etag.id) }
+        try await record([ETagStored(etag)]) { view, event in
+            view.lwwTimestamp(ofETag: event.etag.id)
+        }
     }
 
-    /// Forgets users' ETags: the next synchronisation is a whole one.
+    /// Deletes users' ETags, so that the next synchronisation is a full one.
     public func deleteETags(of userIds: [String]) async throws {
         try await record(userIds.map { ETagRemoved(userId: $0) }) { view, event in
-            view.stamp(ofETag: event.userId)
+            view.lwwTimestamp(ofETag: event.userId)
         } where: { view, event in
             view.etag(of: event.userId) != nil
         }
@@ -143,45 +144,46 @@ public struct DeviceMediaCommands: Sendable {
 
     // MARK: The device's own assets
 
-    /// Stores what is known of files of the device, or replaces it.
+    /// Stores the records of files of the device, or replaces them.
     public func put(_ assets: [DeviceAsset]) async throws {
         try await record(assets.map { DeviceAssetStored($0) }) { view, event in
-            view.stamp(ofDeviceAsset: event.asset.id, event.asset.platform)
+            view.lwwTimestamp(ofDeviceAsset: event.asset.id, event.asset.platform)
         }
     }
 
-    /// Forgets files of the device.
+    /// Deletes the records of files of the device.
     public func deleteDeviceAssets(_ ids: [String], on platform: DevicePlatform) async throws {
         let removed = ids.map { DeviceAssetRemoved(platform: platform, assetId: $0) }
         try await record(removed) { view, event in
-            view.stamp(ofDeviceAsset: event.assetId, platform)
+            view.lwwTimestamp(ofDeviceAsset: event.assetId, platform)
         } where: { view, event in
             view.deviceAsset(event.assetId, on: platform) != nil
         }
     }
 
-    /// What is known of files of the device; ids of which nothing is known are left out. O(ids).
+    /// The records of files of the device; ids without a record are left out. O(ids).
     public func deviceAssets(_ ids: [String], on platform: DevicePlatform) -> [DeviceAsset] {
         let view = store.view(DeviceMediaView.self)
         return ids.compactMap { view.deviceAsset($0, on: platform) }
     }
 
-    /// All files of the device that are known, by id. O(n log n).
+    /// The records of all files of the device, by id. O(n log n).
     public func deviceAssets(on platform: DevicePlatform) -> ViewQuery<[DeviceAsset]> {
         store.query(DeviceMediaView.self) { $0.deviceAssets(on: platform) }
     }
 
     // MARK: Recording
 
-    /// Records events in one commit, each after the last word on its key.
+    /// Records events in one commit. Each replaces the winner of its key.
     private func record<Payload: EventPayload>(
-        _ events: [Payload], after stamp: @escaping @Sendable (DeviceMediaView, Payload) -> Stamp?,
-        where isNews: @escaping @Sendable (DeviceMediaView, Payload) -> Bool = { _, _ in true }
+        _ events: [Payload],
+        after lwwTimestamp: @escaping @Sendable (DeviceMediaView, Payload) -> LWWTimestamp?,
+        where isChange: @escaping @Sendable (DeviceMediaView, Payload) -> Bool = { _, _ in true }
     ) async throws {
         try await store.write { transaction in
             let view = transaction.view(DeviceMediaView.self)
-            for event in events where isNews(view, event) {
-                try transaction.append(event, replacing: stamp(view, event))
+            for event in events where isChange(view, event) {
+                try transaction.append(event, replacing: lwwTimestamp(view, event))
             }
         }
     }

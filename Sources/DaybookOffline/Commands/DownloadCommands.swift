@@ -1,13 +1,12 @@
-// What an app, and the download manager, does with download jobs: every step is checked against the
-// table of states and recorded in one go. Spec/model/downloads.md, DL-2 to DL-6.
+// The commands of an app and of the download manager on download jobs. Every transition is checked
+// against the table of states and recorded in the same transaction. Spec/model/downloads.md, DL-2 to DL-6.
 
 import Daybook
 import Foundation
 
 /// Commands on downloads.
 ///
-/// They record what is to happen, or has happened; the fetching is done by a `DownloadManager`,
-/// which follows what they record.
+/// They record requests and results. A `DownloadManager` follows the records and downloads.
 public struct DownloadCommands: Sendable {
     let store: EventStore
 
@@ -18,21 +17,20 @@ public struct DownloadCommands: Sendable {
         self.references = references
     }
 
-    /// How long a completed job is kept.
+    /// The time for which a completed job is kept.
     public static let completedKept = Duration.seconds(24 * 3_600)
-    /// How long a failed job is kept, for the user to try it again.
+    /// The time for which a failed job is kept, so that the user can retry it.
     public static let failedKept = Duration.seconds(7 * 24 * 3_600)
 
-    // MARK: What the user does
+    // MARK: Commands of the user
 
-    /// Puts a city in the queue. If the city has a job that is not finished, that one is meant: a
-    /// paused one goes back to the queue, and one that was automatic becomes explicit if this call
-    /// is. Durable on return.
+    /// Queues the download of a city. If the city has an unfinished job, an explicit call applies to it:
+    /// a paused job is queued again, and an automatic one becomes explicit. Durable on return.
     ///
     /// - Parameters:
     ///   - cityId: the city.
-    ///   - isExplicit: whether the user asked for it. Such jobs go first, and such cities stay when
-    ///     room is needed.
+    ///   - isExplicit: whether the user asked for it. Such jobs run first, and such cities are not
+    ///     evicted.
     /// - Returns: the city's job.
     /// - Throws: `EventError`: `refused` for an empty id, `unknownReference` for a city that
     ///   `ReferenceCheck.cities` does not find; `LogError` as `EventStore.append`.
@@ -51,23 +49,22 @@ public struct DownloadCommands: Sendable {
             }
             let becomesExplicit = isExplicit && !job.isExplicit
             guard becomesExplicit || job.status == .paused && isExplicit else { return job.id }
-            let stamp = downloads.stamp(job.id)
+            let lwwTimestamp = downloads.lwwTimestamp(job.id)
             try transaction.append(
                 DownloadQueued(
                     jobId: job.id, cityId: cityId, isExplicit: isExplicit || job.isExplicit),
-                replacing: stamp)
+                replacing: lwwTimestamp)
             if job.status == .downloading {
-                // It goes on; only whose wish it is has changed.
+                // The download continues; only `isExplicit` changes.
                 try transaction.append(
-                    DownloadStarted(jobId: job.id, numbers: job.numbers), replacing: stamp)
+                    DownloadStarted(jobId: job.id, numbers: job.numbers), replacing: lwwTimestamp)
             }
             return job.id
         }
-        return try present(jobId)
+        return try currentJob(jobId)
     }
 
-    /// Pauses a job until somebody resumes it; also one that is paused for another reason. Durable
-    /// on return.
+    /// Pauses a job until `resume(_:)`; also one that is paused for another reason. Durable on return.
     ///
     /// - Throws: `EventError` (`refused`) for a job that is finished, or that the user has paused;
     ///   `LogError` as `EventStore.append`.
@@ -75,20 +72,20 @@ public struct DownloadCommands: Sendable {
         try await pause(jobId, .user, numbers: nil)
     }
 
-    /// Puts a paused job back in the queue. Durable on return.
+    /// Queues a paused job again. Durable on return.
     ///
     /// - Throws: `EventError` (`refused`) for a job that is not PAUSED; `LogError` as
     ///   `EventStore.append`.
     public func resume(_ jobId: String) async throws { try await requeue(jobId, from: .paused) }
 
-    /// Puts a failed job back in the queue. Durable on return.
+    /// Queues a failed job again. Durable on return.
     ///
     /// - Throws: `EventError` (`refused`) for a job that is not FAILED, or whose city has another
-    ///   job that is not finished; `LogError` as `EventStore.append`.
+    ///   unfinished job; `LogError` as `EventStore.append`.
     public func retry(_ jobId: String) async throws { try await requeue(jobId, from: .failed) }
 
     private func requeue(_ jobId: String, from status: DownloadStatus) async throws {
-        try await change(jobId, to: .queued) { job, downloads in
+        try await recordTransition(jobId, to: .queued) { job, downloads in
             guard job.status == status else {
                 throw EventError(
                     .refused,
@@ -105,34 +102,35 @@ public struct DownloadCommands: Sendable {
         }
     }
 
-    /// Cancels a job: it is CANCELLED and removed in one step. If its city is not cached, it is not
-    /// downloaded by itself before it is saved anew. Durable on return.
+    /// Cancels a job: it becomes CANCELLED and is removed in the same commit. If its city is not cached,
+    /// automatic download leaves the city out until it is saved again. Durable on return.
     ///
     /// - Throws: `EventError` (`refused`) for a job that is finished; `LogError` as
     ///   `EventStore.append`.
     public func cancel(_ jobId: String) async throws {
         try await store.write(drawingOnReserve: true) { transaction in
-            let job = try Self.check(jobId, .cancelled, transaction.view(DownloadsView.self))
+            let job = try Self.requireTransition(
+                of: jobId, to: .cancelled, transaction.view(DownloadsView.self))
             try transaction.append(DownloadCancelled(jobId: jobId))
             try transaction.append(DownloadRemoved(jobId: jobId))
-            try Self.decline(job.cityId, in: &transaction)
+            try Self.stopAutomaticDownload(of: job.cityId, in: &transaction)
         }
     }
 
-    /// A city that the user does not want to have is not queued by itself any more.
-    private static func decline(
-        _ cityId: String, in transaction: inout EventStore.Transaction
+    /// Records the removal of a city without a copy, so that automatic download leaves the city out.
+    private static func stopAutomaticDownload(
+        of cityId: String, in transaction: inout EventStore.Transaction
     ) throws {
         guard transaction.view(CitiesView.self).offline(cityId) == nil else { return }
         try CityCommands.remove(cityId, .user, in: &transaction)
     }
 
-    /// Removes a job that is finished. Durable on return.
+    /// Removes a finished job. Durable on return.
     ///
-    /// - Throws: `EventError` (`refused`) for a job that is not; `LogError` as `EventStore.append`.
+    /// - Throws: `EventError` (`refused`) for an unfinished job; `LogError` as `EventStore.append`.
     public func remove(_ jobId: String) async throws {
         try await store.write(drawingOnReserve: true) { transaction in
-            let job = try Self.job(jobId, transaction.view(DownloadsView.self))
+            let job = try Self.requireJob(jobId, transaction.view(DownloadsView.self))
             guard !job.status.isUnfinished else {
                 throw EventError(
                     .refused,
@@ -140,68 +138,71 @@ public struct DownloadCommands: Sendable {
             }
             try transaction.append(DownloadRemoved(jobId: jobId))
             if job.status == .failed {
-                try Self.decline(job.cityId, in: &transaction)
+                try Self.stopAutomaticDownload(of: job.cityId, in: &transaction)
             }
         }
     }
 
-    /// Removes what is kept long enough: COMPLETED jobs 24 hours after they were, FAILED ones after
-    /// 7 days, CANCELLED ones at once. Durable on return.
+    /// Removes old finished jobs: COMPLETED ones after 24 hours, FAILED ones after 7 days, CANCELLED ones
+    /// at once. Durable on return.
     ///
     /// - Parameter now: the time; nil for the store's clock.
-    /// - Returns: how many jobs were removed.
+    /// - Returns: the number of removed jobs.
     /// - Throws: `LogError` as `EventStore.append`.
     /// - Complexity: O(finished jobs).
     @discardableResult
     public func cleanUp(_ now: Timestamp? = nil) async throws -> Int {
         let corrected = await store.timestamp
         let now = now ?? corrected
-        guard !Self.due(store.view(DownloadsView.self), now).isEmpty else { return 0 }
+        guard !Self.expiredJobs(store.view(DownloadsView.self), now).isEmpty else { return 0 }
         return try await store.write { transaction in
-            let due = Self.due(transaction.view(DownloadsView.self), now)
-            for job in due { try transaction.append(DownloadRemoved(jobId: job.id)) }
-            return due.count
+            let expired = Self.expiredJobs(transaction.view(DownloadsView.self), now)
+            for job in expired { try transaction.append(DownloadRemoved(jobId: job.id)) }
+            return expired.count
         }
     }
 
-    private static func due(_ downloads: DownloadsView, _ now: Timestamp) -> [DownloadJob] {
-        func old(_ status: DownloadStatus, _ kept: Duration) -> [DownloadJob] {
+    private static func expiredJobs(
+        _ downloads: DownloadsView, _ now: Timestamp
+    ) -> [DownloadJob] {
+        func jobs(_ status: DownloadStatus, olderThan age: Duration) -> [DownloadJob] {
             downloads.jobs(status).filter {
-                now.milliseconds - $0.changedAt.milliseconds >= kept.components.seconds * 1_000
+                now.milliseconds - $0.changedAt.milliseconds >= age.components.seconds * 1_000
             }
         }
-        // A batch has its limit; the next call takes the rest.
+        // A batch has a limit; the next call removes the remaining jobs.
         return Array(
-            (downloads.jobs(.cancelled) + old(.completed, completedKept)
-                + old(.failed, failedKept))
+            (downloads.jobs(.cancelled) + jobs(.completed, olderThan: completedKept)
+                + jobs(.failed, olderThan: failedKept))
                 .prefix(1_000))
     }
 
-    // MARK: What whoever downloads does
+    // MARK: Commands of the downloader
 
-    /// A job is worked on from now on, or again. Durable on return.
+    /// Records that a job's download starts, or starts again. Durable on return.
     ///
     /// - Throws: `EventError` (`refused`) for a job that is neither QUEUED nor PAUSED; `LogError` as
     ///   `EventStore.append`.
     public func start(_ jobId: String, numbers: DownloadNumbers = .initial) async throws {
-        try await change(jobId, to: .downloading) { _, _ in
+        try await recordTransition(jobId, to: .downloading) { _, _ in
             DownloadStarted(jobId: jobId, numbers: numbers)
         }
     }
 
-    /// A job rests. Durable on return.
+    /// Records that a job is paused. Durable on return.
     ///
     /// - Parameters:
     ///   - jobId: the job.
-    ///   - reason: why it rests.
-    ///   - numbers: how far it has come; nil: as far as `job(_:)` shows.
-    /// - Throws: `EventError` (`refused`) for a job that is neither QUEUED nor DOWNLOADING, nor,
-    ///   where the reason is the user's, PAUSED for another one; `LogError` as `EventStore.append`.
+    ///   - reason: the reason of the pause.
+    ///   - numbers: the progress; nil for the progress that `job(_:)` returns.
+    /// - Throws: `EventError` (`refused`) for a job that is neither QUEUED nor DOWNLOADING, except that
+    ///   the user can also pause one that is PAUSED for another reason; `LogError` as
+    ///   `EventStore.append`.
     public func pause(
         _ jobId: String, _ reason: PauseReason, numbers: DownloadNumbers?
     ) async throws {
         let progress = store.transient(DownloadProgress.self)
-        try await change(
+        try await recordTransition(
             jobId, to: .paused,
             orIf: { reason == .user && $0.status == .paused && $0.pauseReason != .user }
         ) { job, _ in
@@ -210,12 +211,12 @@ public struct DownloadCommands: Sendable {
         }
     }
 
-    /// A job is done. Durable on return.
+    /// Records that a job is completed. Durable on return.
     ///
     /// - Parameters:
     ///   - jobId: the job.
-    ///   - totalBytes: bytes that were downloaded.
-    ///   - record: adds what was downloaded to the same commit. If it throws, nothing is recorded.
+    ///   - totalBytes: the number of downloaded bytes.
+    ///   - record: appends the downloaded content in the same commit. If it throws, nothing is recorded.
     /// - Throws: `EventError` (`refused`) for a job that is not DOWNLOADING; what `record` throws;
     ///   `LogError` as `EventStore.append`.
     public func complete(
@@ -225,15 +226,15 @@ public struct DownloadCommands: Sendable {
     ) async throws {
         try await store.write { transaction in
             let downloads = transaction.view(DownloadsView.self)
-            _ = try Self.check(jobId, .completed, downloads)
+            _ = try Self.requireTransition(of: jobId, to: .completed, downloads)
             try record(&transaction)
             try transaction.append(
                 DownloadCompleted(jobId: jobId, totalBytes: totalBytes),
-                replacing: downloads.stamp(jobId))
+                replacing: downloads.lwwTimestamp(jobId))
         }
     }
 
-    /// A job failed. Durable on return.
+    /// Records that a job failed. Durable on return.
     ///
     /// - Throws: `EventError` (`refused`) for an empty message or a job that is not DOWNLOADING;
     ///   `LogError` as `EventStore.append`.
@@ -241,31 +242,34 @@ public struct DownloadCommands: Sendable {
         _ jobId: String, _ errorMessage: String, numbers: DownloadNumbers
     ) async throws {
         try DownloadFailed.require(errorMessage, "error message")
-        try await change(jobId, to: .failed) { _, _ in
+        try await recordTransition(jobId, to: .failed) { _, _ in
             DownloadFailed(jobId: jobId, numbers: numbers, errorMessage: errorMessage)
         }
     }
 
     // MARK: Checks
 
-    /// Records a step, also where the last one was recorded while the clock was ahead.
-    private func change<Payload: EventPayload>(
+    /// Records a transition, even if the last one was recorded while the clock was ahead.
+    private func recordTransition<Payload: EventPayload>(
         _ jobId: String, to status: DownloadStatus,
         orIf isAllowed: @escaping @Sendable (DownloadJob) -> Bool = { _ in false },
         _ payload: @escaping @Sendable (DownloadJob, DownloadsView) throws -> Payload
     ) async throws {
         try await store.write { transaction in
             let downloads = transaction.view(DownloadsView.self)
-            var job = try Self.job(jobId, downloads)
-            if !isAllowed(job) { job = try Self.check(jobId, status, downloads) }
-            try transaction.append(payload(job, downloads), replacing: downloads.stamp(jobId))
+            var job = try Self.requireJob(jobId, downloads)
+            if !isAllowed(job) {
+                job = try Self.requireTransition(of: jobId, to: status, downloads)
+            }
+            try transaction.append(
+                payload(job, downloads), replacing: downloads.lwwTimestamp(jobId))
         }
     }
 
-    private static func check(
-        _ jobId: String, _ status: DownloadStatus, _ downloads: DownloadsView
+    private static func requireTransition(
+        of jobId: String, to status: DownloadStatus, _ downloads: DownloadsView
     ) throws(EventError) -> DownloadJob {
-        let job = try job(jobId, downloads)
+        let job = try requireJob(jobId, downloads)
         guard job.status.successors.contains(status) else {
             throw EventError(
                 .refused,
@@ -275,7 +279,7 @@ public struct DownloadCommands: Sendable {
         return job
     }
 
-    private static func job(
+    private static func requireJob(
         _ jobId: String, _ downloads: DownloadsView
     ) throws(EventError) -> DownloadJob {
         guard let job = downloads[jobId] else {
@@ -287,41 +291,41 @@ public struct DownloadCommands: Sendable {
         return job
     }
 
-    private func present(_ jobId: String) throws(EventError) -> DownloadJob {
-        try Self.job(jobId, store.view(DownloadsView.self))
+    private func currentJob(_ jobId: String) throws(EventError) -> DownloadJob {
+        try Self.requireJob(jobId, store.view(DownloadsView.self))
     }
 }
 
-// MARK: Questions
+// MARK: Queries
 
-/// The numbers of the jobs that are worked on in this process, by job id. A manager writes them,
-/// every `progressInterval` at most; the log has those of the last event (DL-20).
+/// The progress of the jobs that this process downloads, by job id. A manager updates it at most every
+/// `progressInterval`; the log contains the progress of the last event (DL-20).
 enum DownloadProgress: TransientState {
     typealias Key = String
     typealias Value = DownloadNumbers
 }
 
 extension DownloadCommands {
-    /// A job, while it is downloaded with the bytes of this moment; nil while there is none with this
-    /// id, and once it was removed. O(1).
+    /// A job, with its live progress while it is downloaded; nil if there is none with this id or it was
+    /// removed. O(1).
     public func job(_ jobId: String) -> ViewQuery<DownloadJob?> {
         query { view, numbers in view[jobId]?.with(numbers) }
     }
 
-    /// The jobs of a city, oldest first; the one that is downloaded with the bytes of this moment.
-    /// O(k log k) for k jobs of the city.
+    /// The jobs of a city, oldest first; the downloading one with its live progress. O(k log k) for k
+    /// jobs of the city.
     public func jobs(of cityId: String) -> ViewQuery<[DownloadJob]> {
         query { view, numbers in view.jobs(of: cityId).map { $0.with(numbers) } }
     }
 
-    /// The jobs that are QUEUED or DOWNLOADING, in the order in which they are worked on, with the
-    /// bytes of this moment. O(k log k) for k such jobs.
+    /// The jobs that are QUEUED or DOWNLOADING, in the order in which they are downloaded, with their
+    /// live progress. O(k log k) for k such jobs.
     public var active: ViewQuery<[DownloadJob]> {
         query { view, numbers in view.active.map { $0.with(numbers) } }
     }
 
-    /// The jobs in a state, oldest first; those that are downloaded with the bytes of this moment.
-    /// O(k log k) for k jobs in it.
+    /// The jobs in a state, oldest first; downloading ones with their live progress. O(k log k) for k
+    /// jobs in the state.
     public func jobs(_ status: DownloadStatus) -> ViewQuery<[DownloadJob]> {
         query { view, numbers in view.jobs(status).map { $0.with(numbers) } }
     }
@@ -334,7 +338,7 @@ extension DownloadCommands {
 }
 
 extension DownloadJob {
-    /// The job with the numbers of this moment, if it is downloaded and there are any.
+    /// The job with its live progress if it is DOWNLOADING and has any, else unchanged.
     fileprivate func with(_ numbers: [String: DownloadNumbers]) -> DownloadJob {
         guard status == .downloading, let numbers = numbers[id] else { return self }
         return with(numbers)

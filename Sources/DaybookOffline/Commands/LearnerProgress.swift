@@ -1,4 +1,4 @@
-// How far one learner is, in one value.
+// The progress of one learner in one value.
 
 /// A learner's active course and progress.
 public struct LearnerProgress: Hashable, Sendable {
@@ -9,8 +9,8 @@ public struct LearnerProgress: Hashable, Sendable {
 }
 
 extension ProgressView {
-    /// A learner's active course and progress; empty for somebody of whom nothing is known.
-    /// O(completions of the learner).
+    /// A learner's active course and progress; empty for an unknown learner. O(completions of the
+    /// learner).
     public subscript(userId: String) -> LearnerProgress {
         LearnerProgress(
             activeCourseId: activeCourse(of: userId), courses: courses(of: userId))

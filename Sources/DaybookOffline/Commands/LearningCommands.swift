@@ -1,12 +1,12 @@
-// What an app does with what it keeps for learning without a network: store what a server gave, read
-// it, remove it. Beside it: LearningQueries; LearningDownloads fetches by itself. Spec/model/learning.md.
+// The commands of an app on learning content: store a server's content, read it, remove it. See also
+// LearningQueries; LearningDownloads downloads automatically. Spec/model/learning.md.
 
 import Daybook
 import Foundation
 
 /// A file of a lesson or a review session with its bytes, to be stored.
 public struct LearningFileContent: Hashable, Sendable {
-    /// What the content calls it.
+    /// The URL by which the content refers to it.
     public var url: String
     /// Its bytes.
     public var content: [UInt8]
@@ -18,10 +18,9 @@ public struct LearningFileContent: Hashable, Sendable {
     }
 }
 
-/// Commands and questions on what is kept for learning: users, courses, lessons, review sessions and
-/// vocabularies.
+/// Commands and queries on learning content: users, courses, lessons, review sessions and vocabularies.
 ///
-/// Nothing here is shipped. What a learner does is progress: `OfflineStore.progress`.
+/// No event of these commands is shipped. `OfflineStore.progress` records the learner's progress.
 public struct LearningCommands: Sendable {
     let store: EventStore
     let files: FileStore
@@ -33,34 +32,35 @@ public struct LearningCommands: Sendable {
 
     // MARK: Users and courses
 
-    /// Stores what is known of a user; what is known already is not recorded again. Durable on
-    /// return.
+    /// Stores the data of a user; unchanged data is not recorded again. Durable on return.
     ///
     /// - Parameters:
     ///   - userId: the user.
     ///   - info: the text of a JSON object, kept as it is; nil for the id alone.
-    /// - Throws: `EventError` (`invalidData`) for an empty id or what is no object; `tooLarge` for
-    ///   more than 1 MiB; `LogError` as `EventStore.append`.
+    /// - Throws: `EventError` (`invalidData`) for an empty id or an `info` that is no JSON object;
+    ///   `tooLarge` for more than 1 MiB; `LogError` as `EventStore.append`.
     public func storeUser(_ userId: String, info: [UInt8]? = nil) async throws {
-        // Nothing but one object may stand there: it would be members of the event.
+        // `info` is inserted as raw text: anything else than one object would change the event.
         if let info { _ = try JSONFields(info, place: "info") }
         let stored = UserStored(userId: userId, info: info)
-        guard try await unlessLost({ try await user(userId) }) != stored else { return }
+        guard try await nilIfLost({ try await user(userId) }) != stored else { return }
         try await store.write { transaction in
-            let stamp = transaction.view(LearningView.self).learner(userId)?.info?.stamp
-            try transaction.append(stored, replacing: stamp)
+            let lwwTimestamp = transaction.view(LearningView.self).learner(userId)?.info?
+                .lwwTimestamp
+            try transaction.append(stored, replacing: lwwTimestamp)
         }
     }
 
-    /// What is known of a user, from the log; nil if nothing was stored.
+    /// The data of a user, from the log; nil if none was stored.
     ///
-    /// - Throws: `LogError`, `corrupt` where the log has lost the event that holds it.
+    /// - Throws: `LogError`, `corrupt` if the log has lost the event that contains it.
     /// - Complexity: one frame to read.
     public func user(_ userId: String) async throws -> UserStored? {
         try await read(UserStored.self) { $0.learner(userId)?.info?.value }
     }
 
-    /// Chooses what a user learns; what is chosen already is not recorded again. Durable on return.
+    /// Selects the languages that a user learns; an unchanged choice is not recorded again. Durable on
+    /// return.
     ///
     /// - Throws: `EventError` (`invalidData`) for an empty id or language; `LogError` as
     ///   `EventStore.append`.
@@ -72,15 +72,15 @@ public struct LearningCommands: Sendable {
             guard known?.value != combination else { return }
             try transaction.append(
                 CombinationSelected(userId: userId, combination: combination),
-                replacing: known?.stamp)
+                replacing: known?.lwwTimestamp)
         }
     }
 
     /// Stores the courses of a language combination with their lessons, without the lessons'
     /// contents; an unchanged list is not recorded again. Durable on return.
     ///
-    /// - Throws: `EventError` (`invalidData`) for an empty id, or one that stands there twice;
-    ///   `tooLarge` for more than 1 MiB; `LogError` as `EventStore.append`.
+    /// - Throws: `EventError` (`invalidData`) for an empty or duplicate id; `tooLarge` for more than
+    ///   1 MiB; `LogError` as `EventStore.append`.
     /// - Complexity: O(lessons).
     public func storeCourses(
         _ courses: [ListedCourse], of combination: LanguageCombination
@@ -94,42 +94,42 @@ public struct LearningCommands: Sendable {
             {
                 return
             }
-            try transaction.append(listed, replacing: view.coursesStamp(combination))
+            try transaction.append(listed, replacing: view.coursesTimestamp(combination))
         }
     }
 
     // MARK: Lessons
 
-    /// Stores a lesson: what an app does that has fetched it by itself. Durable on return, files
-    /// included; the lesson is there whole or, after an error, as it was.
+    /// Stores a lesson that the app has fetched itself. Durable on return, files included. After an error
+    /// the stored lesson is unchanged.
     ///
     /// - Parameters:
     ///   - lessonId: the lesson.
-    ///   - courseId: the course it belongs to.
+    ///   - courseId: its course.
     ///   - content: the text of a JSON object, kept as it is.
-    ///   - files: the files that go with it; the URLs differ.
-    ///   - isExplicit: whether the user asked for it. A lesson that was asked for stays so.
-    /// - Throws: `EventError` (`invalidData`) for an empty id, what is no object, or a URL that is
-    ///   empty or stands there twice; `tooLarge` for a content of more than 1 MiB; `refused` if it
-    ///   was removed at the same time; `FileStoreError`; `LogError` as `EventStore.append`.
+    ///   - files: its files; the URLs differ.
+    ///   - isExplicit: whether the user asked for it. An explicit lesson stays explicit.
+    /// - Throws: `EventError` (`invalidData`) for an empty id, content that is no JSON object, or an empty
+    ///   or duplicate URL; `tooLarge` for content of more than 1 MiB; `refused` if the lesson was removed
+    ///   at the same time; `FileStoreError`; `LogError` as `EventStore.append`.
     @discardableResult
     public func storeLesson(
         _ lessonId: String, course courseId: String, content: [UInt8],
         files: [LearningFileContent] = [], isExplicit: Bool
     ) async throws -> StoredLesson {
-        try await withStored(files) { files in
+        try await storingFiles(files) { files in
             try await recordLesson(
                 lessonId, course: courseId,
                 LearningMaterial(content: content, files: files, isExplicit: isExplicit))
         }
     }
 
-    /// As the public one, for files that are held in the store.
+    /// Records a lesson whose files are stored and retained.
     func recordLesson(
         _ lessonId: String, course courseId: String, _ material: LearningMaterial
     ) async throws -> StoredLesson {
         _ = try JSONFields(material.content, place: "content")
-        try await files.requireHeld(material.files.map(\.file))
+        try await files.requireRetained(material.files.map(\.file))
         try await store.write { transaction in
             let view = transaction.view(LearningView.self)
             var stored = LessonStored(courseId: courseId, lessonId: lessonId, material: material)
@@ -137,7 +137,7 @@ public struct LearningCommands: Sendable {
                 stored.material.isExplicit = true
             }
             try transaction.append(
-                stored, replacing: view.stamp(ofLesson: lessonId, course: courseId))
+                stored, replacing: view.lwwTimestamp(ofLesson: lessonId, course: courseId))
         }
         guard let stored = store.view(LearningView.self).lesson(lessonId, course: courseId) else {
             throw EventError(.refused, "the lesson \(lessonId) was removed while it was stored")
@@ -147,7 +147,7 @@ public struct LearningCommands: Sendable {
 
     /// The content of a lesson and its files, from the log; nil if it is not on the device.
     ///
-    /// - Throws: `LogError`, `corrupt` where the log has lost the event that holds it.
+    /// - Throws: `LogError`, `corrupt` if the log has lost the event that contains it.
     /// - Complexity: one frame to read.
     public func readLesson(
         _ lessonId: String, course courseId: String
@@ -157,12 +157,12 @@ public struct LearningCommands: Sendable {
         }?.material
     }
 
-    /// Removes a lesson from the device, with the files that nothing else names. What the learner
-    /// did in it stays. Durable on return.
+    /// Removes a lesson from the device, with the files that nothing else names. The learner's progress
+    /// stays. Durable on return.
     ///
-    /// - Throws: `EventError` (`refused`) for one that is not there; `LogError` as
-    ///   `EventStore.append`; `FileStoreError` for a file that could not be deleted, with the
-    ///   removal on record: `FileStore.collect()` tries again.
+    /// - Throws: `EventError` (`refused`) for a lesson that is not on the device; `LogError` as
+    ///   `EventStore.append`; `FileStoreError` for a file that could not be deleted, with the removal
+    ///   recorded: `FileStore.collect()` tries again.
     public func removeLesson(_ lessonId: String, course courseId: String) async throws {
         try await store.write(drawingOnReserve: true) { transaction in
             let view = transaction.view(LearningView.self)
@@ -172,25 +172,25 @@ public struct LearningCommands: Sendable {
             }
             try transaction.append(
                 LessonRemoved(courseId: courseId, lessonId: lessonId),
-                replacing: view.stamp(ofLesson: lessonId, course: courseId))
+                replacing: view.lwwTimestamp(ofLesson: lessonId, course: courseId))
         }
         try await files.collect()
     }
 
     // MARK: Review sessions
 
-    /// Stores a review session: what an app does that has fetched it by itself. Durable on return,
-    /// files included; the session is there whole or, after an error, as it was.
+    /// Stores a review session that the app has fetched itself. Durable on return, files included. After
+    /// an error the stored session is unchanged.
     ///
     /// - Parameters:
     ///   - reviewId: the session.
-    ///   - userId: whose it is.
-    ///   - combination: of which languages.
+    ///   - userId: its learner.
+    ///   - combination: its languages.
     ///   - courseId: the course, if it belongs to one.
-    ///   - order: its place among the sessions that come next, from 0.
+    ///   - order: its index among the learner's next sessions, from 0.
     ///   - content: the text of a JSON object, kept as it is.
-    ///   - files: the files that go with it; the URLs differ.
-    ///   - isExplicit: whether the user asked for it. A session that was asked for stays so.
+    ///   - files: its files; the URLs differ.
+    ///   - isExplicit: whether the user asked for it. An explicit session stays explicit.
     /// - Throws: as `storeLesson`; `invalidData` for an order below 0, too.
     @discardableResult
     public func storeReview(
@@ -198,7 +198,7 @@ public struct LearningCommands: Sendable {
         course courseId: String? = nil, order: Int, content: [UInt8],
         files: [LearningFileContent] = [], isExplicit: Bool
     ) async throws -> StoredReview {
-        try await withStored(files) { files in
+        try await storingFiles(files) { files in
             try await recordReview(
                 ReviewStored(
                     userId: userId, reviewId: reviewId, combination: combination,
@@ -208,10 +208,10 @@ public struct LearningCommands: Sendable {
         }
     }
 
-    /// As the public one, for files that are held in the store.
+    /// Records a review session whose files are stored and retained.
     func recordReview(_ review: ReviewStored) async throws -> StoredReview {
         _ = try JSONFields(review.material.content, place: "content")
-        try await files.requireHeld(review.material.files.map(\.file))
+        try await files.requireRetained(review.material.files.map(\.file))
         try await store.write { transaction in
             let view = transaction.view(LearningView.self)
             var review = review
@@ -219,7 +219,7 @@ public struct LearningCommands: Sendable {
                 review.material.isExplicit = true
             }
             try transaction.append(
-                review, replacing: view.stamp(ofReview: review.reviewId, of: review.userId))
+                review, replacing: view.lwwTimestamp(ofReview: review.reviewId, of: review.userId))
         }
         let view = store.view(LearningView.self)
         guard let stored = view.review(review.reviewId, of: review.userId) else {
@@ -231,8 +231,8 @@ public struct LearningCommands: Sendable {
 
     /// The content of a review session and its files, from the log; nil if it is not on the device.
     ///
-    /// - Throws: `EventError` (`refused`) while the user's sessions are downloaded: none may be
-    ///   started then (LRN-35). Else as `readLesson`.
+    /// - Throws: `EventError` (`refused`) while the user's sessions are downloaded, because no session may
+    ///   be started then (LRN-35). Otherwise as `readLesson`.
     /// - Complexity: one frame to read.
     public func readReview(
         _ reviewId: String, of userId: String
@@ -241,7 +241,7 @@ public struct LearningCommands: Sendable {
         let material = try await read(ReviewStored.self) {
             $0.review(reviewId, of: userId)?.material.event
         }?.material
-        // One may have begun meanwhile.
+        // A download may have started during the read.
         try requireNoReviewDownload(for: userId)
         return material
     }
@@ -254,8 +254,8 @@ public struct LearningCommands: Sendable {
         }
     }
 
-    /// Removes a review session from the device, with the files that nothing else names. What the
-    /// learner did in it stays. Durable on return.
+    /// Removes a review session from the device, with the files that nothing else names. The learner's
+    /// progress stays. Durable on return.
     ///
     /// - Throws: as `removeLesson`.
     public func removeReview(_ reviewId: String, of userId: String) async throws {
@@ -267,15 +267,15 @@ public struct LearningCommands: Sendable {
             }
             try transaction.append(
                 ReviewRemoved(userId: userId, reviewId: reviewId),
-                replacing: view.stamp(ofReview: reviewId, of: userId))
+                replacing: view.lwwTimestamp(ofReview: reviewId, of: userId))
         }
         try await files.collect()
     }
 
-    /// Removes the sessions of a user and a combination that are not among those that come next and
-    /// that nobody asked for, or that are done. Durable on return.
+    /// Removes a user's sessions in a combination that are not in `next` and that are not explicit or
+    /// are completed. Durable on return.
     func removeReviews(
-        of userId: String, in combination: LanguageCombination, but next: [String]
+        of userId: String, in combination: LanguageCombination, except next: [String]
     ) async throws {
         let next = Set(next.map(EntityID.init))
         try await store.write(drawingOnReserve: true) { transaction in
@@ -288,22 +288,21 @@ public struct LearningCommands: Sendable {
             {
                 try transaction.append(
                     ReviewRemoved(userId: userId, reviewId: review.reviewId),
-                    replacing: view.stamp(ofReview: review.reviewId, of: userId))
+                    replacing: view.lwwTimestamp(ofReview: review.reviewId, of: userId))
             }
         }
-        // It is on record: what cannot be deleted now goes with the next collection.
+        // The removal is recorded: the next collection deletes what this one cannot.
         _ = try? await files.collect()
     }
 
     // MARK: Vocabulary
 
-    /// Caches a user's vocabulary: what an app does when the review manager is looked at. Of more
-    /// than 200 items the first 200 are kept. An unchanged vocabulary is not recorded again.
-    /// Durable on return.
+    /// Caches a user's vocabulary. An app calls it when the user opens the review manager. Of more than
+    /// 200 items the first 200 are kept. An unchanged vocabulary is not recorded again. Durable on return.
     ///
-    /// - Throws: `EventError` (`invalidData`) for an empty id or an item that stands there twice;
-    ///   `tooLarge` for more than 1 MiB; `LogError` as `EventStore.append`.
-    /// - Returns: how many items are cached.
+    /// - Throws: `EventError` (`invalidData`) for an empty id or a duplicate item; `tooLarge` for more
+    ///   than 1 MiB; `LogError` as `EventStore.append`.
+    /// - Returns: the number of cached items.
     @discardableResult
     public func cacheVocabulary(
         _ items: some Sequence<VocabularyItem>, of userId: String,
@@ -312,19 +311,19 @@ public struct LearningCommands: Sendable {
         let cached = VocabularyCached(
             userId: userId, combination: combination,
             items: Array(items.prefix(VocabularyCached.itemsMax)))
-        let known = try await unlessLost { try await vocabulary(of: userId, in: combination) }
+        let known = try await nilIfLost { try await vocabulary(of: userId, in: combination) }
         guard known != cached.items else { return cached.items.count }
         try await store.write { transaction in
-            let stamp = transaction.view(LearningView.self).vocabularyStamp(of: userId, combination)
-            try transaction.append(cached, replacing: stamp)
+            let lwwTimestamp = transaction.view(LearningView.self).vocabularyTimestamp(
+                of: userId, combination)
+            try transaction.append(cached, replacing: lwwTimestamp)
         }
         return cached.items.count
     }
 
-    /// A user's vocabulary, from the log, in the order in which it was given; nil if none was ever
-    /// cached.
+    /// A user's vocabulary, from the log, in its stored order; nil if none was ever cached.
     ///
-    /// - Throws: `LogError`, `corrupt` where the log has lost the event that holds it.
+    /// - Throws: `LogError`, `corrupt` if the log has lost the event that contains it.
     /// - Complexity: one frame to read.
     public func vocabulary(
         of userId: String, in combination: LanguageCombination
@@ -336,8 +335,8 @@ public struct LearningCommands: Sendable {
 
     // MARK: Files and events
 
-    /// Stores files, records what they are for, and deletes what is not needed any more.
-    private func withStored<Result: Sendable>(
+    /// Stores files, calls `record` with them, and deletes files that are no longer needed.
+    private func storingFiles<Result: Sendable>(
         _ contents: [LearningFileContent], record: ([LearningFile]) async throws -> Result
     ) async throws -> Result {
         var stored: [LearningFile] = []
@@ -345,7 +344,7 @@ public struct LearningCommands: Sendable {
             for file in contents {
                 stored.append(
                     LearningFile(
-                        url: file.url, file: try await files.add(file.content),
+                        url: file.url, file: try await files.storeRetained(file.content),
                         size: file.content.count))
             }
             let result = try await record(stored)
@@ -357,21 +356,21 @@ public struct LearningCommands: Sendable {
         }
     }
 
-    /// Lets go of held files. What no event names goes with this collection or, if it fails, with
-    /// the next.
+    /// Releases held files. Files that no event names are deleted by this collection or, if it fails, by
+    /// the next one.
     func release(_ held: [LearningFile]) async {
         await files.release(held.map(\.file))
         _ = try? await files.collect()
     }
 
-    /// What is known, to compare with it: what the log has lost is not.
-    private func unlessLost<Known>(_ read: () async throws -> Known?) async throws -> Known? {
+    /// A value from the log; nil if the log has lost its event.
+    private func nilIfLost<Value>(_ read: () async throws -> Value?) async throws -> Value? {
         do { return try await read() } catch let error as LogError where error.code == .corrupt {
             return nil
         }
     }
 
-    /// The data of the event that a view names.
+    /// Reads the payload of the event that the view names.
     private func read<Payload: EventPayload>(
         _ type: Payload.Type, _ find: @Sendable (LearningView) -> UUID?
     ) async throws -> Payload? {
@@ -380,7 +379,7 @@ public struct LearningCommands: Sendable {
     }
 }
 
-/// The number of downloads of review sessions that are under way in this process, by user (LRN-35).
+/// The number of running downloads of review sessions in this process, by user (LRN-35).
 enum ReviewDownloads: TransientState {
     typealias Key = String
     typealias Value = Int

@@ -1,22 +1,22 @@
-// What an app asks about learning without a network, now and as it changes. The answers come from
-// memory; only the `read…` methods of LearningCommands read the log. Spec/model/learning.md, LRN-8.
+// The live queries of an app on learning content. They read from memory; only the `read…` methods of
+// LearningCommands read the log. Spec/model/learning.md, LRN-8.
 
 import Daybook
 
 extension LearningCommands {
-    /// What a user learns; nil if nothing was chosen. O(1).
+    /// The languages that a user learns; nil if none were selected. O(1).
     public func combination(of userId: String) -> ViewQuery<LanguageCombination?> {
         store.query(LearningView.self) { $0.combination(of: userId) }
     }
 
-    /// The courses of a language combination, in the order in which they were given; nil if they
-    /// were never stored. O(1).
+    /// The courses of a language combination, in their stored order; nil if they were never stored.
+    /// O(1).
     public func courses(of combination: LanguageCombination) -> ViewQuery<[ListedCourse]?> {
         store.query(LearningView.self) { $0.courses(of: combination) }
     }
 
-    /// The lesson that follows another one in its course; nil for the last of a course, whose
-    /// successor nobody can know, and for one that is not there. O(lessons of the combination).
+    /// The lesson after another one in its course; nil for the last lesson of a course and for an unknown
+    /// one. O(lessons of the combination).
     public func lesson(
         after lessonId: String, course courseId: String, in combination: LanguageCombination
     ) -> ViewQuery<ListedLesson?> {
@@ -25,8 +25,8 @@ extension LearningCommands {
         }
     }
 
-    /// The lesson that comes before another one in its course; nil for the first of a course, and
-    /// for one that is not there. O(lessons of the combination).
+    /// The lesson before another one in its course; nil for the first lesson of a course and for an
+    /// unknown one. O(lessons of the combination).
     public func lesson(
         before lessonId: String, course courseId: String, in combination: LanguageCombination
     ) -> ViewQuery<ListedLesson?> {
@@ -40,29 +40,29 @@ extension LearningCommands {
         store.query(LearningView.self) { $0.lesson(lessonId, course: courseId) != nil }
     }
 
-    /// A lesson that is on the device, without its content; nil while it is not. O(1).
+    /// A lesson without its content; nil while it is not on the device. O(1).
     public func lesson(_ lessonId: String, course courseId: String) -> ViewQuery<StoredLesson?> {
         store.query(LearningView.self) { $0.lesson(lessonId, course: courseId) }
     }
 
-    /// The lessons that are on the device, by course and lesson. O(n log n) for all that ever were.
+    /// The lessons that are on the device, by course and lesson. O(n log n) for all that were ever there.
     public var storedLessons: ViewQuery<[StoredLesson]> {
         store.query(LearningView.self) { $0.storedLessons }
     }
 
-    /// A user's review sessions that are on the device, those first that come first. O(n log n) for
-    /// all that ever were.
+    /// A user's review sessions that are on the device, by their `order`. O(n log n) for all that were
+    /// ever there.
     ///
     /// - Parameters:
     ///   - userId: the learner.
-    ///   - combination: nil for those of all languages.
+    ///   - combination: the languages; nil for all.
     public func reviews(
         of userId: String, in combination: LanguageCombination? = nil
     ) -> ViewQuery<[StoredReview]> {
         store.query(LearningView.self) { $0.reviews(of: userId, combination) }
     }
 
-    /// How many items of a user's vocabulary are on the device; nil if none was ever cached. O(1).
+    /// The number of items of a user's vocabulary on the device; nil if none was ever cached. O(1).
     public func vocabularyCount(
         of userId: String, in combination: LanguageCombination
     ) -> ViewQuery<Int?> {

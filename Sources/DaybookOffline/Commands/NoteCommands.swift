@@ -1,4 +1,4 @@
-// What an app does with notes.
+// The commands of an app on notes.
 
 import Daybook
 import Foundation
@@ -41,7 +41,7 @@ public struct NoteCommands: Sendable {
     /// - Throws: `EventError` (`refused`) for a note that does not exist or was deleted; `LogError`
     ///   as `EventStore.append`.
     public func update(_ noteId: String, _ content: String, by userId: String) async throws {
-        try await change(noteId, userId) {
+        try await appendToNote(noteId, userId) {
             try EventDraft(
                 NoteUpdated(noteId: noteId, content: content, updatedBy: userId), basedOn: $0)
         }
@@ -51,12 +51,13 @@ public struct NoteCommands: Sendable {
     ///
     /// - Throws: as `update(_:_:by:)`.
     public func delete(_ noteId: String, by userId: String) async throws {
-        try await change(noteId, userId) {
+        try await appendToNote(noteId, userId) {
             try EventDraft(NoteDeleted(noteId: noteId, deletedBy: userId), basedOn: $0)
         }
     }
 
-    private func change(
+    /// Appends an event that is based on the note's head.
+    private func appendToNote(
         _ noteId: String, _ userId: String,
         _ draft: @escaping @Sendable (_ head: UUID) throws -> EventDraft
     ) async throws {
@@ -70,7 +71,7 @@ public struct NoteCommands: Sendable {
                     notes.isDeleted(noteId)
                         ? "the note \(noteId) was deleted" : "there is no note \(noteId)")
             }
-            transaction.append(try draft(head), replacing: notes.textStamp(noteId))
+            transaction.append(try draft(head), replacing: notes.textTimestamp(noteId))
         }
     }
 }

@@ -1,15 +1,15 @@
-// What an app does with cached cities. Spec/model/cities.md.
+// The commands of an app on cached cities. Spec/model/cities.md.
 
 import Daybook
 import Foundation
 
 /// An image of a city with its bytes, to be cached.
 public struct CityImage: Hashable, Sendable {
-    /// The image.
+    /// The image's id.
     public var id: String
-    /// Where it came from.
+    /// The URL from which it was fetched.
     public var url: String
-    /// What it shows.
+    /// The kind of picture.
     public var kind: CachedImage.Kind
     /// Width in pixels.
     public var width: Int
@@ -32,39 +32,38 @@ public struct CityImage: Hashable, Sendable {
     }
 }
 
-/// What a clean-up of cached cities removed.
+/// The result of a clean-up of cached cities.
 public struct CityCleanUp: Hashable, Sendable {
-    /// Cities that nobody had looked at for too long.
+    /// Cities whose last access was longer ago than `pruneAfterDays`.
     public var outdated: [String] = []
-    /// Cities that went to keep the storage limit.
+    /// Cities that were evicted to keep the storage limit.
     public var evicted: [String] = []
-    /// Files that went, of these cities and of what a kill had left.
+    /// The deleted files: those of these cities, and files left by a kill.
     public var files = FileCollection()
-    /// Why the limit is not kept all the same.
+    /// The reason for which the limit is still exceeded; nil if it is kept.
     public var limit: StorageLimitError?
 
-    /// Nothing.
+    /// Creates an empty result.
     public init() {}
 }
 
 extension CityCommands {
-    /// How long an access counts: looking at a city more often records nothing.
+    /// The time in milliseconds within which a further access to a city is not recorded.
     static let accessIntervalMilliseconds: Int64 = 5 * 60_000
 
-    /// Caches a city: what an app does that has downloaded it by itself. `DownloadManager` does the
-    /// same for those that it downloads. Other cities go if the user's storage limit demands it, the
-    /// least recently accessed first; cities that the user asked for stay. Durable on return, images
-    /// included.
+    /// Caches a city that the app has downloaded itself. `DownloadManager` does the same for its
+    /// downloads. If the user's storage limit is exceeded, other cities are evicted, the least recently
+    /// accessed first; cities that the user asked for stay. Durable on return, images included.
     ///
     /// - Parameters:
-    ///   - json: the city as the server describes it; kept as it is, members that `CityData` does
-    ///     not name included.
+    ///   - json: the server's JSON of the city, kept as it is, including members that `CityData` does
+    ///     not name.
     ///   - images: its images.
-    ///   - isExplicit: whether the user asked for it. A city that was asked for stays so.
-    ///   - userId: whose storage limit counts.
-    /// - Throws: `StorageLimitError` if the cities that the user asked for leave no room;
-    ///   `EventError` (`invalidData`) for a description that is none; `FileStoreError`; `LogError`
-    ///   as `EventStore.append`. Nothing was changed then.
+    ///   - isExplicit: whether the user asked for it. An explicit copy stays explicit.
+    ///   - userId: the user whose storage limit applies.
+    /// - Throws: `StorageLimitError` if the cities that the user asked for leave too little space;
+    ///   `EventError` (`invalidData`) for invalid JSON of a city; `FileStoreError`; `LogError` as
+    ///   `EventStore.append`. Nothing is changed then.
     @discardableResult
     public func cache(
         json: [UInt8], images: [CityImage] = [], isExplicit: Bool, for userId: String
@@ -75,12 +74,13 @@ extension CityCommands {
             for image in images {
                 cached.append(
                     CachedImage(
-                        id: image.id, url: image.url, file: try await files.add(image.content),
+                        id: image.id, url: image.url,
+                        file: try await files.storeRetained(image.content),
                         size: image.content.count, kind: image.kind, width: image.width,
                         height: image.height))
             }
             let images = cached
-            try await files.requireHeld(images.map(\.file))
+            try await files.requireRetained(images.map(\.file))
             try await store.write { transaction in
                 try Self.cache(
                     json: json, images: images, isExplicit: isExplicit, for: userId,
@@ -88,12 +88,12 @@ extension CityCommands {
             }
         } catch {
             await files.release(cached.map(\.file))
-            // What was stored in vain goes with the next collection, if not with this one.
+            // Deletes the files that were stored in vain; if it fails, the next collection does.
             _ = try? await files.collect()
             throw error
         }
         await files.release(cached.map(\.file))
-        // It is on record; what it has replaced goes with a later collection, if not with this one.
+        // The copy is recorded: a later collection deletes the replaced files if this one cannot.
         _ = try? await files.collect()
         guard let cached = store.view(CitiesView.self).offline(city.id) else {
             throw EventError(.refused, "the city \(city.id) was removed while it was cached")
@@ -101,8 +101,8 @@ extension CityCommands {
         return cached
     }
 
-    /// As the other one, in a transaction of the caller, who has stored the images and collects
-    /// files later.
+    /// Caches a city in a transaction of the caller. The caller has stored the images and collects files
+    /// afterwards.
     static func cache(
         json: [UInt8], images: [CachedImage], isExplicit: Bool, for userId: String,
         in transaction: inout EventStore.Transaction
@@ -122,21 +122,23 @@ extension CityCommands {
         for cityId in evictions.cityIds {
             try removeWithDownloads(cityId, .limit, in: &transaction)
         }
-        try transaction.append(cached, replacing: cities.copyStamp(city.id))
+        try transaction.append(cached, replacing: cities.copyTimestamp(city.id))
     }
 
-    /// Removes a copy, also one that was made, or a city that was saved, while the clock was ahead.
+    /// Removes a copy. The removal wins even if the copy or the last save of the city was recorded while
+    /// the clock was ahead.
     static func remove(
         _ cityId: String, _ reason: CityRemoved.Reason,
         in transaction: inout EventStore.Transaction
     ) throws {
         let cities = transaction.view(CitiesView.self)
-        let last = [cities.copyStamp(cityId), cities.lastSave(of: cityId)].compactMap(\.self).max()
+        let last = [cities.copyTimestamp(cityId), cities.lastSave(of: cityId)].compactMap(\.self)
+            .max()
         try transaction.append(CityRemoved(cityId: cityId, reason: reason), replacing: last)
     }
 
-    /// Removes a copy and the download jobs of its city. A download that the user asked for and that
-    /// is not finished outlives a copy that goes by itself: it brings a new one.
+    /// Removes a copy and the download jobs of its city. If the user did not remove the copy, an
+    /// unfinished job that the user asked for stays, because it brings a new copy.
     private static func removeWithDownloads(
         _ cityId: String, _ reason: CityRemoved.Reason,
         in transaction: inout EventStore.Transaction
@@ -148,9 +150,9 @@ extension CityCommands {
         }
     }
 
-    /// Looks at a cached city, which counts as an access.
+    /// Reads a cached city, which counts as an access.
     ///
-    /// - Returns: the city with its description, or nil if it is not cached.
+    /// - Returns: the city with its data, or nil if it is not cached.
     /// - Throws: `LogError`.
     /// - Complexity: one frame of the log to read. An access is recorded, relaxed, if the last one
     ///   is more than five minutes ago.
@@ -168,8 +170,8 @@ extension CityCommands {
         return (store.view(CitiesView.self).offline(cityId) ?? city, data)
     }
 
-    /// Removes the cached copy of a city, with its images and its downloads. What the user did with
-    /// the city and the server has not heard of yet stays in the outbox. Durable on return.
+    /// Removes the cached copy of a city, with its images and its downloads. The user's events that are
+    /// not settled stay in the outbox. Durable on return.
     ///
     /// - Throws: `EventError` (`refused`) for a city that is neither cached nor being downloaded;
     ///   `LogError` as `EventStore.append`; `FileStoreError` if the copy is gone but its images
@@ -184,18 +186,17 @@ extension CityCommands {
                 throw EventError(
                     .refused, "the city \(cityId) is neither cached nor being downloaded")
             }
-            // Also if it was not cached yet: it is not wanted any more.
+            // Also without a copy: the removal keeps automatic download from queueing the city again.
             try Self.removeWithDownloads(cityId, .user, in: &transaction)
         }
         try await files.collect()
     }
 
-    /// As `cleanUp(for:)`, but of the files it deletes those of the removed copies only: images that
-    /// were fetched for an unfinished download, and that no manager holds yet, stay. Records nothing
-    /// where nothing is due.
+    /// As `cleanUp(for:)`, but deletes only the files of the removed copies. Images that were fetched for
+    /// an unfinished download, and that no manager holds yet, stay. Records nothing if nothing is due.
     ///
     /// - Throws: `LogError` as `EventStore.append`.
-    /// - Complexity: O(what goes).
+    /// - Complexity: O(removed cities).
     func prune(for userId: String) async throws {
         let storage = CityStorage(
             cities: store.view(CitiesView.self),
@@ -211,16 +212,16 @@ extension CityCommands {
                 cities.offline(cityId)?.images.map(\.file) ?? []
             }
         }
-        // The removal is on record: what cannot be deleted now goes with a later collection.
+        // The removal is recorded: a later collection deletes what this one cannot.
         _ = try? await files.collect(only: removed)
     }
 
-    /// Removes what nobody has looked at for as many days as the user's settings say, then what the
-    /// storage limit leaves no room for, the least recently accessed first, and the files of both.
-    /// Cities that the user asked for stay. Durable on return.
+    /// Removes the cities whose last access is more than the user's `pruneAfterDays` ago, then evicts
+    /// cities until the storage limit is kept, the least recently accessed first, and deletes the files
+    /// of both. Cities that the user asked for stay. Durable on return.
     ///
     /// - Throws: `LogError` as `EventStore.append`; `FileStoreError`.
-    /// - Complexity: O(what goes + files).
+    /// - Complexity: O(removed cities + files).
     @discardableResult
     public func cleanUp(for userId: String) async throws -> CityCleanUp {
         var report = try await store.write(drawingOnReserve: true) { transaction in
@@ -238,7 +239,7 @@ extension CityCommands {
             cities: transaction.view(CitiesView.self),
             preferences: transaction.view(PreferencesView.self)[userId])
         report.outdated = storage.outdated(at: transaction.now)
-        let evictions = storage.evictions(gone: report.outdated)
+        let evictions = storage.evictions(removed: report.outdated)
         report.evicted = evictions.cityIds
         report.limit = evictions.error
         for cityId in report.outdated { try removeWithDownloads(cityId, .age, in: &transaction) }

@@ -1,4 +1,4 @@
-// What an app does with settings.
+// The commands of an app on a user's settings.
 
 import Daybook
 
@@ -8,8 +8,8 @@ public struct PreferencesCommands: Sendable {
 
     init(_ store: EventStore) { self.store = store }
 
-    /// Changes settings: `body` gets the current ones and sets what is to be new. What it leaves
-    /// alone is not recorded, so another device's change of it survives. Durable on return.
+    /// Changes settings: `body` receives the current ones and modifies them. Unchanged settings are not
+    /// recorded, so another device's change of them survives. Durable on return.
     ///
     /// - Returns: the settings after the change.
     /// - Throws: `EventError` (`refused`) for an empty user id, a storage limit outside 50 to
@@ -35,7 +35,7 @@ public struct PreferencesCommands: Sendable {
             guard changes != PreferencesUpdated.Changes() else { return }
             try transaction.append(
                 PreferencesUpdated(userId: userId, changes: changes),
-                replacing: try preferences.registers[userId]?.stamps(of: changes)
+                replacing: try preferences.registers[userId]?.lwwTimestamps(of: changes)
                     .compactMap(\.self).max())
         }
         return store.view(PreferencesView.self)[userId]

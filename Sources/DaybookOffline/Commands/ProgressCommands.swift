@@ -1,4 +1,4 @@
-// What an app records of a learner.
+// The commands of an app on a learner's progress.
 
 import Daybook
 
@@ -23,18 +23,18 @@ public struct ProgressCommands: Sendable {
             try references.requireCourse(courseId, of: userId, transaction)
             try transaction.append(
                 CourseActivated(userId: userId, courseId: courseId),
-                replacing: transaction.view(ProgressView.self).activeStamp(of: userId))
+                replacing: transaction.view(ProgressView.self).activeTimestamp(of: userId))
         })[0]
     }
 
     /// Records that a lesson was completed. Durable on return.
     ///
     /// - Parameters:
-    ///   - lessonId: the lesson. Done twice it counts once.
-    ///   - courseId: the course it belongs to.
-    ///   - userId: who did it.
-    ///   - score: how well it went, from 0 to 1.
-    ///   - durationSeconds: how long it took, in seconds.
+    ///   - lessonId: the lesson. A lesson that is completed twice counts once.
+    ///   - courseId: its course.
+    ///   - userId: the learner.
+    ///   - score: the score, from 0 to 1.
+    ///   - durationSeconds: the duration in seconds.
     /// - Throws: `EventError` for an empty id or a score outside 0 to 1, and (`unknownReference`) for a
     ///   course or a lesson that `ReferenceCheck.courses` does not find; `LogError` as
     ///   `EventStore.append`.
@@ -44,12 +44,12 @@ public struct ProgressCommands: Sendable {
         durationSeconds: Double? = nil
     ) async throws -> Appended {
         try Self.check([("lesson id", lessonId), ("course id", courseId), ("user id", userId)])
-        // NaN and infinities cannot even be written down, so they are refused before encoding.
+        // JSON has no NaN and no infinities, so they are refused before encoding.
         guard score.map({ (0...1).contains($0) }) ?? true else {
-            throw EventError(.refused, "a score is between 0 and 1")
+            throw EventError(.refused, "the score is not between 0 and 1")
         }
         guard durationSeconds.map({ $0 >= 0 && $0.isFinite }) ?? true else {
-            throw EventError(.refused, "a duration is not negative and not endless")
+            throw EventError(.refused, "the duration is negative or not finite")
         }
         return try await store.append(decidedBy: { transaction in
             try references.requireCourse(courseId, lesson: lessonId, of: userId, transaction)
@@ -63,15 +63,15 @@ public struct ProgressCommands: Sendable {
     /// Records that a review session was completed. Durable on return.
     ///
     /// - Parameters:
-    ///   - reviewId: the session. Done twice it counts once, with the last result.
-    ///   - courseId: the course for which it counts. Nil: that of the session on the device; where it
-    ///     has none, the learner's active course, else the languages of the session, else those that
-    ///     the learner has chosen (`es-de`).
-    ///   - userId: who did it.
-    ///   - itemsSeen: items asked in it.
-    ///   - itemsCorrect: items answered right.
-    /// - Throws: `EventError` for an empty id, a negative count, or more right answers than items, and
-    ///   where nothing tells the course; `unknownReference` for a given course that
+    ///   - reviewId: the session. A session that is completed twice counts once, with the last result.
+    ///   - courseId: the course for which it counts. If nil: the course of the session on the device, else
+    ///     the learner's active course, else the languages of the session, else those that the learner
+    ///     has selected (`es-de`).
+    ///   - userId: the learner.
+    ///   - itemsSeen: the number of items in the session.
+    ///   - itemsCorrect: the number of correct answers.
+    /// - Throws: `EventError` for an empty id, a negative count, more correct answers than items, or if
+    ///   no course can be determined; `unknownReference` for a given course that
     ///   `ReferenceCheck.courses` does not find; `LogError` as `EventStore.append`.
     @discardableResult
     public func completeReview(
@@ -88,7 +88,7 @@ public struct ProgressCommands: Sendable {
                 reviewId: reviewId, itemsSeen: itemsSeen, itemsCorrect: itemsCorrect)
             try transaction.append(
                 completed,
-                replacing: transaction.view(ProgressView.self).stamp(
+                replacing: transaction.view(ProgressView.self).lwwTimestamp(
                     ofReview: reviewId, by: userId))
         })[0]
     }
@@ -105,9 +105,9 @@ public struct ProgressCommands: Sendable {
         guard let languages = stored?.combination ?? learning.combination(of: userId) else {
             throw EventError(
                 .refused,
-                "nothing tells the course of the review session \(reviewId): it is not on the device, "
-                    + "and \(userId) has neither an active course nor chosen languages. Give the "
-                    + "course")
+                "cannot determine the course of the review session \(reviewId): it is not on the "
+                    + "device, and \(userId) has neither an active course nor selected languages; "
+                    + "pass the course")
         }
         return "\(languages.learnLanguage)-\(languages.displayLanguage)"
     }

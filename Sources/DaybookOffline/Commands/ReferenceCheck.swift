@@ -1,26 +1,26 @@
-// Checks that the ids in a command are known to the store. Commands check before they record; imported
-// and received events are not checked. Spec/model/events.md, EVT-17.
+// Checks that the store contains the ids that a command refers to. Commands check before they record;
+// imported and received events are not checked. Spec/model/events.md, EVT-17.
 
 import Daybook
 
-/// Which references commands check before they record. Where the store has no list, nothing is
-/// known, and any id is taken.
+/// The references that commands check before they record. Without a list in the store, any id is
+/// accepted.
 public struct ReferenceCheck: OptionSet, Hashable, Sendable {
     public let rawValue: Int
 
     public init(rawValue: Int) { self.rawValue = rawValue }
 
-    /// A city that is saved, noted or downloaded: refused where the store has a list of cities
-    /// (`content.list(_:)`) that does not name it, and nothing else in the store does.
+    /// The city of a save, a note or a download. It is refused if the store has a list of cities
+    /// (`content.list(_:)`) and neither the list nor anything else in the store names the city.
     public static let cities = ReferenceCheck(rawValue: 1)
-    /// A course that becomes active, or in which something is completed, and its lesson: refused where
-    /// the store has the courses of the learner's language combination, and neither they nor anything
-    /// else in the store name it.
+    /// The course of an activation or a completion, and its lesson. It is refused if the store has the
+    /// courses of the learner's language combination, and neither they nor anything else in the store
+    /// name it.
     public static let courses = ReferenceCheck(rawValue: 2)
 }
 
 extension ReferenceCheck {
-    /// O(cities listed).
+    /// Throws if the check of cities is on and the city is unknown. O(cities of the list).
     func requireCity(
         _ cityId: String, _ transaction: EventStore.Transaction
     ) throws(EventError) {
@@ -44,6 +44,8 @@ extension ReferenceCheck {
         }
     }
 
+    /// Throws if the check of courses is on and the course or the lesson is unknown.
+    ///
     /// - Parameter lessonId: a lesson of the course; nil for the course alone.
     /// - Complexity: O(courses + lessons of the learner's combination).
     func requireCourse(
@@ -82,7 +84,7 @@ extension ReferenceCheck {
     ) -> EventError {
         EventError(
             .unknownReference,
-            "the \(what) \(id) is not in \(list). Store a list that has it with \(call), or open the "
-                + "store with references: []")
+            "the \(what) \(id) is not in \(list); store a list that has it with \(call), or open "
+                + "the store with references: []")
     }
 }

@@ -1,18 +1,18 @@
-// What there is to choose from: the cities, and the languages of a city. Spec/model/content.md.
+// The lists from which users choose: the cities, and the languages of a city. Spec/model/content.md.
 
 import Daybook
 
 /// A city of the list from which users choose.
 public struct ListedCity: Hashable, Sendable {
-    /// Its name, as users read it.
+    /// Its display name.
     public var name: String
-    /// What it is called in paths and in events.
+    /// Its code in paths and in events.
     public var code: String
-    /// What stands before its name: `Stadt`; nil if nothing is known.
+    /// The prefix of its name: `Stadt`; nil if unknown.
     public var prefix: String?
     /// Whether it is shown to users.
     public var isLive: Bool
-    /// Whether it has offers beside its pages.
+    /// Whether it has offers in addition to its pages.
     public var extrasEnabled: Bool
     /// Whether it has events.
     public var eventsEnabled: Bool
@@ -58,23 +58,23 @@ public struct ListedCity: Hashable, Sendable {
     /// - Throws: `EventError` for properties that cannot be written.
     func json(_ spelling: ContentSpelling) throws(EventError) -> [UInt8] {
         var writer = JSONObjectWriter()
-        writer.add("name", name)
-        writer.add("live", isLive)
-        writer.add("code", code)
-        if let prefix { writer.add("prefix", prefix) }
-        writer.add("\(spelling.extrasEnabled)", extrasEnabled)
-        writer.add("\(spelling.eventsEnabled)", eventsEnabled)
-        writer.add("\(spelling.sortingName)", sortingName)
-        try writer.addProperties(properties, spelling, beside: Self.memberNames)
+        writer.appendMember("name", name)
+        writer.appendMember("live", isLive)
+        writer.appendMember("code", code)
+        if let prefix { writer.appendMember("prefix", prefix) }
+        writer.appendMember("\(spelling.extrasEnabled)", extrasEnabled)
+        writer.appendMember("\(spelling.eventsEnabled)", eventsEnabled)
+        writer.appendMember("\(spelling.sortingName)", sortingName)
+        try writer.appendProperties(properties, spelling, beside: Self.memberNames)
         return writer.finished()
     }
 }
 
 /// A language in which a city has content.
 public struct ListedLanguage: Hashable, Sendable {
-    /// What it is called in paths and in events: `de`.
+    /// Its code in paths and in events: `de`.
     public var code: String
-    /// Its name, as users read it; nil if nothing is known.
+    /// Its display name; nil if unknown.
     public var name: String?
     /// Its other members in the server's JSON: one object, as it was written.
     public var properties: [UInt8]?
@@ -94,20 +94,20 @@ public struct ListedLanguage: Hashable, Sendable {
         properties = fields.properties(spelling, beside: Self.memberNames)
     }
 
-    /// The language in a row of the view: without properties.
+    /// The language in a row of the view, without properties.
     var row: [UInt8] { writer.finished() }
 
     private var writer: JSONObjectWriter {
         var writer = JSONObjectWriter()
-        writer.add("code", code)
-        if let name { writer.add("name", name) }
+        writer.appendMember("code", code)
+        if let name { writer.appendMember("name", name) }
         return writer
     }
 
     /// - Throws: `EventError` for properties that cannot be written.
     func json(_ spelling: ContentSpelling) throws(EventError) -> [UInt8] {
         var writer = writer
-        try writer.addProperties(properties, spelling, beside: Self.memberNames)
+        try writer.appendProperties(properties, spelling, beside: Self.memberNames)
         return writer.finished()
     }
 }
@@ -123,16 +123,16 @@ struct ContentSpelling: Sendable {
     let startDate: StaticString
     let endDate: StaticString
     let allDay: StaticString
-    /// Whether members that no type names are in a member of their own.
+    /// Whether the members that the type does not name are in the member `properties`.
     let nestsProperties: Bool
 
-    /// As in events.
+    /// The names in events.
     static let event = ContentSpelling(
         extrasEnabled: "extrasEnabled", eventsEnabled: "eventsEnabled", sortingName: "sortingName",
         lastUpdate: "lastUpdate", availableLanguages: "availableLanguages",
         parentPath: "parentPath", startDate: "startDate", endDate: "endDate", allDay: "allDay",
         nestsProperties: true)
-    /// As in the files of the folder layout.
+    /// The names in the files of the folder layout.
     static let file = ContentSpelling(
         extrasEnabled: "extras_enabled", eventsEnabled: "events_enabled",
         sortingName: "sorting_name", lastUpdate: "last_update",
@@ -141,12 +141,12 @@ struct ContentSpelling: Sendable {
         nestsProperties: false)
 }
 
-/// Refuses a list in which a key stands twice.
+/// Refuses a list with a duplicate key.
 func requireUnique(
     _ keys: some Sequence<String>, _ what: String
 ) throws(EventError) {
-    var seen: Set<EntityID> = []
-    for key in keys where !seen.insert(EntityID(key)).inserted {
-        throw EventError(.invalidData, "\(what) \(key) stands there twice")
+    var unique: Set<EntityID> = []
+    for key in keys where !unique.insert(EntityID(key)).inserted {
+        throw EventError(.invalidData, "\(what) \(key) occurs twice")
     }
 }

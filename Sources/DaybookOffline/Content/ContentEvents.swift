@@ -1,12 +1,12 @@
-// What happens to a city's cached content. Facts about this device: none of it is shipped.
+// The events of a city's cached content. They describe this device and are not shipped.
 // Spec/model/events.md, EVT-7.
 
 import Daybook
 
-/// The list of cities was fetched. It replaces the one before.
+/// The list of cities was fetched. It replaces the previous one.
 public struct CitiesListed: EventPayload, Hashable {
     public static let type = "daybook.cities.listed"
-    /// The cities, in the order in which they were given.
+    /// The cities, in the server's order.
     public var cities: [ListedCity]
 
     /// Creates the event's data.
@@ -21,20 +21,21 @@ public struct CitiesListed: EventPayload, Hashable {
 
     /// The data as JSON text.
     ///
-    /// - Throws: `EventError` for properties that are no object, or have a member of the city itself.
+    /// - Throws: `EventError` for properties that are no object, or contain a member of the city itself.
     public func json() throws -> [UInt8] {
         var writer = JSONObjectWriter()
-        writer.add("cities", raw: JSONObjectWriter.array(try cities.map { try $0.json(.event) }))
+        writer.appendMember(
+            "cities", raw: JSONObjectWriter.array(try cities.map { try $0.json(.event) }))
         return writer.finished()
     }
 }
 
-/// The languages of a city were fetched. They replace those before.
+/// The languages of a city were fetched. They replace the previous ones.
 public struct LanguagesListed: EventPayload, Hashable {
     public static let type = "daybook.languages.listed"
     /// The city.
     public var city: String
-    /// Its languages, in the order in which they were given.
+    /// Its languages, in the server's order.
     public var languages: [ListedLanguage]
 
     /// Creates the event's data.
@@ -55,11 +56,11 @@ public struct LanguagesListed: EventPayload, Hashable {
 
     /// The data as JSON text.
     ///
-    /// - Throws: `EventError` for properties that are no object, or have a member of the language.
+    /// - Throws: `EventError` for properties that are no object, or contain a member of the language.
     public func json() throws -> [UInt8] {
         var writer = JSONObjectWriter()
-        writer.add("city", city)
-        writer.add(
+        writer.appendMember("city", city)
+        writer.appendMember(
             "languages", raw: JSONObjectWriter.array(try languages.map { try $0.json(.event) }))
         return writer.finished()
     }
@@ -95,20 +96,20 @@ public struct PageStored: EventPayload, Hashable {
 
     public var subject: String? { page.path }
 
-    /// The data as JSON text: the same page always makes the same bytes.
+    /// The data as JSON text: equal pages give equal bytes.
     ///
-    /// - Throws: `EventError` (`invalidData`) for a location that is no number, and for properties
-    ///   that are no object, or have a member of the page itself.
+    /// - Throws: `EventError` (`invalidData`) for coordinates that are not finite, and for properties that
+    ///   are no object, or contain a member of the page itself.
     public func json() throws -> [UInt8] {
         var writer = JSONObjectWriter()
-        writer.add("city", city)
-        writer.add("language", language)
-        if page.kind != .category { writer.add("kind", page.kind.rawValue) }
-        try page.add(to: &writer, .event)
+        writer.appendMember("city", city)
+        writer.appendMember("language", language)
+        if page.kind != .category { writer.appendMember("kind", page.kind.rawValue) }
+        try page.appendMembers(to: &writer, .event)
         return writer.finished()
     }
 
-    /// What tells a changed page from an unchanged one: the digest of `json()`.
+    /// The digest of `json()`, which detects a changed page.
     static func digest(of json: [UInt8]) -> UInt64 {
         json.withUnsafeBytes { XXH64.hash($0.bytes) }
     }
@@ -144,8 +145,8 @@ public struct PageRemoved: DeclaredPayload, Hashable {
     public var subject: String? { path }
 }
 
-/// A language of a city is as the server had it at a time. Recorded behind the pages and resources
-/// of that update.
+/// A language of a city equals the server's content at a time. Recorded after the pages and resources of
+/// that update.
 public struct ContentUpdated: DeclaredPayload, Hashable {
     public static let type = "daybook.content.updated"
     /// The city.
@@ -175,12 +176,12 @@ public struct ContentUpdated: DeclaredPayload, Hashable {
     public var subject: String? { city }
 }
 
-/// Somebody looked at a city.
+/// The user opened a city.
 public struct ContentUsed: DeclaredPayload, Hashable {
     public static let type = "daybook.content.used"
     /// The city.
     public var city: String
-    /// When.
+    /// The time of the use.
     public var lastUsage: ZonedTime
 
     /// Creates the event's data.
@@ -201,7 +202,7 @@ public struct ContentUsed: DeclaredPayload, Hashable {
     public var subject: String? { city }
 }
 
-/// Everything of a city was removed: pages, resources, languages, times.
+/// All content of a city was removed: pages, resources, languages, times.
 public struct ContentRemoved: DeclaredPayload, Hashable {
     public static let type = "daybook.content.removed"
     /// The city.

@@ -1,46 +1,46 @@
-// One page of a city's content, as a server gives it and as a screen shows it. Spec/model/content.md.
+// One page of a city's content, as the server sends it and a screen shows it. Spec/model/content.md.
 
 import Daybook
 
-/// What a page is.
+/// The kind of a page.
 public enum PageKind: String, Hashable, Sendable, CaseIterable {
     /// A page of the tree of categories.
     case category
-    /// Something that takes place.
+    /// An event, with a date.
     case event
     /// A point of interest.
     case poi
 }
 
-/// A page: HTML with what belongs to it.
+/// A page: HTML and its metadata.
 public struct ContentPage: Hashable, Sendable {
-    /// Where it is: `/augsburg/en/welcome/`. Unique in a city's language.
+    /// Its path: `/augsburg/en/welcome/`. Unique in a city's language.
     public var path: String
-    /// What it is.
+    /// Its kind.
     public var kind: PageKind
     /// Its title.
     public var title: String
     /// Its HTML.
     public var content: String
-    /// When the server changed it last.
+    /// The time of the server's last change.
     public var lastUpdate: ZonedTime
     /// The URL of a picture; may be empty.
     public var thumbnail: String?
     /// The same page in other languages, sorted by language.
     public var availableLanguages: [Translation]?
-    /// The page above it in the tree; empty for those at the top.
+    /// The path of its parent in the tree; empty for a top page.
     public var parentPath: String?
-    /// The paths of the pages below it.
+    /// The paths of its children.
     public var children: [String]?
-    /// Its place among the pages beside it; the least comes first.
+    /// Its sort key among its siblings, ascending.
     public var order: Int?
     /// The server's hash of the page.
     public var hash: String?
-    /// The beginning of its text.
+    /// An excerpt of its text.
     public var excerpt: String?
-    /// When an event takes place.
+    /// The date of an event.
     public var date: EventDate?
-    /// Where an event takes place, or a point of interest is.
+    /// The location of an event or a point of interest.
     public var location: Location?
     /// Its other members in the server's JSON: one object, as it was written.
     public var properties: [UInt8]?
@@ -59,13 +59,13 @@ public struct ContentPage: Hashable, Sendable {
         }
     }
 
-    /// When an event takes place.
+    /// The date of an event.
     public struct EventDate: Hashable, Sendable {
-        /// Its beginning.
+        /// Its start.
         public var start: ZonedTime
         /// Its end.
         public var end: ZonedTime
-        /// Whether it takes the whole day.
+        /// Whether it lasts the whole day.
         public var isAllDay: Bool
         /// Its other members in the server's JSON: one object, as it was written.
         public var properties: [UInt8]?
@@ -81,7 +81,7 @@ public struct ContentPage: Hashable, Sendable {
         }
     }
 
-    /// A place.
+    /// A location.
     public struct Location: Hashable, Sendable {
         /// Street and number.
         public var address: String?
@@ -89,14 +89,14 @@ public struct ContentPage: Hashable, Sendable {
         public var town: String?
         /// The postcode.
         public var postcode: String?
-        /// Degrees north.
+        /// Degrees of latitude, north positive.
         public var latitude: Double?
-        /// Degrees east.
+        /// Degrees of longitude, east positive.
         public var longitude: Double?
         /// Its other members in the server's JSON: one object, as it was written.
         public var properties: [UInt8]?
 
-        /// Creates a place.
+        /// Creates a location.
         public init(
             address: String? = nil, town: String? = nil, postcode: String? = nil,
             latitude: Double? = nil, longitude: Double? = nil, properties: [UInt8]? = nil
@@ -110,7 +110,7 @@ public struct ContentPage: Hashable, Sendable {
         }
     }
 
-    /// Creates a page; all that is optional is left out.
+    /// Creates a page; optional members are nil.
     public init(
         path: String, kind: PageKind = .category, title: String, content: String,
         lastUpdate: ZonedTime
@@ -167,66 +167,68 @@ extension ContentPage {
         properties = fields.properties(spelling, beside: Self.memberNames)
     }
 
-    /// Adds the page's members, always in the same order.
+    /// Appends the page's members, always in the same order.
     ///
-    /// - Throws: `EventError` (`invalidData`) for a place that is no number, and for properties that
+    /// - Throws: `EventError` (`invalidData`) for coordinates that are not finite, and for properties that
     ///   cannot be written.
-    func add(to writer: inout JSONObjectWriter, _ spelling: ContentSpelling) throws(EventError) {
-        writer.add("path", path)
-        writer.add("title", title)
-        writer.add("content", content)
-        writer.add("\(spelling.lastUpdate)", lastUpdate.text)
-        if let thumbnail { writer.add("thumbnail", thumbnail) }
+    func appendMembers(
+        to writer: inout JSONObjectWriter, _ spelling: ContentSpelling
+    ) throws(EventError) {
+        writer.appendMember("path", path)
+        writer.appendMember("title", title)
+        writer.appendMember("content", content)
+        writer.appendMember("\(spelling.lastUpdate)", lastUpdate.text)
+        if let thumbnail { writer.appendMember("thumbnail", thumbnail) }
         if let availableLanguages {
             var inner = JSONObjectWriter()
             for page in availableLanguages.sorted(by: {
                 EntityID($0.language) < EntityID($1.language)
             }) {
-                inner.add(page.language, page.path)
+                inner.appendMember(page.language, page.path)
             }
-            writer.add("\(spelling.availableLanguages)", raw: inner.finished())
+            writer.appendMember("\(spelling.availableLanguages)", raw: inner.finished())
         }
-        if let parentPath { writer.add("\(spelling.parentPath)", parentPath) }
+        if let parentPath { writer.appendMember("\(spelling.parentPath)", parentPath) }
         if let children {
-            writer.add(
+            writer.appendMember(
                 "children", raw: JSONObjectWriter.array(children.map(JSONObjectWriter.string)))
         }
-        if let order { writer.add("order", order) }
-        if let hash { writer.add("hash", hash) }
-        if let excerpt { writer.add("excerpt", excerpt) }
+        if let order { writer.appendMember("order", order) }
+        if let hash { writer.appendMember("hash", hash) }
+        if let excerpt { writer.appendMember("excerpt", excerpt) }
         if let date {
             var inner = JSONObjectWriter()
-            inner.add("\(spelling.startDate)", date.start.text)
-            inner.add("\(spelling.endDate)", date.end.text)
-            inner.add("\(spelling.allDay)", date.isAllDay)
-            try inner.addProperties(date.properties, spelling, beside: Self.dateNames)
-            writer.add("date", raw: inner.finished())
+            inner.appendMember("\(spelling.startDate)", date.start.text)
+            inner.appendMember("\(spelling.endDate)", date.end.text)
+            inner.appendMember("\(spelling.allDay)", date.isAllDay)
+            try inner.appendProperties(date.properties, spelling, beside: Self.dateNames)
+            writer.appendMember("date", raw: inner.finished())
         }
-        if let location { writer.add("location", raw: try location.json(spelling)) }
-        try writer.addProperties(properties, spelling, beside: Self.memberNames)
+        if let location { writer.appendMember("location", raw: try location.json(spelling)) }
+        try writer.appendProperties(properties, spelling, beside: Self.memberNames)
     }
 }
 
 extension ContentPage.Location {
     fileprivate func json(_ spelling: ContentSpelling) throws(EventError) -> [UInt8] {
         var writer = JSONObjectWriter()
-        if let address { writer.add("address", address) }
-        if let town { writer.add("town", town) }
-        if let postcode { writer.add("postcode", postcode) }
+        if let address { writer.appendMember("address", address) }
+        if let town { writer.appendMember("town", town) }
+        if let postcode { writer.appendMember("postcode", postcode) }
         for (name, value) in [("latitude", latitude), ("longitude", longitude)] {
             guard let value else { continue }
             guard value.isFinite else {
                 throw EventError(.invalidData, "location.\(name) is not a finite number")
             }
-            writer.add(name, value)
+            writer.appendMember(name, value)
         }
-        try writer.addProperties(properties, spelling, beside: ContentPage.locationNames)
+        try writer.appendProperties(properties, spelling, beside: ContentPage.locationNames)
         return writer.finished()
     }
 }
 
 extension JSONFields {
-    /// A member that must be a whole number if it is there.
+    /// An optional member that must be a whole number.
     fileprivate func integer(_ name: StaticString) throws(EventError) -> Int? {
         guard let number = try number(name) else { return nil }
         guard let value = number.integerValue else {
@@ -235,7 +237,7 @@ extension JSONFields {
         return value
     }
 
-    /// A member that must be a number within the range of a double if it is there.
+    /// An optional member that must be a finite number.
     fileprivate func finite(_ name: StaticString) throws(EventError) -> Double? {
         guard let value = try double(name) else { return nil }
         guard value.isFinite else {
@@ -244,7 +246,7 @@ extension JSONFields {
         return value
     }
 
-    /// A member that must be an object of languages and paths if it is there.
+    /// An optional member that must be an object of languages and paths.
     fileprivate func translations(
         _ name: StaticString
     ) throws(EventError) -> [ContentPage.Translation]? {

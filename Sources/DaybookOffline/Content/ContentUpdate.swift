@@ -1,5 +1,5 @@
-// From what a server gave to the events that say what has changed: only these are recorded, in
-// commits of a sensible size. Made by ContentCommands. Spec/model/content.md, CONT-10.
+// Computes the changes from the stored content of a language to the server's, and records only these, in
+// commits of about 1 MiB. Created by ContentCommands. Spec/model/content.md, CONT-10.
 
 import Daybook
 import Foundation
@@ -8,9 +8,9 @@ import Foundation
 public struct ContentResource: Sendable {
     /// The page's path.
     public var path: String
-    /// Where the file came from: an absolute URL.
+    /// The URL from which the file was fetched: an absolute URL.
     public var url: String
-    /// When the server changed it last.
+    /// The time of the server's last change.
     public var lastUpdate: ZonedTime
     /// The server's hash of the file.
     public var hash: String?
@@ -19,42 +19,42 @@ public struct ContentResource: Sendable {
     /// Its bytes.
     public var content: Content
 
-    /// Where the bytes of a file are.
+    /// The source of a file's bytes.
     public struct Content: Sendable {
-        enum Place: Sendable {
+        enum Source: Sendable {
             case bytes(@Sendable () throws -> [UInt8])
             case file(URL)
             case stored
             case kept
         }
 
-        let place: Place
+        let source: Source
 
-        /// Here.
+        /// The given bytes.
         public static func bytes(_ bytes: [UInt8]) -> Content {
-            Content(place: .bytes { bytes })
+            Content(source: .bytes { bytes })
         }
 
-        /// In a file on this device that was downloaded. It is moved into the store.
-        public static func file(_ url: URL) -> Content { Content(place: .file(url)) }
+        /// A downloaded file on this device. It is moved into the store.
+        public static func file(_ url: URL) -> Content { Content(source: .file(url)) }
 
-        /// In the store: the file that the page has under this URL already.
-        public static let stored = Content(place: .stored)
+        /// The file that is stored for the page and this URL.
+        public static let stored = Content(source: .stored)
 
-        /// In the store, if the page has a file under this URL: all that is known of it stays.
-        static let kept = Content(place: .kept)
+        /// The stored resource for the page and this URL, if there is one; it is not changed.
+        static let kept = Content(source: .kept)
 
-        /// Where they are read when it is their turn.
+        /// The bytes that `read` returns when the file is stored.
         static func reading(_ read: @escaping @Sendable () throws -> [UInt8]) -> Content {
-            Content(place: .bytes(read))
+            Content(source: .bytes(read))
         }
 
         var isStored: Bool {
-            if case .stored = place { true } else { false }
+            if case .stored = source { true } else { false }
         }
 
         var isKept: Bool {
-            if case .kept = place { true } else { false }
+            if case .kept = source { true } else { false }
         }
     }
 
@@ -75,34 +75,34 @@ public struct ContentResource: Sendable {
     static let memberNames: [StaticString] = ["file_path", "last_update", "hash"]
 }
 
-/// What storing a language's content has changed.
+/// The changes that storing a language's content has made.
 public struct ContentChanges: Hashable, Sendable {
-    /// Pages that are new or other than before.
+    /// The number of new and changed pages.
     public var pagesStored = 0
-    /// Pages that are no more.
+    /// The number of removed pages.
     public var pagesRemoved = 0
-    /// Files that are new or other than before.
+    /// The number of new and changed files.
     public var resourcesStored = 0
-    /// Files that are no more.
+    /// The number of removed files.
     public var resourcesRemoved = 0
-    /// Whether the time of the update is another.
+    /// Whether the time of the update has changed.
     public var isUpdated = false
 
-    /// No changes.
+    /// Creates an empty result.
     public init() {}
 
     /// Whether nothing was recorded.
     public var isEmpty: Bool { self == ContentChanges() }
 
-    /// How many events were recorded.
+    /// The number of recorded events.
     var events: Int {
         pagesStored + pagesRemoved + resourcesStored + resourcesRemoved + (isUpdated ? 1 : 0)
     }
 }
 
-/// The events that bring a language of a city to what a server says of it.
+/// The events that update a language of a city to the server's content.
 struct ContentUpdate: Sendable {
-    /// An event that may be news to the views.
+    /// An event that is recorded if it changes the views.
     private struct Candidate: Sendable {
         let draft: EventDraft
         let subject: Subject
@@ -110,7 +110,7 @@ struct ContentUpdate: Sendable {
         var bytes: Int { (draft.json?.count ?? 0) + 512 }
     }
 
-    /// What an event makes of a page or a file; nil: it removes it.
+    /// The page or file that an event stores, or removes if the associated digest or JSON is nil.
     private enum Subject: Sendable {
         case page(_ path: String, digest: UInt64?)
         case resource(_ path: String, _ url: String, json: [UInt8]?)
@@ -133,16 +133,16 @@ struct ContentUpdate: Sendable {
     private let city: String
     private let language: String
     private var candidates: [Candidate] = []
-    /// The pages that are given; nil leaves the others alone.
+    /// The paths of the given pages; nil keeps all other stored pages.
     private var paths: Set<EntityID>?
-    /// The files that are given; nil leaves the others alone.
-    private var named: Set<Key>?
+    /// The keys of the given files; nil keeps all other stored files.
+    private var resourceKeys: Set<Key>?
     private var update: ContentUpdated?
 
-    /// Bytes of a commit, unless one event has more.
+    /// The maximum bytes of a commit, unless one event has more.
     private static let commitBytes = 1_048_576
 
-    /// Checks all that can be checked before a file is stored and anything recorded.
+    /// Checks the content as far as possible before any file is stored or event recorded.
     ///
     /// - Throws: `EventError`.
     init(
@@ -151,8 +151,8 @@ struct ContentUpdate: Sendable {
     ) throws {
         self.city = city
         self.language = language
-        if let pages { try add(pages) }
-        if let resources { try check(resources, known) }
+        if let pages { try addCandidates(for: pages) }
+        if let resources { try checkResources(resources, known) }
         if let lastUpdate {
             let updated = ContentUpdated(city: city, language: language, lastUpdate: lastUpdate)
             _ = try EventDraft.checked(updated)
@@ -160,11 +160,11 @@ struct ContentUpdate: Sendable {
         }
     }
 
-    private mutating func add(_ pages: [ContentPage]) throws {
+    private mutating func addCandidates(for pages: [ContentPage]) throws {
         var paths: Set<EntityID> = []
         for page in pages {
             guard paths.insert(EntityID(page.path)).inserted else {
-                throw EventError(.refused, "the page \(page.path) stands there twice")
+                throw EventError(.refused, "the page \(page.path) occurs twice")
             }
             let draft = try EventDraft.checked(
                 PageStored(city: city, language: language, page: page))
@@ -176,24 +176,30 @@ struct ContentUpdate: Sendable {
 
     // MARK: Files
 
-    private mutating func check(_ resources: [ContentResource], _ known: ContentView) throws {
-        var named: Set<Key> = []
+    private mutating func checkResources(
+        _ resources: [ContentResource], _ content: ContentView
+    ) throws {
+        var keys: Set<Key> = []
         for resource in resources {
             let key = Key(path: EntityID(resource.path), url: EntityID(resource.url))
-            guard named.insert(key).inserted else {
+            guard keys.insert(key).inserted else {
                 throw EventError(
-                    .refused, "\(resource.url) stands there twice for the page \(resource.path)")
+                    .refused, "\(resource.url) occurs twice for the page \(resource.path)")
             }
-            guard !resource.content.isStored || self.known(resource, known) != nil else {
+            guard !resource.content.isStored || cachedResource(for: resource, in: content) != nil
+            else {
                 throw Self.notStored(resource)
             }
-            // Any file has an id and a size as long as these.
-            _ = try EventDraft.checked(stored(resource, FileID(of: []), FileStore.fileBytesMax))
+            // The file is not stored yet: every id has this length, and no size is longer.
+            _ = try EventDraft.checked(
+                storedEvent(resource, FileID(of: []), FileStore.fileBytesMax))
         }
-        self.named = named
+        resourceKeys = keys
     }
 
-    private func known(_ resource: ContentResource, _ content: ContentView) -> CachedResource? {
+    private func cachedResource(
+        for resource: ContentResource, in content: ContentView
+    ) -> CachedResource? {
         content.resource(resource.url, of: resource.path, city: city, language: language)
     }
 
@@ -201,7 +207,7 @@ struct ContentUpdate: Sendable {
         EventError(.refused, "\(resource.url) of the page \(resource.path) is not stored")
     }
 
-    private func stored(
+    private func storedEvent(
         _ resource: ContentResource, _ file: FileID, _ size: Int
     ) -> ResourceStored {
         ResourceStored(
@@ -213,31 +219,33 @@ struct ContentUpdate: Sendable {
     /// Stores a resource's file.
     ///
     /// - Returns: the file, to be released when its event is recorded.
-    mutating func add(
-        _ resource: ContentResource, _ files: FileStore, _ content: ContentView,
+    mutating func storeFile(
+        of resource: ContentResource, _ files: FileStore, _ content: ContentView,
         _ fileSystem: any FileSystem
     ) async throws -> FileID? {
         let file: FileID
         let size: Int
-        switch resource.content.place {
+        switch resource.content.source {
         case .bytes(let read):
             let bytes = try read()
             (file, size) = (FileID(of: bytes), bytes.count)
-            // What is there and sound is not written again.
-            if !(await files.hold(file)) { _ = try await files.add(bytes) }
+            // An intact file is not written again.
+            if !(await files.retain(file)) { _ = try await files.storeRetained(bytes) }
         case .file(let url):
             let path = try url.localPath()
             size = try Self.size(of: path, fileSystem)
-            file = try await files.add(moving: path)
+            file = try await files.storeRetained(moving: path)
         case .stored:
-            // It may have gone since it was looked for.
-            guard let known = known(resource, content), await files.hold(known.file) else {
+            // It may have been deleted since the check.
+            guard let cached = cachedResource(for: resource, in: content),
+                await files.retain(cached.file)
+            else {
                 throw Self.notStored(resource)
             }
-            (file, size) = (known.file, known.size)
+            (file, size) = (cached.file, cached.size)
         case .kept: return nil
         }
-        let stored = stored(resource, file, size)
+        let stored = storedEvent(resource, file, size)
         do {
             candidates.append(
                 Candidate(
@@ -260,28 +268,29 @@ struct ContentUpdate: Sendable {
 
     // MARK: Recording
 
-    /// How far recording has come.
+    /// The progress of recording.
     private struct Progress: Sendable {
         var changes = ContentChanges()
-        /// The candidate that is next.
+        /// The index of the next candidate.
         var next = 0
-        /// Whether all that was given is there.
-        var isWhole = false
+        /// Whether all of the given content is stored.
+        var isComplete = false
     }
 
-    /// Records what is news, in one commit where it is little.
+    /// Records the changes, in one commit if they fit.
     ///
-    /// - Throws: `EventError` (`refused`) if others change the same again and again; `LogError`.
+    /// - Throws: `EventError` (`refused`) if other commands keep changing the same content; `LogError`.
     func record(in store: EventStore) async throws -> ContentChanges {
         let (pages, content) = (store.view(PagesView.self), store.view(ContentView.self))
-        // Each thing three times, and a few that others add.
-        let most = 3 * (candidates.count + (try removals(pages, content)).count) + 100
+        // Each event three times, and 100 removals of content that other commands store meanwhile.
+        let maxEvents = 3 * (candidates.count + (try removals(pages, content)).count) + 100
         var progress = Progress()
-        while !progress.isWhole {
-            guard progress.changes.events <= most else {
+        while !progress.isComplete {
+            guard progress.changes.events <= maxEvents else {
                 throw EventError(
                     .refused,
-                    "others keep changing the content of \(city) in \(language). Store it again")
+                    "other commands keep changing the content of \(city) in \(language); "
+                        + "store it again")
             }
             let start = progress
             progress = try await store.write { try advance(start, &$0) }
@@ -289,8 +298,8 @@ struct ContentUpdate: Sendable {
         return progress.changes
     }
 
-    /// Records as much as a commit takes. The last commit looks at everything once more: between two
-    /// commits others may have removed or replaced what the first have stored.
+    /// Records as many events as fit into a commit. The last commit checks all candidates again: between
+    /// two commits other commands may have removed or replaced content that earlier commits stored.
     private func advance(
         _ start: Progress, _ transaction: inout EventStore.Transaction
     ) throws -> Progress {
@@ -298,33 +307,37 @@ struct ContentUpdate: Sendable {
         let content = transaction.view(ContentView.self)
         var progress = start
         var bytes = 0
-        func add(_ candidate: Candidate) -> Bool {
+        func appendIfFits(_ candidate: Candidate) -> Bool {
             guard bytes == 0 || bytes + candidate.bytes <= Self.commitBytes else { return false }
             bytes += candidate.bytes
-            // Recorded again, it is another event.
+            // A candidate can be recorded more than once, each time as a new event.
             var draft = candidate.draft
             draft.id = UUID()
             transaction.append(
-                draft, replacing: stamp(candidate.subject, pages, content))
+                draft, replacing: lwwTimestamp(candidate.subject, pages, content))
             progress.changes[keyPath: candidate.subject.count] += 1
             return true
         }
         for _ in candidates {
             let candidate = candidates[progress.next]
-            if isNews(candidate.subject, pages, content), !add(candidate) { return progress }
+            if isChange(candidate.subject, pages, content), !appendIfFits(candidate) {
+                return progress
+            }
             progress.next = (progress.next + 1) % candidates.count
         }
-        for removal in try removals(pages, content) where !add(removal) { return progress }
+        for removal in try removals(pages, content) where !appendIfFits(removal) {
+            return progress
+        }
         if let update, content.lastUpdate(of: city, language: language) != update.lastUpdate {
             try transaction.append(
-                update, replacing: content.updateStamp(of: city, language: language))
+                update, replacing: content.updateTimestamp(of: city, language: language))
             progress.changes.isUpdated = true
         }
-        progress.isWhole = true
+        progress.isComplete = true
         return progress
     }
 
-    private func isNews(_ subject: Subject, _ pages: PagesView, _ content: ContentView) -> Bool {
+    private func isChange(_ subject: Subject, _ pages: PagesView, _ content: ContentView) -> Bool {
         switch subject {
         case .page(let path, let digest):
             return pages.page(path, city: city, language: language)?.digest != digest
@@ -334,17 +347,17 @@ struct ContentUpdate: Sendable {
         }
     }
 
-    private func stamp(
+    private func lwwTimestamp(
         _ subject: Subject, _ pages: PagesView, _ content: ContentView
-    ) -> Stamp? {
+    ) -> LWWTimestamp? {
         switch subject {
-        case .page(let path, _): pages.stamp(of: path, city: city, language: language)
+        case .page(let path, _): pages.lwwTimestamp(of: path, city: city, language: language)
         case .resource(let path, let url, _):
-            content.stamp(ofResource: url, of: path, city: city, language: language)
+            content.lwwTimestamp(ofResource: url, of: path, city: city, language: language)
         }
     }
 
-    /// The events that remove what is there and was not given.
+    /// The events that remove stored pages and files that were not given.
     private func removals(_ pages: PagesView, _ content: ContentView) throws -> [Candidate] {
         var removals: [Candidate] = []
         if let paths {
@@ -357,9 +370,11 @@ struct ContentUpdate: Sendable {
                         subject: .page(page.path, digest: nil)))
             }
         }
-        if let named {
+        if let resourceKeys {
             for resource in content.resources(city: city, language: language)
-            where !named.contains(Key(path: EntityID(resource.path), url: EntityID(resource.url))) {
+            where !resourceKeys.contains(
+                Key(path: EntityID(resource.path), url: EntityID(resource.url)))
+            {
                 let (path, url) = (resource.path, resource.url)
                 let removed = ResourceRemoved(city: city, language: language, path: path, url: url)
                 removals.append(
@@ -373,7 +388,7 @@ struct ContentUpdate: Sendable {
 }
 
 extension CachedResource {
-    /// The event that has stored it.
+    /// The event that stores this resource.
     func event(city: String, language: String) -> ResourceStored {
         ResourceStored(
             city: city, language: language, path: path, url: url, file: file, size: size,

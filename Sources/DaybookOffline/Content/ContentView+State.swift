@@ -1,4 +1,4 @@
-// The state of ContentView as bytes, and which events it still needs. Spec/model/views.md, VIEW-10;
+// The encoded state of ContentView, and the retention of its events. Spec/model/views.md, VIEW-10;
 // Spec/format/compaction.md, CMP-3.
 
 import Daybook
@@ -7,18 +7,18 @@ import HashTreeCollections
 extension ContentView {
     public func encodedState() -> [UInt8]? {
         var writer = StateWriter()
-        writer.add(count: ignored)
-        writer.add(register: list) { writer, cities in
-            writer.add(count: cities.count)
+        writer.write(count: ignored)
+        writer.write(register: list) { writer, cities in
+            writer.write(count: cities.count)
             for city in cities {
-                writer.add(city.name)
-                writer.add(city.code)
-                writer.add(optional: city.prefix)
-                writer.add(city.isLive)
-                writer.add(city.extrasEnabled)
-                writer.add(city.eventsEnabled)
-                writer.add(city.sortingName)
-                writer.addProperties(city.properties)
+                writer.write(city.name)
+                writer.write(city.code)
+                writer.write(optional: city.prefix)
+                writer.write(city.isLive)
+                writer.write(city.extrasEnabled)
+                writer.write(city.eventsEnabled)
+                writer.write(city.sortingName)
+                writer.write(properties: city.properties)
             }
         }
         var entries = writer.entries(count: cities.count)
@@ -67,31 +67,32 @@ extension ContentView.City {
         resources.values.flatMap { $0.values.flatMap { Array($0.values) } }
     }
 
-    /// Of everything that is known of it.
-    var stamps: [Stamp] { [removed].compactMap(\.self) + registerStamps }
+    /// The LWW timestamps of the removal and of all registers.
+    var lwwTimestamps: [LWWTimestamp] { [removed].compactMap(\.self) + registerTimestamps }
 
-    private var registerStamps: [Stamp] {
-        [languages?.stamp, usage?.stamp].compactMap(\.self) + updates.values.map(\.stamp)
-            + registers.map(\.stamp)
+    private var registerTimestamps: [LWWTimestamp] {
+        [languages?.lwwTimestamp, usage?.lwwTimestamp].compactMap(\.self)
+            + updates.values.map(\.lwwTimestamp)
+            + registers.map(\.lwwTimestamp)
     }
 
     fileprivate func write(to writer: inout StateWriter) {
-        writer.add(removed != nil)
-        if let removed { writer.add(removed) }
-        writer.add(register: languages) { writer, languages in
-            writer.add(count: languages.count)
+        writer.write(removed != nil)
+        if let removed { writer.write(removed) }
+        writer.write(register: languages) { writer, languages in
+            writer.write(count: languages.count)
             for language in languages {
-                writer.add(language.code)
-                writer.add(optional: language.name)
-                writer.addProperties(language.properties)
+                writer.write(language.code)
+                writer.write(optional: language.name)
+                writer.write(properties: language.properties)
             }
         }
-        writer.add(register: usage) { $0.add($1.text) }
+        writer.write(register: usage) { $0.write($1.text) }
         var updates = writer.entries(count: self.updates.count)
         for (language, update) in self.updates {
             writer.begin(language, of: &updates)
-            writer.add(update.value.text)
-            writer.add(update.stamp)
+            writer.write(update.value.text)
+            writer.write(update.lwwTimestamp)
         }
         writer.end(updates)
         var languages = writer.entries(count: resources.count)
@@ -103,8 +104,8 @@ extension ContentView.City {
                 var resources = writer.entries(count: urls.count)
                 for (url, register) in urls {
                     writer.begin(url, of: &resources)
-                    writer.add(register.stamp)
-                    writer.add(register.value != nil)
+                    writer.write(register.lwwTimestamp)
+                    writer.write(register.value != nil)
                     register.value?.write(to: &writer)
                 }
                 writer.end(resources)
@@ -116,7 +117,7 @@ extension ContentView.City {
 
     fileprivate init(_ reader: inout StateReader) throws(EventError) {
         self.init()
-        if try reader.bool() { removed = try reader.stamp() }
+        if try reader.bool() { removed = try reader.lwwTimestamp() }
         languages = try reader.register { (reader) throws(EventError) in
             var languages: [ListedLanguage] = []
             for _ in 0..<(try reader.count()) {
@@ -130,7 +131,7 @@ extension ContentView.City {
         usage = try reader.register { (reader) throws(EventError) in try reader.zonedTime() }
         var updates = self.updates
         try reader.entries { (reader, language) throws(EventError) in
-            updates[language] = Register(try reader.zonedTime(), try reader.stamp())
+            updates[language] = Register(try reader.zonedTime(), try reader.lwwTimestamp())
         }
         self.updates = updates
         var resources = self.resources
@@ -139,9 +140,9 @@ extension ContentView.City {
             try reader.entries { (reader, path) throws(EventError) in
                 var urls: ContentView.ByURL = [:]
                 try reader.entries { (reader, url) throws(EventError) in
-                    let stamp = try reader.stamp()
+                    let lwwTimestamp = try reader.lwwTimestamp()
                     urls[url] = Register(
-                        try reader.bool() ? try ContentView.Resource(&reader) : nil, stamp)
+                        try reader.bool() ? try ContentView.Resource(&reader) : nil, lwwTimestamp)
                 }
                 guard !urls.isEmpty else { throw reader.fault("a page has no files") }
                 paths[path] = urls
@@ -151,19 +152,19 @@ extension ContentView.City {
         }
         self.resources = resources
         guard !isEmpty else { throw reader.fault("a city is empty") }
-        if let removed, registerStamps.contains(where: { $0 <= removed }) {
-            throw reader.fault("something has gone with its city")
+        if let removed, registerTimestamps.contains(where: { $0 <= removed }) {
+            throw reader.fault("a register is older than the removal of its city")
         }
     }
 }
 
 extension ContentView.Resource {
     fileprivate func write(to writer: inout StateWriter) {
-        writer.add(file)
-        writer.add(count: size)
-        writer.add(lastUpdate.text)
-        writer.add(optional: hash)
-        writer.addProperties(properties)
+        writer.write(file)
+        writer.write(count: size)
+        writer.write(lastUpdate.text)
+        writer.write(optional: hash)
+        writer.write(properties: properties)
     }
 
     fileprivate init(_ reader: inout StateReader) throws(EventError) {
@@ -175,27 +176,29 @@ extension ContentView.Resource {
 }
 
 extension ContentView: CompactableView {
-    /// An event is needed while it holds its register; the last removal of a city is needed for
-    /// ever, and supersedes all that came before.
+    /// An event is needed while it is its register's winner. The last removal of a city is needed
+    /// forever and supersedes all events before it.
     public func retention(of event: Event) -> Retention {
         func city(_ code: String) -> City? { cities[EntityID(code)] }
         do {
             switch event.type {
             case CitiesListed.type:
                 _ = try event.payload(as: CitiesListed.self)
-                return .of(event, heldBy: [list?.stamp])
+                return .of(event, heldBy: [list?.lwwTimestamp])
             case LanguagesListed.type:
                 let city = city(try event.payload(as: LanguagesListed.self).city)
-                return .of(event, heldBy: [city?.languages?.stamp ?? city?.removed])
+                return .of(event, heldBy: [city?.languages?.lwwTimestamp ?? city?.removed])
             case ContentUpdated.type:
                 let updated = try event.payload(as: ContentUpdated.self)
                 let city = city(updated.city)
                 return .of(
                     event,
-                    heldBy: [city?.updates[EntityID(updated.language)]?.stamp ?? city?.removed])
+                    heldBy: [
+                        city?.updates[EntityID(updated.language)]?.lwwTimestamp ?? city?.removed
+                    ])
             case ContentUsed.type:
                 let city = city(try event.payload(as: ContentUsed.self).city)
-                return .of(event, heldBy: [city?.usage?.stamp ?? city?.removed])
+                return .of(event, heldBy: [city?.usage?.lwwTimestamp ?? city?.removed])
             case ResourceStored.type:
                 let stored = try event.payload(as: ResourceStored.self)
                 return retention(of: event, stored.city, stored.language, stored.path, stored.url)
@@ -204,8 +207,9 @@ extension ContentView: CompactableView {
                 return retention(
                     of: event, removed.city, removed.language, removed.path, removed.url)
             case ContentRemoved.type:
-                let holder = city(try event.payload(as: ContentRemoved.self).city)?.removed
-                return holder == event.stamp ? .needed(.deletion) : .of(event, heldBy: [holder])
+                let winner = city(try event.payload(as: ContentRemoved.self).city)?.removed
+                return winner == event.lwwTimestamp
+                    ? .needed(.deletion) : .of(event, heldBy: [winner])
             default: return .unconcerned
             }
         } catch { return .needed(.notUnderstood) }
@@ -215,7 +219,8 @@ extension ContentView: CompactableView {
         of event: Event, _ city: String, _ language: String, _ path: String, _ url: String
     ) -> Retention {
         let city = cities[EntityID(city)]
-        let holder = city?.resources[EntityID(language)]?[EntityID(path)]?[EntityID(url)]?.stamp
-        return .of(event, heldBy: [holder ?? city?.removed])
+        let winner = city?.resources[EntityID(language)]?[EntityID(path)]?[EntityID(url)]?
+            .lwwTimestamp
+        return .of(event, heldBy: [winner ?? city?.removed])
     }
 }

@@ -1,6 +1,6 @@
-// What is on the device beside the pages: the list of cities, the languages of each, when it was
-// updated and used, and its files. Registers by stamp; the removal of a city is a stamp, too.
-// Spec/model/content.md, CONT-4; Spec/model/views.md.
+// The cached content except the pages: the list of cities, and for each city its languages, the times of
+// updates and uses, and its files. All values are LWW registers; the removal of a city is an LWW
+// timestamp. Spec/model/content.md, CONT-4; Spec/model/views.md.
 
 import Daybook
 import HashTreeCollections
@@ -9,13 +9,13 @@ import HashTreeCollections
 public struct CachedResource: Hashable, Sendable {
     /// The page's path.
     public let path: String
-    /// Where the file came from.
+    /// The URL from which the file was fetched.
     public let url: String
     /// The file, in `OfflineStore.files`.
     public let file: FileID
     /// Its size in bytes.
     public let size: Int
-    /// When the server changed it last.
+    /// The time of the server's last change.
     public let lastUpdate: ZonedTime
     /// The server's hash of the file.
     public let hash: String?
@@ -23,7 +23,7 @@ public struct CachedResource: Hashable, Sendable {
     public let properties: [UInt8]?
 }
 
-/// The list of cities, and what is known of each city's cache.
+/// The list of cities, and each city's languages, times and files.
 public struct ContentView: ListableView, FileReferring {
     public static let name = "content"
     public static let version = 2
@@ -44,12 +44,12 @@ public struct ContentView: ListableView, FileReferring {
     typealias ByPath = TreeDictionary<EntityID, ByURL>
 
     struct City: Sendable {
-        /// Everything up to here is gone.
-        var removed: Stamp?
+        /// The last removal: all events up to it are void.
+        var removed: LWWTimestamp?
         var languages: Register<[ListedLanguage]>?
         var usage: Register<ZonedTime>?
         var updates: TreeDictionary<EntityID, Register<ZonedTime>> = [:]
-        /// By language; no dictionary within is empty.
+        /// The files by language. No inner dictionary is empty.
         var resources: TreeDictionary<EntityID, ByPath> = [:]
 
         var isEmpty: Bool {
@@ -57,7 +57,7 @@ public struct ContentView: ListableView, FileReferring {
                 && resources.isEmpty
         }
 
-        /// Whether anything of it is on the device.
+        /// Whether any of its content is on the device.
         var isCached: Bool {
             languages != nil || usage != nil || !updates.isEmpty
                 || resources.values.contains { paths in
@@ -68,144 +68,152 @@ public struct ContentView: ListableView, FileReferring {
 
     var list: Register<[ListedCity]>?
     var cities: TreeDictionary<EntityID, City> = [:]
-    /// How many resources are each file.
+    /// The number of resources that name each file.
     var files: TreeDictionary<FileID, Int> = [:]
-    /// Events whose data no rule can make sense of.
+    /// The number of events whose data is invalid.
     public internal(set) var ignored = 0
 
     public init() {}
 
     public mutating func fold(_ event: Event) {
-        let stamp = event.stamp
+        let lwwTimestamp = event.lwwTimestamp
         do {
             switch event.type {
-            case CitiesListed.type: list.set(try event.payload(as: CitiesListed.self).cities, stamp)
+            case CitiesListed.type:
+                list.set(try event.payload(as: CitiesListed.self).cities, lwwTimestamp)
             case LanguagesListed.type:
                 let listed = try event.payload(as: LanguagesListed.self)
-                change(listed.city, stamp) { $0.languages.set(listed.languages, stamp) }
+                updateCity(listed.city, lwwTimestamp) {
+                    $0.languages.set(listed.languages, lwwTimestamp)
+                }
             case ContentUpdated.type:
                 let updated = try event.payload(as: ContentUpdated.self)
-                change(updated.city, stamp) {
-                    $0.updates[EntityID(updated.language)].set(updated.lastUpdate, stamp)
+                updateCity(updated.city, lwwTimestamp) {
+                    $0.updates[EntityID(updated.language)].set(updated.lastUpdate, lwwTimestamp)
                 }
             case ContentUsed.type:
                 let used = try event.payload(as: ContentUsed.self)
-                change(used.city, stamp) { $0.usage.set(used.lastUsage, stamp) }
+                updateCity(used.city, lwwTimestamp) { $0.usage.set(used.lastUsage, lwwTimestamp) }
             case ResourceStored.type:
                 let stored = try event.payload(as: ResourceStored.self)
                 let resource = Resource(
                     file: stored.file, size: stored.size, lastUpdate: stored.lastUpdate,
                     hash: stored.hash, properties: stored.properties)
-                set(resource, stamp, stored.city, stored.language, stored.path, stored.url)
+                setResource(
+                    resource, lwwTimestamp, stored.city, stored.language, stored.path, stored.url)
             case ResourceRemoved.type:
                 let removed = try event.payload(as: ResourceRemoved.self)
-                set(nil, stamp, removed.city, removed.language, removed.path, removed.url)
+                setResource(
+                    nil, lwwTimestamp, removed.city, removed.language, removed.path, removed.url)
             case ContentRemoved.type:
-                remove(EntityID(try event.payload(as: ContentRemoved.self).city), stamp)
+                removeCity(EntityID(try event.payload(as: ContentRemoved.self).city), lwwTimestamp)
             default: break
             }
         } catch { ignored += 1 }
     }
 
     /// Changes a city unless it was removed later.
-    private mutating func change(
-        _ city: String, _ stamp: Stamp, _ body: (inout City) -> Void
+    private mutating func updateCity(
+        _ city: String, _ lwwTimestamp: LWWTimestamp, _ body: (inout City) -> Void
     ) {
         let city = EntityID(city)
-        guard cities[city]?.removed.map({ $0 < stamp }) ?? true else { return }
+        guard cities[city]?.removed.map({ $0 < lwwTimestamp }) ?? true else { return }
         body(&cities[city, default: City()])
     }
 
-    private mutating func set(
-        _ resource: Resource?, _ stamp: Stamp, _ city: String, _ language: String, _ path: String,
-        _ url: String
+    private mutating func setResource(
+        _ resource: Resource?, _ lwwTimestamp: LWWTimestamp, _ city: String, _ language: String,
+        _ path: String, _ url: String
     ) {
         var files = self.files
-        change(city, stamp) { city in
+        updateCity(city, lwwTimestamp) { city in
             let old = city.resources[EntityID(language)]?[EntityID(path)]?[EntityID(url)]
-            guard old.map({ $0.stamp < stamp }) ?? true else { return }
+            guard old.map({ $0.lwwTimestamp < lwwTimestamp }) ?? true else { return }
             city.resources[EntityID(language), default: [:]][EntityID(path), default: [:]][
-                EntityID(url)] = Register(resource, stamp)
+                EntityID(url)] = Register(resource, lwwTimestamp)
             if let resource { files[resource.file, default: 0] += 1 }
-            if let old = old?.value { Self.forget(old.file, &files) }
+            if let old = old?.value { Self.releaseFile(old.file, &files) }
         }
         self.files = files
     }
 
-    private static func forget(_ file: FileID, _ files: inout TreeDictionary<FileID, Int>) {
-        let others = (files[file] ?? 0) - 1
-        files[file] = others > 0 ? others : nil
+    private static func releaseFile(_ file: FileID, _ files: inout TreeDictionary<FileID, Int>) {
+        let count = (files[file] ?? 0) - 1
+        files[file] = count > 0 ? count : nil
     }
 
-    private mutating func remove(_ code: EntityID, _ stamp: Stamp) {
+    private mutating func removeCity(_ code: EntityID, _ lwwTimestamp: LWWTimestamp) {
         var city = cities[code] ?? City()
-        guard city.removed.map({ $0 < stamp }) ?? true else { return }
-        city.removed = stamp
-        if let languages = city.languages, languages.stamp < stamp { city.languages = nil }
-        if let usage = city.usage, usage.stamp < stamp { city.usage = nil }
-        city.updates = city.updates.filter { $0.value.stamp > stamp }
+        guard city.removed.map({ $0 < lwwTimestamp }) ?? true else { return }
+        city.removed = lwwTimestamp
+        if let languages = city.languages, languages.lwwTimestamp < lwwTimestamp {
+            city.languages = nil
+        }
+        if let usage = city.usage, usage.lwwTimestamp < lwwTimestamp { city.usage = nil }
+        city.updates = city.updates.filter { $0.value.lwwTimestamp > lwwTimestamp }
         for (language, paths) in city.resources {
-            var rest: ByPath = [:]
+            var remaining: ByPath = [:]
             for (path, urls) in paths {
-                for resource in urls.values where resource.stamp < stamp {
-                    if let file = resource.value?.file { Self.forget(file, &files) }
+                for resource in urls.values where resource.lwwTimestamp < lwwTimestamp {
+                    if let file = resource.value?.file { Self.releaseFile(file, &files) }
                 }
-                let urls = urls.filter { $0.value.stamp > stamp }
-                if !urls.isEmpty { rest[path] = urls }
+                let urls = urls.filter { $0.value.lwwTimestamp > lwwTimestamp }
+                if !urls.isEmpty { remaining[path] = urls }
             }
-            city.resources[language] = rest.isEmpty ? nil : rest
+            city.resources[language] = remaining.isEmpty ? nil : remaining
         }
         cities[code] = city
     }
 
-    // MARK: What counts
+    // MARK: Winners
 
-    /// What the next list of cities must pass to count. O(1).
-    var listStamp: Stamp? { list?.stamp }
+    /// The LWW timestamp that the next list of cities must exceed to win. O(1).
+    var listTimestamp: LWWTimestamp? { list?.lwwTimestamp }
 
-    /// What the next list of a city's languages must pass to count. O(1).
-    func languagesStamp(of city: String) -> Stamp? {
+    /// The LWW timestamp that the next list of a city's languages must exceed to win. O(1).
+    func languagesTimestamp(of city: String) -> LWWTimestamp? {
         let city = cities[EntityID(city)]
-        return city?.languages?.stamp ?? city?.removed
+        return city?.languages?.lwwTimestamp ?? city?.removed
     }
 
-    /// What the next use of a city must pass to count. O(1).
-    func usageStamp(of city: String) -> Stamp? {
+    /// The LWW timestamp that the next use of a city must exceed to win. O(1).
+    func usageTimestamp(of city: String) -> LWWTimestamp? {
         let city = cities[EntityID(city)]
-        return city?.usage?.stamp ?? city?.removed
+        return city?.usage?.lwwTimestamp ?? city?.removed
     }
 
-    /// What the next update of a language must pass to count. O(1).
-    func updateStamp(of city: String, language: String) -> Stamp? {
+    /// The LWW timestamp that the next update of a language must exceed to win. O(1).
+    func updateTimestamp(of city: String, language: String) -> LWWTimestamp? {
         let city = cities[EntityID(city)]
-        return city?.updates[EntityID(language)]?.stamp ?? city?.removed
+        return city?.updates[EntityID(language)]?.lwwTimestamp ?? city?.removed
     }
 
-    /// What the next event of a resource must pass to count. O(1).
-    func stamp(ofResource url: String, of path: String, city: String, language: String) -> Stamp? {
+    /// The LWW timestamp that the next event of a resource must exceed to win. O(1).
+    func lwwTimestamp(ofResource url: String, of path: String, city: String, language: String)
+        -> LWWTimestamp?
+    {
         let city = cities[EntityID(city)]
-        return city?.resources[EntityID(language)]?[EntityID(path)]?[EntityID(url)]?.stamp
+        return city?.resources[EntityID(language)]?[EntityID(path)]?[EntityID(url)]?.lwwTimestamp
             ?? city?.removed
     }
 
-    /// The newest event of a city. O(what is known of the city).
-    func newest(of city: String) -> Stamp? { cities[EntityID(city)]?.stamps.max() }
+    /// The greatest LWW timestamp of a city. O(registers of the city).
+    func newest(of city: String) -> LWWTimestamp? { cities[EntityID(city)]?.lwwTimestamps.max() }
 
-    // MARK: Questions
+    // MARK: Queries
 
-    /// The list of cities in the order in which it was given; nil if it was never stored. O(1).
+    /// The list of cities in its stored order; nil if it was never stored. O(1).
     public var cityList: [ListedCity]? { list?.value }
 
-    /// The cities of the list that are shown to users, in its order. O(cities of the list).
+    /// The live cities of the list, which are shown to users, in its order. O(cities of the list).
     public var liveCities: [ListedCity] { (list?.value ?? []).filter(\.isLive) }
 
-    /// The languages of a city in the order in which they were given; nil if they were never
-    /// stored. O(1).
+    /// The languages of a city in their stored order; nil if they were never stored. O(1).
     public func languages(of city: String) -> [ListedLanguage]? {
         cities[EntityID(city)]?.languages?.value
     }
 
-    /// When a language of a city was updated last; nil if it never was. O(1).
+    /// The time of the last update of a city's language; nil if there was none. O(1).
     public func lastUpdate(of city: String, language: String) -> ZonedTime? {
         cities[EntityID(city)]?.updates[EntityID(language)]?.value
     }
@@ -217,7 +225,7 @@ public struct ContentView: ListableView, FileReferring {
             .map { ($0.key.string, $0.value.value) }
     }
 
-    /// When somebody used a city last; nil if nobody has. O(1).
+    /// The time of the last use of a city; nil if there was none. O(1).
     public func lastUsage(of city: String) -> ZonedTime? {
         cities[EntityID(city)]?.usage?.value
     }
@@ -248,13 +256,12 @@ public struct ContentView: ListableView, FileReferring {
             .sorted { $0.key < $1.key }.flatMap { Self.resources($0.key.string, $0.value) }
     }
 
-    /// The languages of a city in which there are files, sorted.
+    /// The languages of a city with entries for files, stored or removed, sorted.
     func resourceLanguages(of city: String) -> [String] {
         (cities[EntityID(city)]?.resources ?? [:]).keys.sorted().map(\.string)
     }
 
-    /// The cities of which something is on the device beside pages, sorted. O(cities and what
-    /// there is of them).
+    /// The cities with content other than pages on the device, sorted. O(cities and their files).
     public var cityCodes: [String] {
         cities.filter { $0.value.isCached }.map(\.key).sorted().map(\.string)
     }
@@ -270,23 +277,23 @@ public struct ContentView: ListableView, FileReferring {
 
     private func row(_ code: String, _ listed: ListedCity?) -> ViewRow {
         var row = ViewRow()
-        row.add("city", code)
-        row.add("name", listed?.name)
-        row.add("live", raw: listed.map { Array("\($0.isLive)".utf8) })
-        row.add("lastUsage", lastUsage(of: code)?.text)
-        row.add(
+        row.appendField("city", code)
+        row.appendField("name", listed?.name)
+        row.appendField("live", raw: listed.map { Array("\($0.isLive)".utf8) })
+        row.appendField("lastUsage", lastUsage(of: code)?.text)
+        row.appendField(
             "languages",
             raw: JSONObjectWriter.array((languages(of: code) ?? []).map(\.row)))
-        row.add(
+        row.appendField(
             "updates",
             raw: JSONObjectWriter.array(
                 lastUpdates(of: code).map { update in
                     var writer = JSONObjectWriter()
-                    writer.add("language", update.language)
-                    writer.add("lastUpdate", update.time.text)
+                    writer.appendMember("language", update.language)
+                    writer.appendMember("lastUpdate", update.time.text)
                     return writer.finished()
                 }))
-        row.add(
+        row.appendField(
             "resources",
             raw: JSONObjectWriter.array(
                 resourceLanguages(of: code).flatMap { language in
@@ -309,12 +316,12 @@ extension CachedResource {
 
     fileprivate func row(_ language: String) -> [UInt8] {
         var writer = JSONObjectWriter()
-        writer.add("language", language)
-        writer.add("path", path)
-        writer.add("url", url)
-        writer.add("file", file.description)
-        writer.add("size", size)
-        writer.add("lastUpdate", lastUpdate.text)
+        writer.appendMember("language", language)
+        writer.appendMember("path", path)
+        writer.appendMember("url", url)
+        writer.appendMember("file", file.description)
+        writer.appendMember("size", size)
+        writer.appendMember("lastUpdate", lastUpdate.text)
         return writer.finished()
     }
 }

@@ -1,5 +1,5 @@
-// The pages that are on the device: one register for each (city, language, path), without the HTML.
-// The removal of a city is a stamp: what it has not passed is gone. Spec/model/content.md, CONT-4;
+// The pages on the device: one register for each (city, language, path), without the HTML. The removal of
+// a city is an LWW timestamp: registers up to it are void. Spec/model/content.md, CONT-4;
 // Spec/model/views.md.
 
 import Daybook
@@ -13,14 +13,14 @@ public struct PagesView: ListableView {
         PageStored.type, PageRemoved.type, ContentRemoved.type,
     ]
 
-    /// The last word on a path: in a box of its own, so that the dictionary's nodes are small.
+    /// The register of a path. Indirect, so that the dictionary's nodes are small.
     private indirect enum Entry: Sendable {
-        case stored(StoredPage, Stamp)
-        case removed(Stamp)
+        case stored(StoredPage, LWWTimestamp)
+        case removed(LWWTimestamp)
 
-        var stamp: Stamp {
+        var lwwTimestamp: LWWTimestamp {
             switch self {
-            case .stored(_, let stamp), .removed(let stamp): stamp
+            case .stored(_, let lwwTimestamp), .removed(let lwwTimestamp): lwwTimestamp
             }
         }
         var page: StoredPage? {
@@ -28,14 +28,14 @@ public struct PagesView: ListableView {
         }
     }
 
-    /// The pages of one language, with what finds them by kind and by the page above.
+    /// The pages of one language, with indexes by kind and by parent.
     private struct Language: Sendable {
         var entries: TreeDictionary<EntityID, Entry> = [:]
         var kinds: TreeDictionary<PageKind, TreeSet<EntityID>> = [:]
         var children: TreeDictionary<EntityID, TreeSet<EntityID>> = [:]
 
         mutating func set(_ path: EntityID, _ entry: Entry) {
-            if let old = entries[path]?.page { unlist(path, old) }
+            if let old = entries[path]?.page { removeFromIndexes(path, old) }
             entries[path] = entry
             guard let page = entry.page else { return }
             kinds[page.kind, default: []].insert(path)
@@ -44,7 +44,7 @@ public struct PagesView: ListableView {
             }
         }
 
-        private mutating func unlist(_ path: EntityID, _ page: StoredPage) {
+        private mutating func removeFromIndexes(_ path: EntityID, _ page: StoredPage) {
             kinds[page.kind]?.remove(path)
             if kinds[page.kind]?.isEmpty ?? false { kinds[page.kind] = nil }
             guard let parent = page.parentPath.map(EntityID.init) else { return }
@@ -52,27 +52,29 @@ public struct PagesView: ListableView {
             if children[parent]?.isEmpty ?? false { children[parent] = nil }
         }
 
-        /// What came behind a stamp.
-        func passed(_ stamp: Stamp) -> Language {
-            var rest = Language()
-            for (path, entry) in entries where entry.stamp > stamp { rest.set(path, entry) }
-            return rest
+        /// The language without the entries whose LWW timestamp is at most `lwwTimestamp`.
+        func removingEntries(through lwwTimestamp: LWWTimestamp) -> Language {
+            var remaining = Language()
+            for (path, entry) in entries where entry.lwwTimestamp > lwwTimestamp {
+                remaining.set(path, entry)
+            }
+            return remaining
         }
 
         func pages(_ paths: TreeSet<EntityID>?) -> [StoredPage] {
-            (paths ?? []).compactMap { entries[$0]?.page }.sorted(by: StoredPage.comesBefore)
+            (paths ?? []).compactMap { entries[$0]?.page }.sorted(by: StoredPage.precedes)
         }
     }
 
     private struct City: Sendable {
-        /// Everything up to here is gone.
-        var removed: Stamp?
-        /// Each with at least one entry.
+        /// The last removal: all events up to it are void.
+        var removed: LWWTimestamp?
+        /// The pages by language. Each language has at least one entry.
         var languages: TreeDictionary<EntityID, Language> = [:]
     }
 
     private var cities: TreeDictionary<EntityID, City> = [:]
-    /// Events whose data no rule can make sense of.
+    /// The number of events whose data is invalid.
     public private(set) var ignored = 0
 
     public init() {}
@@ -86,17 +88,17 @@ public struct PagesView: ListableView {
             }
             let page = StoredPage(
                 stored.page, event: event.id, digest: PageStored.digest(of: own))
-            set(.stored(page, event.stamp), stored.city, stored.language, page.path)
+            set(.stored(page, event.lwwTimestamp), stored.city, stored.language, page.path)
         case PageRemoved.type:
             guard let removed = try? event.payload(as: PageRemoved.self) else {
                 return ignored += 1
             }
-            set(.removed(event.stamp), removed.city, removed.language, removed.path)
+            set(.removed(event.lwwTimestamp), removed.city, removed.language, removed.path)
         case ContentRemoved.type:
             guard let removed = try? event.payload(as: ContentRemoved.self) else {
                 return ignored += 1
             }
-            remove(EntityID(removed.city), event.stamp)
+            removeCity(EntityID(removed.city), event.lwwTimestamp)
         default: break
         }
     }
@@ -105,19 +107,19 @@ public struct PagesView: ListableView {
         let (city, language, path) = (EntityID(city), EntityID(language), EntityID(path))
         let known = cities[city]
         guard
-            [known?.removed, known?.languages[language]?.entries[path]?.stamp]
-                .allSatisfy({ $0.map { $0 < entry.stamp } ?? true })
+            [known?.removed, known?.languages[language]?.entries[path]?.lwwTimestamp]
+                .allSatisfy({ $0.map { $0 < entry.lwwTimestamp } ?? true })
         else { return }
         cities[city, default: City()].languages[language, default: Language()].set(path, entry)
     }
 
-    private mutating func remove(_ city: EntityID, _ stamp: Stamp) {
+    private mutating func removeCity(_ city: EntityID, _ lwwTimestamp: LWWTimestamp) {
         var known = cities[city] ?? City()
-        guard known.removed.map({ $0 < stamp }) ?? true else { return }
-        known.removed = stamp
+        guard known.removed.map({ $0 < lwwTimestamp }) ?? true else { return }
+        known.removed = lwwTimestamp
         for (code, language) in known.languages {
-            let rest = language.passed(stamp)
-            known.languages[code] = rest.entries.isEmpty ? nil : rest
+            let remaining = language.removingEntries(through: lwwTimestamp)
+            known.languages[code] = remaining.entries.isEmpty ? nil : remaining
         }
         cities[city] = known
     }
@@ -126,51 +128,51 @@ public struct PagesView: ListableView {
         cities[EntityID(city)]?.languages[EntityID(language)]
     }
 
-    // MARK: What counts
+    // MARK: Winners
 
-    /// What the next event of a path must pass to count. O(1).
-    func stamp(of path: String, city: String, language: String) -> Stamp? {
-        self.language(city, language)?.entries[EntityID(path)]?.stamp
+    /// The LWW timestamp that the next event of a path must exceed to win. O(1).
+    func lwwTimestamp(of path: String, city: String, language: String) -> LWWTimestamp? {
+        self.language(city, language)?.entries[EntityID(path)]?.lwwTimestamp
             ?? cities[EntityID(city)]?.removed
     }
 
-    /// The newest event of a city. O(what is known of the city).
-    func newest(of city: String) -> Stamp? {
+    /// The greatest LWW timestamp of a city. O(pages of the city).
+    func newest(of city: String) -> LWWTimestamp? {
         let city = cities[EntityID(city)]
-        let stamps = (city?.languages ?? [:]).values.compactMap {
-            $0.entries.values.map(\.stamp).max()
+        let lwwTimestamps = (city?.languages ?? [:]).values.compactMap {
+            $0.entries.values.map(\.lwwTimestamp).max()
         }
-        return (stamps + [city?.removed].compactMap(\.self)).max()
+        return (lwwTimestamps + [city?.removed].compactMap(\.self)).max()
     }
 
-    // MARK: Questions
+    // MARK: Queries
 
-    /// A page, if it is stored. O(1).
+    /// The page with a path; nil if it is not stored. O(1).
     public func page(_ path: String, city: String, language: String) -> StoredPage? {
         self.language(city, language)?.entries[EntityID(path)]?.page
     }
 
-    /// The pages of a kind, in the order in which they are shown: by their `order`, then the
-    /// beginning of an event, then the path. O(n log n) for n such pages.
+    /// The pages of a kind, in the order in which they are shown: by `order`, then by the start of an
+    /// event, then by path. O(n log n) for n such pages.
     public func pages(_ kind: PageKind, city: String, language: String) -> [StoredPage] {
         let language = self.language(city, language)
         return language?.pages(language?.kinds[kind]) ?? []
     }
 
-    /// The pages below a page of the tree, in order; those at the top are below the empty path.
+    /// The children of a page of the tree, in order; the top pages are children of the empty path.
     /// O(n log n) for n such pages.
     public func children(of path: String, city: String, language: String) -> [StoredPage] {
         let language = self.language(city, language)
         return language?.pages(language?.children[EntityID(path)]) ?? []
     }
 
-    /// The languages of a city in which pages are stored, sorted. O(languages of the city).
+    /// The languages of a city with stored pages, sorted. O(languages of the city).
     public func languages(of city: String) -> [String] {
         (cities[EntityID(city)]?.languages ?? [:]).filter { !$0.value.kinds.isEmpty }
             .map(\.key).sorted().map(\.string)
     }
 
-    /// The cities of which pages are stored, sorted. O(cities and their languages).
+    /// The cities with stored pages, sorted. O(cities and their languages).
     public var cityCodes: [String] {
         cities.filter { $0.value.languages.contains { !$0.value.kinds.isEmpty } }
             .map(\.key).sorted().map(\.string)
@@ -187,17 +189,17 @@ public struct PagesView: ListableView {
             languages(of: city).flatMap { language in
                 all(city: city, language: language).map { page in
                     var row = ViewRow()
-                    row.add("city", city)
-                    row.add("language", language)
-                    row.add("path", page.path)
-                    row.add("kind", page.kind.rawValue)
-                    row.add("title", page.title)
-                    row.add("lastUpdate", page.lastUpdate.text)
-                    row.add("thumbnail", page.thumbnail)
-                    row.add("parentPath", page.parentPath)
-                    row.add("order", raw: page.order.map { Array("\($0)".utf8) })
-                    row.add("contentBytes", page.contentBytes)
-                    row.add("event", page.event.text)
+                    row.appendField("city", city)
+                    row.appendField("language", language)
+                    row.appendField("path", page.path)
+                    row.appendField("kind", page.kind.rawValue)
+                    row.appendField("title", page.title)
+                    row.appendField("lastUpdate", page.lastUpdate.text)
+                    row.appendField("thumbnail", page.thumbnail)
+                    row.appendField("parentPath", page.parentPath)
+                    row.appendField("order", raw: page.order.map { Array("\($0)".utf8) })
+                    row.appendField("contentBytes", page.contentBytes)
+                    row.appendField("event", page.event.text)
                     return row
                 }
             }
@@ -206,7 +208,7 @@ public struct PagesView: ListableView {
 }
 
 extension PagesView {
-    /// What stands first in an encoded entry.
+    /// The first byte of an encoded entry.
     private enum Tag {
         static let removed: UInt8 = 0
         static let stored: UInt8 = 1
@@ -214,20 +216,20 @@ extension PagesView {
 
     public func encodedState() -> [UInt8]? {
         var writer = StateWriter()
-        writer.add(count: ignored)
+        writer.write(count: ignored)
         var entries = writer.entries(count: cities.count)
         for (code, city) in cities {
             writer.begin(code, of: &entries)
-            writer.add(city.removed != nil)
-            if let stamp = city.removed { writer.add(stamp) }
+            writer.write(city.removed != nil)
+            if let lwwTimestamp = city.removed { writer.write(lwwTimestamp) }
             var languages = writer.entries(count: city.languages.count)
             for (code, language) in city.languages {
                 writer.begin(code, of: &languages)
                 var pages = writer.entries(count: language.entries.count)
                 for (path, entry) in language.entries {
                     writer.begin(path, of: &pages)
-                    writer.add(byte: entry.page == nil ? Tag.removed : Tag.stored)
-                    writer.add(entry.stamp)
+                    writer.write(byte: entry.page == nil ? Tag.removed : Tag.stored)
+                    writer.write(entry.lwwTimestamp)
                     entry.page?.write(to: &writer)
                 }
                 writer.end(pages)
@@ -244,7 +246,7 @@ extension PagesView {
         var cities = self.cities
         try reader.entries { (reader, code) throws(EventError) in
             var city = City()
-            if try reader.bool() { city.removed = try reader.stamp() }
+            if try reader.bool() { city.removed = try reader.lwwTimestamp() }
             try reader.entries { (reader, code) throws(EventError) in
                 var language = Language()
                 try reader.entries { (reader, path) throws(EventError) in
@@ -263,22 +265,24 @@ extension PagesView {
     }
 
     private static func entry(
-        _ reader: inout StateReader, _ path: EntityID, after removed: Stamp?
+        _ reader: inout StateReader, _ path: EntityID, after removed: LWWTimestamp?
     ) throws(EventError) -> Entry {
         let tag = try reader.byte()
-        let stamp = try reader.stamp()
-        if let removed, stamp <= removed { throw reader.fault("a page has gone with its city") }
+        let lwwTimestamp = try reader.lwwTimestamp()
+        if let removed, lwwTimestamp <= removed {
+            throw reader.fault("a page is older than the removal of its city")
+        }
         switch tag {
-        case Tag.removed: return .removed(stamp)
-        case Tag.stored: return .stored(try StoredPage(path: path.string, &reader), stamp)
-        default: throw reader.fault("a page is of no known kind")
+        case Tag.removed: return .removed(lwwTimestamp)
+        case Tag.stored: return .stored(try StoredPage(path: path.string, &reader), lwwTimestamp)
+        default: throw reader.fault("the entry of a page has an unknown tag")
         }
     }
 }
 
 extension PagesView: CompactableView {
-    /// An event is needed while it holds the register of its path; the last removal of a city is
-    /// needed for ever, and supersedes all that came before.
+    /// An event is needed while it is the winner of its path. The last removal of a city is needed
+    /// forever and supersedes all events before it.
     public func retention(of event: Event) -> Retention {
         switch event.type {
         case PageStored.type:
@@ -295,8 +299,8 @@ extension PagesView: CompactableView {
             guard let removed = try? event.payload(as: ContentRemoved.self) else {
                 return .needed(.notUnderstood)
             }
-            let holder = cities[EntityID(removed.city)]?.removed
-            return holder == event.stamp ? .needed(.deletion) : .of(event, heldBy: [holder])
+            let winner = cities[EntityID(removed.city)]?.removed
+            return winner == event.lwwTimestamp ? .needed(.deletion) : .of(event, heldBy: [winner])
         default: return .unconcerned
         }
     }
@@ -305,7 +309,7 @@ extension PagesView: CompactableView {
         of event: Event, _ city: String, _ language: String, _ path: String
     ) -> Retention {
         let known = cities[EntityID(city)]
-        let holder = known?.languages[EntityID(language)]?.entries[EntityID(path)]?.stamp
-        return .of(event, heldBy: [holder ?? known?.removed])
+        let winner = known?.languages[EntityID(language)]?.entries[EntityID(path)]?.lwwTimestamp
+        return .of(event, heldBy: [winner ?? known?.removed])
     }
 }

@@ -1,4 +1,4 @@
-// A file that a page needs was stored or removed. The file itself lies in the FileStore.
+// The events of the files of pages: stored, removed. The bytes are in the FileStore.
 // Spec/model/events.md, EVT-7.
 
 import Daybook
@@ -12,13 +12,13 @@ public struct ResourceStored: EventPayload, Hashable {
     public var language: String
     /// The page's path.
     public var path: String
-    /// Where the file came from.
+    /// The URL from which the file was fetched.
     public var url: String
     /// The file.
     public var file: FileID
     /// Its size in bytes.
     public var size: Int
-    /// When the server changed it last.
+    /// The time of the server's last change.
     public var lastUpdate: ZonedTime
     /// The server's hash of the file.
     public var hash: String?
@@ -62,18 +62,18 @@ public struct ResourceStored: EventPayload, Hashable {
 
     /// The data as JSON text.
     ///
-    /// - Throws: `EventError` for properties that are no object, or have a member of the entry.
+    /// - Throws: `EventError` for properties that are no object, or contain a member of the entry.
     public func json() throws -> [UInt8] {
         var writer = JSONObjectWriter()
-        writer.add("city", city)
-        writer.add("language", language)
-        writer.add("path", path)
-        writer.add("url", url)
-        writer.add("file", file.description)
-        writer.add("size", size)
-        writer.add("lastUpdate", lastUpdate.text)
-        if let hash { writer.add("hash", hash) }
-        try writer.addProperties(properties, .event, beside: ContentResource.memberNames)
+        writer.appendMember("city", city)
+        writer.appendMember("language", language)
+        writer.appendMember("path", path)
+        writer.appendMember("url", url)
+        writer.appendMember("file", file.description)
+        writer.appendMember("size", size)
+        writer.appendMember("lastUpdate", lastUpdate.text)
+        if let hash { writer.appendMember("hash", hash) }
+        try writer.appendProperties(properties, .event, beside: ContentResource.memberNames)
         return writer.finished()
     }
 }
@@ -87,7 +87,7 @@ public struct ResourceRemoved: DeclaredPayload, Hashable {
     public var language: String
     /// The page's path.
     public var path: String
-    /// Where the file came from.
+    /// The URL from which the file was fetched.
     public var url: String
 
     /// Creates the event's data.

@@ -1,32 +1,32 @@
-// What is kept in memory of a page: everything that lists of pages show, and where the rest is. Made
-// by PagesView; ContentCommands reads the rest from the log.
+// A page in memory: the data that lists of pages show, and the id of its event. Created by PagesView;
+// ContentCommands reads the HTML from the log.
 
 import Daybook
 import Foundation
 
-/// A page without its content, and the event that holds it.
+/// A page without its content, and the id of the event that contains it.
 public struct StoredPage: Hashable, Sendable, Identifiable {
-    /// Where it is. Unique in a city's language.
+    /// Its path. Unique in a city's language.
     public let path: String
-    /// What it is.
+    /// Its kind.
     public let kind: PageKind
     /// Its title.
     public let title: String
-    /// When the server changed it last.
+    /// The time of the server's last change.
     public let lastUpdate: ZonedTime
     /// The URL of a picture; may be empty.
     public let thumbnail: String?
-    /// The page above it in the tree; empty for those at the top.
+    /// The path of its parent in the tree; empty for a top page.
     public let parentPath: String?
-    /// Its place among the pages beside it.
+    /// Its sort key among its siblings.
     public let order: Int?
-    /// When an event begins.
+    /// The start of an event.
     public let start: Timestamp?
     /// Bytes of its HTML.
     public let contentBytes: Int
-    /// The event that holds the whole page.
+    /// The id of the event that contains the complete page.
     public let event: UUID
-    /// What tells whether a page has changed.
+    /// The digest of the event's data, which detects a changed page.
     let digest: UInt64
 
     /// The path.
@@ -48,35 +48,36 @@ public struct StoredPage: Hashable, Sendable, Identifiable {
 
     /// The order in which pages are shown: by `order`, those without one last; then by `start`; then
     /// by path, byte by byte.
-    static func comesBefore(_ one: StoredPage, _ other: StoredPage) -> Bool {
-        let (a, b) = (one.order ?? .max, other.order ?? .max)
-        guard a == b else { return a < b }
+    static func precedes(_ lhs: StoredPage, _ rhs: StoredPage) -> Bool {
+        let orders = (lhs.order ?? .max, rhs.order ?? .max)
+        guard orders.0 == orders.1 else { return orders.0 < orders.1 }
         let last = Timestamp(milliseconds: .max)
-        let (c, d) = (one.start ?? last, other.start ?? last)
-        return c == d ? EntityID(one.path) < EntityID(other.path) : c < d
+        let starts = (lhs.start ?? last, rhs.start ?? last)
+        guard starts.0 == starts.1 else { return starts.0 < starts.1 }
+        return EntityID(lhs.path) < EntityID(rhs.path)
     }
 }
 
 extension StoredPage {
     func write(to writer: inout StateWriter) {
-        writer.add(byte: kind.code)
-        writer.add(title)
-        writer.add(lastUpdate.text)
-        writer.add(optional: thumbnail)
-        writer.add(optional: parentPath)
-        writer.add(order != nil)
-        if let order { writer.add(signed: order) }
-        writer.add(start != nil)
-        if let start { writer.add(start) }
-        writer.add(count: contentBytes)
-        writer.add(event)
-        writer.add(digest)
+        writer.write(byte: kind.code)
+        writer.write(title)
+        writer.write(lastUpdate.text)
+        writer.write(optional: thumbnail)
+        writer.write(optional: parentPath)
+        writer.write(order != nil)
+        if let order { writer.write(signed: order) }
+        writer.write(start != nil)
+        if let start { writer.write(start) }
+        writer.write(count: contentBytes)
+        writer.write(event)
+        writer.write(digest)
     }
 
     init(path: String, _ reader: inout StateReader) throws(EventError) {
         self.path = path
         guard let kind = PageKind(code: try reader.byte()) else {
-            throw reader.fault("a page is of no known kind")
+            throw reader.fault("a page has an unknown kind")
         }
         self.kind = kind
         title = try reader.string()
@@ -107,15 +108,15 @@ extension PageKind {
 }
 
 extension StateWriter {
-    mutating func add(optional value: String?) {
-        add(value != nil)
-        if let value { add(value) }
+    mutating func write(optional value: String?) {
+        write(value != nil)
+        if let value { write(value) }
     }
 
-    /// Writes a number that may be negative; small ones are short.
-    mutating func add(signed value: Int) {
+    /// Writes a signed number in zigzag encoding, so that small absolute values are short.
+    mutating func write(signed value: Int) {
         let wide = Int64(value)
-        add(UInt64(bitPattern: (wide << 1) ^ (wide >> 63)))
+        write(UInt64(bitPattern: (wide << 1) ^ (wide >> 63)))
     }
 }
 
@@ -130,7 +131,9 @@ extension StateReader {
     }
 
     mutating func zonedTime() throws(EventError) -> ZonedTime {
-        guard let time = ZonedTime(try string()) else { throw fault("a time is none") }
+        guard let time = ZonedTime(try string()) else {
+            throw fault("a time is not as of RFC 3339")
+        }
         return time
     }
 }

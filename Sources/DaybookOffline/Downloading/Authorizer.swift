@@ -1,29 +1,29 @@
-// The token, the app's headers and its certificate for the servers that may have them, and for no
+// Sends the token, the app's headers and its certificate to the servers that may receive them, and to no
 // other. Between the credentials and every request of a download. Spec/model/downloads.md, DL-11.
 
 import Daybook
 import Foundation
 import Synchronization
 
-/// Sends requests with the token where it belongs, and has it renewed before it ends, and once where
-/// it is refused.
+/// Sends requests, with the token to its origin only. Renews the token before it expires, and once after
+/// a 401.
 final class Authorizer: Sendable {
     private let client: BoundedHTTPClient
     private let credentials: any Credentials
-    /// Where the token goes; nil: nowhere.
+    /// The origin that receives the token; nil: none does.
     private let origin: HTTPOrigin?
-    /// Where headers and certificate go as well, without the token.
+    /// Further origins that receive headers and certificate, but not the token.
     private let trusted: Set<HTTPOrigin>
-    /// The time by the server's clock, in milliseconds since 1970.
+    /// Returns the time by the server's clock, in milliseconds since 1970.
     private let now: @Sendable () async -> Int64
-    /// The token that was sent last and when it is to be renewed.
+    /// The token that was sent last and the time of its renewal.
     private let current = Mutex<(token: AccessToken, renewal: Int64?)?>(nil)
 
     init(
         _ options: HTTPOptions, credentials: any Credentials, origin: HTTPOrigin?,
         now: @escaping @Sendable () async -> Int64
     ) {
-        // A large file on a slow line takes as long as it takes.
+        // No limit for a whole request: a large file on a slow connection may take long.
         client = BoundedHTTPClient(options, requestSeconds: nil)
         trusted = Set(options.trustedOrigins.compactMap(HTTPOrigin.init))
         self.credentials = credentials
@@ -31,10 +31,10 @@ final class Authorizer: Sendable {
         self.now = now
     }
 
-    /// Carries one request.
+    /// Sends one request.
     ///
-    /// - Parameter isRedirected: whether a server named the address instead of the manifest or the
-    ///   app: then neither token nor headers nor certificate go along.
+    /// - Parameter isRedirected: true if the URL comes from a redirect, not from the manifest or the
+    ///   app: then neither token nor headers nor certificate are sent.
     /// - Throws: as `BoundedHTTPClient.send`; what the credentials throw; `DownloadError` with
     ///   `unauthorized`.
     func send(
@@ -42,28 +42,28 @@ final class Authorizer: Sendable {
         to handler: any ResponseBodyHandler
     ) async throws -> BoundedHTTPResponseHead {
         let target = isRedirected ? nil : HTTPOrigin(request.url)
-        let getsToken = target != nil && target == origin
-        guard getsToken, let stored = try await credentials.token() else {
-            let isOwn = getsToken || target.map(trusted.contains) ?? false
+        let receivesToken = target != nil && target == origin
+        guard receivesToken, let stored = try await credentials.token() else {
+            let isOwn = receivesToken || target.map(trusted.contains) ?? false
             return try await client.send(request, token: nil, isOwn: isOwn, to: handler)
         }
-        let token = try await renewed(stored)
+        let token = try await renewIfDue(stored)
         let head = try await client.send(request, token: token.value, to: handler)
         guard head.status == 401 else { return head }
         guard let new = try await credentials.refresh(token), new != token else { return head }
         return try await client.send(request, token: new.value, to: handler)
     }
 
-    /// The token, or a new one if it is about to end. If the issuer refuses, the server decides on the
-    /// old one. If the issuer cannot be reached, the old one is sent until it ends.
+    /// Renews the token if it is about to expire. If the issuer refuses, the old token is sent and the
+    /// server decides. If the issuer cannot be reached, the old token is sent until it expires.
     ///
-    /// - Throws: what `refresh` throws, for a token that has ended.
-    private func renewed(_ token: AccessToken) async throws -> AccessToken {
-        guard let end = token.expiresAt?.milliseconds else { return token }
+    /// - Throws: what `refresh` throws, for a token that has expired.
+    private func renewIfDue(_ token: AccessToken) async throws -> AccessToken {
+        guard let expiry = token.expiresAt?.milliseconds else { return token }
         let now = await now()
         let renewal = current.withLock { current in
             if current?.token != token {
-                current = (token, TokenRenewal.time(ofTokenUntil: end, received: now))
+                current = (token, TokenRenewal.time(ofTokenUntil: expiry, received: now))
             }
             return current?.renewal
         }
@@ -71,23 +71,25 @@ final class Authorizer: Sendable {
         do {
             return try await credentials.refresh(token) ?? token
         } catch {
-            guard now < end else { throw error }
+            guard now < expiry else { throw error }
             current.withLock { $0 = (token, now + TokenRenewal.retryMilliseconds) }
             return token
         }
     }
 
-    /// The error of a status that no later request would change.
-    static func refusal(_ head: BoundedHTTPResponseHead, _ what: String) -> DownloadError {
+    /// The error for a status that a retry would not change.
+    ///
+    /// - Parameter resource: the name of what was requested, for the message.
+    static func refusal(_ head: BoundedHTTPResponseHead, _ resource: String) -> DownloadError {
         switch head.status {
         case 401:
             DownloadError(
-                .unauthorized, "\(what): the server does not take the token. Sign in again")
+                .unauthorized, "\(resource): the server rejects the token; sign in again")
         case 300..<400:
-            DownloadError(.refused, "\(what): the server leads elsewhere (\(head.status))")
+            DownloadError(.refused, "\(resource): a redirect that is not followed (\(head.status))")
         case 404, 410:
-            DownloadError(.refused, "\(what): the server does not have it (\(head.status))")
-        default: DownloadError(.refused, "\(what): the server answers \(head.status)")
+            DownloadError(.refused, "\(resource): the server does not have it (\(head.status))")
+        default: DownloadError(.refused, "\(resource): the server answers \(head.status)")
         }
     }
 }

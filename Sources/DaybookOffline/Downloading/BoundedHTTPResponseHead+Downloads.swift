@@ -1,10 +1,10 @@
-// How downloads read a reply's head. Between BoundedHTTPClient and what becomes of the body.
+// How downloads interpret a response's head. Between BoundedHTTPClient and the handlers of bodies.
 // Spec/model/downloads.md, DL-11, DL-12.
 
 import Daybook
 
 extension BoundedHTTPResponseHead {
-    /// The error of a status that says to come back later; nil for any other.
+    /// The error for a status that asks for a later retry; nil for any other.
     var retryError: DownloadError? {
         guard status == 408 || status == 425 || status == 429 || status >= 500 else { return nil }
         return DownloadError(
@@ -14,7 +14,7 @@ extension BoundedHTTPResponseHead {
             })
     }
 
-    /// The length of the body, if the answer says so and it is a number.
+    /// The value of `Content-Length`; nil if it is missing or no valid length.
     var contentLength: Int? {
         self["Content-Length"].flatMap { Int($0) }.flatMap { $0 >= 0 ? $0 : nil }
     }

@@ -1,5 +1,5 @@
-// What belongs to a city: its data and where its images are. Comes from a CityManifestSource, goes to
-// a DownloadRun. Everything in it was checked: a server may say anything. Spec/model/downloads.md, DL-10.
+// The manifest of a city: its data and the addresses of its images. Comes from a CityManifestSource, goes
+// to a DownloadRun. Every field is checked, because a server is not trusted. Spec/model/downloads.md, DL-10.
 
 import Daybook
 import Foundation
@@ -10,17 +10,17 @@ public struct CityManifest: Hashable, Sendable {
     public struct Image: Hashable, Sendable {
         /// The image's id.
         public var id: String
-        /// Where it is: absolute, http or https.
+        /// The image's address: absolute, http or https.
         public var url: URL
-        /// What it shows.
+        /// The role of the image in the app: hero, gallery or attraction.
         public var kind: CachedImage.Kind
-        /// Pixels.
+        /// The width in pixels.
         public var width: Int
-        /// Pixels.
+        /// The height in pixels.
         public var height: Int
-        /// Bytes, if the manifest says so.
+        /// The size in bytes, if the manifest states it.
         public var size: Int?
-        /// The content's SHA-256, if the manifest says so.
+        /// The content's SHA-256, if the manifest states it.
         public var sha256: FileID?
 
         /// Creates an image.
@@ -38,17 +38,17 @@ public struct CityManifest: Hashable, Sendable {
         }
     }
 
-    /// The city.
+    /// The city's id.
     public var cityId: String
     /// The city's data: the text of a JSON object.
     public var cityData: [UInt8]
     /// Its images, in the manifest's order.
     public var images: [Image]
 
-    /// Most images of a city.
+    /// The greatest number of images of a city.
     public static let imagesMax = 1_000
 
-    /// Creates a manifest; an app with a source of its own does that. It is checked when it is used.
+    /// Creates a manifest, for an app with a source of its own. The manifest is checked when it is used.
     public init(cityId: String, cityData: [UInt8], images: [Image]) {
         self.cityId = cityId
         self.cityData = cityData
@@ -59,8 +59,8 @@ public struct CityManifest: Hashable, Sendable {
     ///
     /// - Parameters:
     ///   - json: the text.
-    ///   - cityId: the city that was asked for.
-    ///   - url: where the text came from; image addresses are relative to it.
+    ///   - cityId: the id of the requested city.
+    ///   - url: the manifest's own address; image addresses are relative to it.
     /// - Throws: `DownloadError` with `badManifest`.
     public init(json: [UInt8], cityId: String, from url: URL) throws(DownloadError) {
         do throws(EventError) {
@@ -85,7 +85,7 @@ public struct CityManifest: Hashable, Sendable {
     private static func image(_ fields: JSONFields, _ base: URL) throws(EventError) -> Image {
         let address = try fields.identifier("url")
         guard let url = URL(string: address, relativeTo: base)?.absoluteURL else {
-            throw EventError(.invalidData, "an image's url is no URL")
+            throw EventError(.invalidData, "an image's url is not a URL")
         }
         guard let kind = CachedImage.Kind(rawValue: try fields.string("type")) else {
             throw EventError(.invalidData, "an image's type is none of hero, gallery, attraction")
@@ -104,7 +104,7 @@ public struct CityManifest: Hashable, Sendable {
             size: try fields.count("size"), sha256: digest)
     }
 
-    /// Checks what the types do not say.
+    /// Checks the rules that the types do not express.
     func check() throws(DownloadError) {
         func require(_ isTrue: Bool, _ problem: String) throws(DownloadError) {
             guard isTrue else { throw Self.invalid(problem) }
@@ -121,30 +121,30 @@ public struct CityManifest: Hashable, Sendable {
         for image in images {
             try require(
                 image.width >= 0 && image.height >= 0 && image.size ?? 0 >= 0,
-                "an image has less than nothing")
+                "an image has a negative size, width or height")
             try require(
                 Self.isFetchable(image.url), "an image's url is not one of http or https")
-            if let twin = contents[image.url] {
+            if let duplicate = contents[image.url] {
                 try require(
-                    twin.size == image.size && twin.sha256 == image.sha256,
-                    "it says two things of one url")
+                    duplicate.size == image.size && duplicate.sha256 == image.sha256,
+                    "two images with one url differ in size or sha256")
             }
             contents[image.url] = image
         }
     }
 
-    /// Only these are asked, without a name or a password in them.
+    /// True for an http or https URL without user name and password. No other URL is requested.
     static func isFetchable(_ url: URL) -> Bool {
         guard let origin = HTTPOrigin(url) else { return false }
         return ["http", "https"].contains(origin.scheme) && url.user == nil && url.password == nil
     }
 }
 
-/// Where manifests come from. An app with a protocol of its own brings its own.
+/// A source of manifests. An app with a protocol of its own implements one.
 public protocol CityManifestSource: Sendable {
-    /// The manifest of a city.
+    /// Returns the manifest of a city.
     ///
-    /// - Throws: `DownloadError` with `unavailable` to be asked again later, with any other code to
-    ///   end the job. Any other error is one of the connection: it is asked again.
+    /// - Throws: `DownloadError` with `unavailable` for a later retry, with any other code to fail the
+    ///   job. Any other error counts as one of the connection and is retried.
     func manifest(of cityId: String) async throws -> CityManifest
 }

@@ -1,14 +1,14 @@
-// The checksum that a server sends along (RFC 9530). Used where the manifest has none.
+// The checksum in a response's head (RFC 9530), for an image whose manifest states none.
 // Spec/model/downloads.md, DL-17.
 
 import Daybook
 import Foundation
 
-/// `Repr-Digest` and `Content-Digest`.
+/// Reads `Repr-Digest` and `Content-Digest`.
 enum ContentDigest {
-    /// The SHA-256 of the whole content that an answer promises; nil if it promises none.
+    /// The SHA-256 of the complete content according to the response; nil if it states none.
     static func sha256(_ head: BoundedHTTPResponseHead) -> FileID? {
-        // Of the representation; or of this message, which is the same where it is all of it.
+        // `Content-Digest` covers this message only: the complete content in a 200, a part in a 206.
         head["Repr-Digest"].flatMap(sha256(field:))
             ?? (head.status == 200 ? head["Content-Digest"].flatMap(sha256(field:)) : nil)
     }

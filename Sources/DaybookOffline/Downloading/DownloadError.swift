@@ -1,39 +1,39 @@
-// What can go wrong while a city is downloaded. The text is what the user reads as the job's
-// errorMessage. Spec/model/downloads.md, DL-16.
+// The failures of a city's download. The user reads the text as the job's errorMessage.
+// Spec/model/downloads.md, DL-16.
 
 import Daybook
 import Foundation
 
 /// A failure of a download.
 public struct DownloadError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// What kind of failure it is. The raw value is stable and machine-readable.
+    /// The kind of a failure. The raw value is stable and machine-readable.
     public enum Code: String, Sendable, CaseIterable {
-        /// No complete answer came, or the server asks for patience. It is tried again.
+        /// The response was incomplete, or the server asks for a later retry. The request is retried.
         case unavailable
-        /// The server does not give what was asked for.
+        /// The server refuses the request.
         case refused
-        /// The server does not take the token, and there is no other.
+        /// The server rejects the token, and the credentials have no other.
         case unauthorized
-        /// The manifest is not what the contract says, or has an address that must not be asked.
+        /// The manifest breaks the protocol, or has an address that must not be requested.
         case badManifest = "bad-manifest"
-        /// More bytes than were announced or are allowed.
+        /// The content has more bytes than were announced or are allowed.
         case tooLarge = "too-large"
-        /// Not the bytes that the manifest or the server promises.
+        /// The content differs from what the manifest or the server announced.
         case wrongContent = "wrong-content"
         /// The device is full.
         case noSpace = "no-space"
-        /// The system failed an operation on a file.
+        /// An operation on a file failed.
         case io
     }
 
     /// The kind of failure.
     public var code: Code
-    /// What happened, in words for people.
+    /// A human-readable message.
     public var detail: String
-    /// How long the server asks to be left alone, in seconds; only with `unavailable`.
+    /// The value of the server's `Retry-After`, in seconds; only with `unavailable`.
     public var retryAfterSeconds: Double?
 
-    /// Creates an error. `detail` must hold no token and nothing that a server wrote.
+    /// Creates an error. `detail` must contain no token and no text from a server.
     public init(_ code: Code, _ detail: String, retryAfterSeconds: Double? = nil) {
         self.code = code
         self.detail = detail
@@ -44,11 +44,11 @@ public struct DownloadError: Error, Hashable, Sendable, CustomStringConvertible 
         self.init(
             error.code == .noSpace ? .noSpace : .io,
             error.code == .noSpace
-                ? Self.deviceIsFull : "a file could not be written: \(error.reason)")
+                ? Self.deviceIsFull : "cannot write a file: \(error.reason)")
     }
 
     static let deviceIsFull =
-        "the device is full. Nothing that was stored is lost; make room and try again"
+        "the device is full; stored data is intact; free some space and try again"
 
     /// The detail text.
     public var description: String { detail }
@@ -61,7 +61,7 @@ extension DownloadError: LocalizedError {
     /// What to do next.
     public var recoverySuggestion: String? {
         switch code {
-        case .unavailable: "Nothing: it is tried again."
+        case .unavailable: "Nothing: the download is retried."
         case .refused, .badManifest, .wrongContent, .tooLarge:
             "Report it to the operator of the server."
         case .unauthorized: "Sign in again."
@@ -71,7 +71,7 @@ extension DownloadError: LocalizedError {
     }
 }
 
-/// Runs a file operation, with its failure as a `DownloadError`.
+/// Runs a file operation and converts its failure to a `DownloadError`.
 func onDisk<T>(_ body: () throws(FileError) -> T) throws(DownloadError) -> T {
     do { return try body() } catch { throw DownloadError(error) }
 }

@@ -1,4 +1,4 @@
-// How downloads are done: limits and times. Spec/model/downloads.md.
+// The options of downloads: limits and times. Spec/model/downloads.md.
 
 import Daybook
 import Foundation
@@ -6,40 +6,40 @@ import Foundation
 extension DownloadManager {
     /// Limits and times.
     public struct Options: Sendable {
-        /// Jobs that are worked on at the same time.
+        /// The number of jobs that run at the same time.
         public var jobsAtOnce = 1
-        /// Images of a job that are fetched at the same time.
+        /// The number of images of a job that are fetched at the same time.
         public var imagesAtOnce = 4
-        /// Bytes of one image at most.
+        /// The greatest size of one image, in bytes.
         public var imageBytesMax = 32 * 1_048_576
-        /// Bytes of all images of a city at most.
+        /// The greatest size of all images of a city together, in bytes.
         public var cityBytesMax = 256 * 1_048_576
-        /// Headers, certificate and proxy, the time that a server may be silent, and whether the token
-        /// may go over plain `http`.
+        /// Headers, certificate, proxy and timeout, and whether the token may be sent over plain `http`.
         public var http = HTTPOptions()
-        /// The time that a server may be silent, in seconds: that of `http`.
+        /// The longest silence of a server, in seconds: that of `http`.
         public var timeoutSeconds: Double {
             get { http.timeoutSeconds }
             set { http.timeoutSeconds = newValue }
         }
-        /// True if the token may go over `http` to another machine: that of `http`.
+        /// True if the token may be sent over `http` to another machine: that of `http`.
         public var allowsTokenInClear: Bool {
             get { http.allowsTokenInClear }
             set { http.allowsTokenInClear = newValue }
         }
-        /// Failures in a row without progress, 16 KiB or an image, after which a job is paused.
+        /// The number of consecutive failures after which a job is paused. Progress, which is 16 KiB or an
+        /// image, resets the count.
         public var failuresMax = 5
-        /// The times between attempts.
+        /// The delays between attempts.
         public var backoff = RetryBackoff()
-        /// When a job that was paused for want of a connection is tried again by itself.
+        /// The time after which a job that was paused without a connection is retried automatically.
         public var pausedRetry = Duration.seconds(15 * 60)
-        /// Between two words about bytes at least.
+        /// The shortest time between two updates of a job's bytes.
         public var progressInterval = Duration.milliseconds(100)
-        /// Where partial files lie, in `daybook-downloads` and there in a folder of the log's own;
-        /// nil: the cache folder of the store, and where it has none, the folder `incoming` among
-        /// its files. Losing it costs only what must be fetched again.
+        /// The folder for partial files, which are stored in `daybook-downloads` and there in a folder
+        /// per log. Nil: the cache folder of the store, or, if the store has none, the folder `incoming`
+        /// among its files. A loss of the folder costs only that its content is fetched again.
         public var cacheFolder: String?
-        /// Waits. Tests bring their own.
+        /// Waits. Tests replace it.
         var sleep: @Sendable (Duration) async throws -> Void = {
             try await Task.sleep(for: $0)
         }

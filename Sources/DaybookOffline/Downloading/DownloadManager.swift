@@ -1,12 +1,12 @@
-// Works off the download jobs while an app runs: sleeps until a job, the network or the settings
-// change, then does what they ask for. Between the log, which says what is to be downloaded, and
-// DownloadRun, which does it. Spec/model/downloads.md.
+// Processes the download jobs while an app runs: sleeps until a job, the network or the settings change,
+// then starts and stops jobs accordingly. Between the log, which stores the jobs, and DownloadRun, which
+// carries out one job. Spec/model/downloads.md.
 
 import Daybook
 import Foundation
 import Telemetry
 
-/// Downloads cities: takes queued jobs, fetches data and images, records that they are there.
+/// Downloads cities: starts queued jobs, fetches data and images, records them in the log.
 ///
 /// ```swift
 /// let manager = DownloadManager(
@@ -18,8 +18,8 @@ import Telemetry
 /// downloading.cancel()                                 // at logout
 /// ```
 ///
-/// What is to be done stands in the log, so jobs survive the end of the process; what was fetched of
-/// an image survives it, too. Where there is nothing to do it waits without a timer.
+/// Jobs are stored in the log, so they survive the end of the process. So do partly fetched images.
+/// Without work the manager waits without a timer.
 public actor DownloadManager {
     private let store: EventStore
     private let files: FileStore
@@ -39,28 +39,30 @@ public actor DownloadManager {
         var meter: DownloadMeter
     }
 
-    /// While `run()` works.
+    /// The loop of `run()`; nil while it does not run.
     private var loop: WakeLoop<ContinuousClock.Instant>?
     private var running: [String: Running] = [:]
-    /// Jobs whose folders are there, or may be.
-    private var folders: Set<String> = []
-    /// Images of unfinished jobs that are in the store, where nothing else names them yet.
-    private var held: [String: [FileID]] = [:]
-    /// The network as it was told last; nil before that.
+    /// The ids of jobs whose folders may exist.
+    private var jobsWithFolders: Set<String> = []
+    /// Images of unfinished jobs that are in the file store, by job. They are retained because no
+    /// city references them yet.
+    private var retainedFiles: [String: [FileID]] = [:]
+    /// The network path reported last; nil before the first report.
     private var path: NetworkPath?
-    /// Raised whenever there is a network anew.
-    private var arrivals = 0
-    /// Jobs that wait for a connection: since which network, and until when at the latest.
-    private var lost: [String: (arrivals: Int, until: ContinuousClock.Instant)] = [:]
-    /// Whoever has this file's lock works in the folder, and nobody else.
+    /// The number of times that a network became available.
+    private var networkArrivals = 0
+    /// The jobs that wait for a connection: `networkArrivals` at their pause, and the time of their retry
+    /// on the same network.
+    private var retries: [String: (arrivals: Int, due: ContinuousClock.Instant)] = [:]
+    /// The locked file that gives this manager exclusive use of the folder.
     private var lock: (any File)?
     private var isTidy = false
 
-    /// How often a folder is looked at that somebody else works in.
+    /// The time between two attempts to lock a folder that another manager uses.
     private static let lockedRetry = Duration.seconds(1)
 
-    /// Creates a manager that asks a server by the protocol of Spec/model/downloads.md. Apps use the one
-    /// that takes an `OfflineStore`.
+    /// Creates a manager for a server with the protocol of Spec/model/downloads.md. Apps use the
+    /// initializer that takes an `OfflineStore`.
     init(
         _ store: EventStore, _ files: FileStore, base: URL, credentials: any Credentials,
         user: String, reachability: any Reachability, options: Options
@@ -73,7 +75,7 @@ public actor DownloadManager {
             user, reachability, options)
     }
 
-    /// Creates a manager for manifests from elsewhere; the token goes to `imageOrigin` only.
+    /// Creates a manager for another source of manifests; the token is sent to `imageOrigin` only.
     init(
         _ store: EventStore, _ files: FileStore, source: any CityManifestSource,
         imageOrigin: URL?, credentials: any Credentials, user: String,
@@ -108,28 +110,29 @@ public actor DownloadManager {
 
     // MARK: For screens
 
-    /// A job as it is now, with the bytes of this moment; nil if there is none. O(1).
+    /// Returns a job with its current numbers; nil if no job has this id. O(1).
     public nonisolated func job(_ jobId: String) -> DownloadJob? { commands.job(jobId).current }
 
-    /// A job over time: its present state first, then bytes, every `progressInterval` at most, and
-    /// every change of state. Keeps only the newest. Ends when the job is removed or the store is
-    /// closed. `store.downloads.job(_:)` tells the same and goes on after that.
+    /// Returns a stream of a job: its current state first, then every change of state, and its bytes at
+    /// most once per `progressInterval`. The stream buffers only the newest value. It ends when the job
+    /// is removed or the store is closed; `store.downloads.job(_:)` has the same values and does not end
+    /// with the job.
     public nonisolated func progress(of jobId: String) -> AsyncStream<DownloadJob> {
         let (stream, continuation) = AsyncStream.makeStream(
             of: DownloadJob.self, bufferingPolicy: .bufferingNewest(1))
         let changes = commands.job(jobId).changes
-        let following = Task {
+        let forwarding = Task {
             for await job in changes {
                 guard let job else { break }
                 continuation.yield(job)
             }
             continuation.finish()
         }
-        continuation.onTermination = { _ in following.cancel() }
+        continuation.onTermination = { _ in forwarding.cancel() }
         return stream
     }
 
-    /// Pauses a job until somebody resumes it, with the numbers of this moment. Durable on return.
+    /// Pauses a job until it is resumed, with its current numbers. Durable on return.
     ///
     /// - Throws: as `DownloadCommands.pause(_:)`.
     public func pause(_ jobId: String) async throws {
@@ -138,11 +141,11 @@ public actor DownloadManager {
 
     // MARK: The loop
 
-    /// Works until the calling task is cancelled or the store is closed. One call at a time: another
-    /// one returns at once. What is under way at its end goes on at the next call.
+    /// Runs until the calling task is cancelled or the store is closed. A second call while one runs
+    /// returns at once. The next call continues the jobs that were interrupted.
     ///
-    /// - Throws: `LogError` where the log could not be read or written. Failures of the network are
-    ///   no errors; nor is a full disk, with which it goes on when something has changed.
+    /// - Throws: `LogError` if the log cannot be read or written. Network failures are not thrown; nor is
+    ///   a full disk, after which the manager continues at the next signal.
     public func run() async throws {
         guard loop == nil else { return }
         let loop = WakeLoop<ContinuousClock.Instant>(sleep: options.sleep)
@@ -150,51 +153,51 @@ public actor DownloadManager {
         let result: Result<Void, any Error>
         do {
             try await loop.run(
-                await store.commits(), reachability, learn: { await self.learn($0) },
+                await store.commits(), reachability, onPathChange: { await self.updatePath($0) },
                 work: {
                     try await work()
                     return true
                 })
             result = .success(())
         } catch { result = .failure(error) }
-        await rest()
-        for files in held.values { await self.files.release(files) }
-        held = [:]
+        await suspendWork()
+        for files in retainedFiles.values { await self.files.release(files) }
+        retainedFiles = [:]
         isTidy = false
         self.loop = nil
         path = nil
         try result.get()
     }
 
-    /// Removes jobs and cities that were kept long enough, and what was fetched for jobs that are
-    /// done or gone. `run()` does this at its beginning.
+    /// Removes expired jobs and cities, and the files of jobs that are completed, cancelled or removed.
+    /// `run()` calls this at its beginning.
     ///
-    /// - Throws: `LogError` where the log cannot be read or written; `FileStoreError`.
+    /// - Throws: `LogError` if the log cannot be read or written; `FileStoreError`.
     public func tidy() async throws {
-        folders.formUnion(try leftovers())
+        jobsWithFolders.formUnion(try jobFolders())
         _ = try await commands.cleanUp()
         try await CityCommands(store, files).prune(for: user)
-        for jobId in folders where held[jobId] == nil && running[jobId] == nil {
+        for jobId in jobsWithFolders where retainedFiles[jobId] == nil && running[jobId] == nil {
             let stored = PartialFile.stored(in: folder + "/" + jobId, store.environment.fileSystem)
-            for file in stored where await files.hold(file) { keep(file, jobId) }
+            for file in stored where await files.retain(file) { recordRetainedFile(file, jobId) }
         }
-        // Parts from before the app named a cache folder are fetched anew.
+        // Partial files from before the app named a cache folder are deleted and fetched again.
         let former = files.directory + "/incoming"
         if folder != former { try? store.environment.fileSystem.erase(former) }
-        // Afterwards: it collects what nobody holds.
+        // Last, because it deletes files that are neither retained nor referenced.
         await sweep(store.view(DownloadsView.self))
     }
 
-    private func learn(_ path: NetworkPath) {
+    private func updatePath(_ path: NetworkPath) {
         if path != NetworkPath.none, self.path ?? NetworkPath.none == NetworkPath.none {
-            arrivals += 1
+            networkArrivals += 1
         }
         self.path = path
     }
 
-    private func leftovers() throws -> [String] {
+    private func jobFolders() throws -> [String] {
         do throws(FileError) {
-            // Whatever else is there is none of ours.
+            // Every other name is not a job's folder.
             return try store.environment.fileSystem.list(folder)
                 .filter { UUID(uuidString: $0)?.text == $0 }
         } catch {
@@ -206,23 +209,23 @@ public actor DownloadManager {
     private func work() async throws {
         do {
             try await store.checkOpen()
-            guard isAlone() else { return setTimer(.now + Self.lockedRetry) }
+            guard acquireLock() else { return setTimer(.now + Self.lockedRetry) }
             if !isTidy {
                 try await tidy()
                 isTidy = true
             }
-            try await step()
+            try await reconcileJobs()
         } catch let error as LogError where error.code == .suspended {
-            // Another process may have the log now, and do what was under way here.
+            // Another process may open the log now and continue the jobs.
             setTimer(nil)
-            await rest()
+            await suspendWork()
         } catch let error as LogError where error.code == .diskFull {
-            // It goes on when something could be recorded again.
+            // Work continues after the next successful commit.
         }
     }
 
-    /// Ends all work, to go on with it one day, and leaves the folder to others.
-    private func rest() async {
+    /// Stops all work, which a later run continues, and releases the folder's lock.
+    private func suspendWork() async {
         await stopWork()
         lock = nil
     }
@@ -233,9 +236,12 @@ public actor DownloadManager {
         for task in tasks { await task.value }
     }
 
-    /// Whether nobody else works in the folder: another manager, or a process whose store was
-    /// suspended a moment ago. Where that cannot be told, the jobs will say why.
-    private func isAlone() -> Bool {
+    /// Locks the folder. Another manager may hold the lock, or a process whose store was suspended a
+    /// moment ago.
+    ///
+    /// - Returns: false if another manager holds the lock. True also after an I/O error, which the jobs
+    ///   will meet and report.
+    private func acquireLock() -> Bool {
         guard lock == nil else { return true }
         let fileSystem = store.environment.fileSystem
         do {
@@ -247,42 +253,44 @@ public actor DownloadManager {
         return true
     }
 
-    /// Brings what is worked on in line with the jobs, the network and the settings.
-    private func step() async throws {
+    /// Starts and stops jobs to match the log, the network and the settings.
+    private func reconcileJobs() async throws {
         let downloads = store.view(DownloadsView.self)
         for (jobId, job) in running where downloads[jobId]?.status != .downloading {
             job.task.cancel()
         }
         await sweep(downloads)
-        let wantsWiFi = store.view(PreferencesView.self)[user].wifiOnlyDownload
+        let isWiFiOnly = store.view(PreferencesView.self)[user].wifiOnlyDownload
         switch path {
         case nil: return
-        case .some(.none): try await halt(.connection)
-        case .cellular where wantsWiFi:
-            try await halt(.cellular)
+        case .some(.none): try await pauseAll(.connection)
+        case .cellular where isWiFiOnly:
+            try await pauseAll(.cellular)
             for job in downloads.jobs(.queued) {
-                try await tolerant { try await commands.pause(job.id, .cellular, numbers: nil) }
+                try await ignoringRefusal {
+                    try await commands.pause(job.id, .cellular, numbers: nil)
+                }
             }
         default:
             try await commands.queueWanted(for: user)
-            try await begin(store.view(DownloadsView.self))
+            try await startDueJobs(store.view(DownloadsView.self))
         }
     }
 
-    /// Ends all work for want of a network. Jobs that another process left behind rest, too.
-    private func halt(_ reason: PauseReason) async throws {
+    /// Stops all work and pauses every job in progress, including those that another process left.
+    private func pauseAll(_ reason: PauseReason) async throws {
         let meters = running.mapValues(\.meter)
         await stopWork()
         for job in store.view(DownloadsView.self).jobs(.downloading) {
-            try await tolerant {
+            try await ignoringRefusal {
                 try await commands.pause(job.id, reason, numbers: meters[job.id]?.numbers)
             }
         }
         setTimer(nil)
     }
 
-    /// Begins what may be worked on now.
-    private func begin(_ downloads: DownloadsView) async throws {
+    /// Starts the jobs that are due, up to `jobsAtOnce`.
+    private func startDueJobs(_ downloads: DownloadsView) async throws {
         let now = ContinuousClock.now
         var waiting = downloads.jobs(.downloading).filter { isDue($0.id, now) }
         waiting +=
@@ -292,23 +300,25 @@ public actor DownloadManager {
             }).sorted(by: DownloadJob.precedes)
         for job in waiting {
             guard running.count < max(1, options.jobsAtOnce) else { break }
-            // Its last work may not have ended yet.
+            // The task of its last run may not have ended yet.
             guard running[job.id] == nil else { continue }
             if job.status != .downloading {
                 guard
-                    try await tolerant({ try await commands.start(job.id, numbers: job.numbers) })
+                    try await ignoringRefusal({
+                        try await commands.start(job.id, numbers: job.numbers)
+                    })
                 else { continue }
             }
             start(job)
         }
-        arm(now)
+        setRetryTimer(now)
     }
 
-    /// Carries out a command about a job that somebody else may have changed meanwhile.
+    /// Carries out a command on a job that the app may have changed meanwhile.
     ///
-    /// - Returns: false if it does not fit any more.
+    /// - Returns: false if the command was refused.
     @discardableResult
-    private func tolerant(_ command: () async throws -> Void) async throws -> Bool {
+    private func ignoringRefusal(_ command: () async throws -> Void) async throws -> Bool {
         do {
             try await command()
             return true
@@ -318,17 +328,20 @@ public actor DownloadManager {
     // MARK: One job
 
     private func start(_ job: DownloadJob) {
-        lost[job.id] = nil
-        folders.insert(job.id)
+        retries[job.id] = nil
+        jobsWithFolders.insert(job.id)
         let meter = DownloadMeter(
             job.numbers, bytesMax: options.cityBytesMax, interval: options.progressInterval
         ) { [progress, id = job.id] meter in progress.update(id) { _ in meter.numbers } }
         let run = DownloadRun(
             job: job, source: source, authorizer: authorizer, files: files,
             fileSystem: store.environment.fileSystem, folder: folder + "/" + job.id, meter: meter,
-            pace: DownloadPace(options) { [store] in store.randomFraction() }, options: options,
-            checkRoom: { [store, user] in try await Self.checkRoom(for: $0, store, user) },
-            keep: { [weak self] in await self?.keep($0, job.id) })
+            backoff: DownloadBackoff(options) { [store] in store.randomFraction() },
+            options: options,
+            checkStorageLimit: { [store, user] in
+                try await Self.checkStorageLimit(for: $0, store, user)
+            },
+            onRetainedFile: { [weak self] in await self?.recordRetainedFile($0, job.id) })
         progress.update(job.id) { _ in meter.numbers }
         running[job.id] = Running(
             task: Task {
@@ -337,13 +350,13 @@ public actor DownloadManager {
                     result = .success(
                         try await instruments.measure(.download) { try await run.run() })
                 } catch { result = .failure(error) }
-                await end(job, meter, result)
+                await recordResult(result, of: job, meter)
             }, meter: meter)
     }
 
-    /// Records what came of a job.
-    private func end(
-        _ job: DownloadJob, _ meter: DownloadMeter, _ result: Result<DownloadedCity, any Error>
+    /// Records the result of a job and removes the job from `running`.
+    private func recordResult(
+        _ result: Result<DownloadedCity, any Error>, of job: DownloadJob, _ meter: DownloadMeter
     ) async {
         do {
             switch result {
@@ -351,17 +364,20 @@ public actor DownloadManager {
             case .failure(is CancellationError): break
             case .failure(is ConnectionLost):
                 try await commands.pause(job.id, .connection, numbers: meter.numbers)
-                wait(job.id)
-            // The log cannot be written just now, which is not the job's fault.
+                scheduleRetry(job.id)
+            // A log that cannot be written is not a failure of the job.
             case .failure(let error as LogError): throw error
             case .failure(let error):
                 try await fail(job, meter, error)
             }
             _ = try await commands.cleanUp()
         } catch {
-            // Refused: somebody has paused or removed it meanwhile. Suspended: the loop rests, too.
-            // Else the log cannot be written just now: the job is as it was, and is tried later.
-            if !(error is EventError), (error as? LogError)?.code != .suspended { wait(job.id) }
+            // `refused`: the app has paused or removed the job meanwhile. `suspended`: the loop stops
+            // its work, too. Any other error: the log cannot be written, and the job, which has not
+            // changed, is retried later.
+            if !(error is EventError), (error as? LogError)?.code != .suspended {
+                scheduleRetry(job.id)
+            }
         }
         progress.update(job.id) { _ in nil }
         running[job.id] = nil
@@ -372,22 +388,22 @@ public actor DownloadManager {
         _ city: DownloadedCity, _ job: DownloadJob, _ meter: DownloadMeter
     ) async throws {
         do {
-            do { try await files.requireHeld(city.files.map(\.file)) } catch {
-                // Another process may have had the log meanwhile: the job is done over.
+            do { try await files.requireRetained(city.files.map(\.file)) } catch {
+                // Another process may have had the log meanwhile and deleted files: the job starts over.
                 throw LogError(.suspended, path: store.directory, "\(error)")
             }
             try await commands.complete(
                 job.id, totalBytes: meter.numbers.downloadedBytes
             ) { [user] transaction in
-                // The user may have asked for it meanwhile.
-                let present = transaction.view(DownloadsView.self)[job.id] ?? job
+                // The user may have requested the city meanwhile.
+                let current = transaction.view(DownloadsView.self)[job.id] ?? job
                 try city.record(
-                    isExplicit: present.isExplicit, for: user, in: &transaction)
+                    isExplicit: current.isExplicit, for: user, in: &transaction)
             }
             instruments.count(.downloadedBytes, meter.numbers.downloadedBytes)
         } catch {
             if error is LogError { throw error }
-            // As it is now: it may have been paused at the last moment.
+            // Reads the view again: the job may have been paused meanwhile.
             guard store.view(DownloadsView.self)[job.id]?.status == .downloading else { return }
             try await fail(job, meter, error)
             return
@@ -396,15 +412,15 @@ public actor DownloadManager {
     }
 
     private func fail(_ job: DownloadJob, _ meter: DownloadMeter, _ error: any Error) async throws {
-        try await commands.fail(job.id, Self.words(error), numbers: meter.numbers)
-        // What is too much is not kept for a retry.
+        try await commands.fail(job.id, Self.message(for: error), numbers: meter.numbers)
+        // Files that exceed a limit are not kept for a retry.
         if error is StorageLimitError || (error as? DownloadError)?.code == .tooLarge {
             await discard([job.id])
         }
     }
 
-    /// What the user reads.
-    private static func words(_ error: any Error) -> String {
+    /// The message for the user.
+    private static func message(for error: any Error) -> String {
         let text =
             switch error {
             case let error as FileStoreError where error.code == .noSpace:
@@ -414,11 +430,10 @@ public actor DownloadManager {
         return text.isEmpty ? "the download failed" : String(text.prefix(1_000))
     }
 
-    /// Whether a city of which all sizes are announced would fit what the user allows: else nothing
-    /// of it need be fetched.
+    /// Checks before any fetch that a city whose sizes are all announced fits the user's storage limit.
     ///
     /// - Throws: `StorageLimitError`.
-    private static func checkRoom(
+    private static func checkStorageLimit(
         for city: DownloadedCity, _ store: EventStore, _ user: String
     ) async throws {
         struct Fits: Error {}
@@ -426,7 +441,7 @@ public actor DownloadManager {
             try await store.write { transaction in
                 try city.record(
                     isExplicit: city.isExplicit, for: user, in: &transaction)
-                // Nothing of it is recorded.
+                // Aborts the transaction: nothing is recorded.
                 throw Fits()
             }
         } catch is Fits {}
@@ -434,36 +449,38 @@ public actor DownloadManager {
 
     // MARK: Waiting
 
-    private func wait(_ jobId: String) {
-        lost[jobId] = (arrivals, .now + options.pausedRetry)
+    private func scheduleRetry(_ jobId: String) {
+        retries[jobId] = (networkArrivals, .now + options.pausedRetry)
     }
 
-    /// Whether a job that waits for a connection may be tried: it is another network, or long
-    /// enough ago, or was before this process.
+    /// True if a job that waits for a connection may be retried: on another network, after its time of
+    /// retry, or when an earlier process paused it.
     private func isDue(_ jobId: String, _ now: ContinuousClock.Instant) -> Bool {
-        guard let lost = lost[jobId] else { return true }
-        return lost.arrivals != arrivals || lost.until <= now
+        guard let retry = retries[jobId] else { return true }
+        return retry.arrivals != networkArrivals || retry.due <= now
     }
 
-    /// Sees to it that the loop runs when a job is due by itself. Without such a job there is no
-    /// timer, nor while nothing may be fetched.
-    private func arm(_ now: ContinuousClock.Instant) {
+    /// Sets the timer for the next retry that is due by time. Without such a job, or while no fetch is
+    /// allowed, there is no timer.
+    private func setRetryTimer(_ now: ContinuousClock.Instant) {
         let downloads = store.view(DownloadsView.self)
-        lost = lost.filter { downloads[$0.key]?.status.isUnfinished ?? false }
-        // One that is due already begins when another ends.
-        setTimer(lost.values.map(\.until).filter { $0 > now }.min())
+        retries = retries.filter { downloads[$0.key]?.status.isUnfinished ?? false }
+        // A job that is already due starts when another one ends.
+        setTimer(retries.values.map(\.due).filter { $0 > now }.min())
     }
 
     private func setTimer(_ next: ContinuousClock.Instant?) {
         loop?.setTimer(next, after: next.map { max(.zero, $0 - .now) } ?? .zero)
     }
 
-    private func keep(_ file: FileID, _ jobId: String) { held[jobId, default: []].append(file) }
+    private func recordRetainedFile(_ file: FileID, _ jobId: String) {
+        retainedFiles[jobId, default: []].append(file)
+    }
 
-    /// Deletes what was fetched for jobs that are done or gone.
+    /// Deletes the files of jobs that are completed, cancelled or removed.
     private func sweep(_ downloads: DownloadsView) async {
         await discard(
-            folders.filter { jobId in
+            jobsWithFolders.filter { jobId in
                 guard running[jobId] == nil else { return false }
                 let status = downloads[jobId]?.status
                 return status == nil || status == .completed || status == .cancelled
@@ -473,19 +490,19 @@ public actor DownloadManager {
     private func discard(_ jobIds: some Collection<String>) async {
         guard !jobIds.isEmpty else { return }
         for jobId in jobIds {
-            // If it fails, the next run tries again.
+            // If the removal fails, the next run retries it.
             try? DownloadFolder.remove(folder + "/" + jobId, store.environment.fileSystem)
-            folders.remove(jobId)
-            await files.release(held.removeValue(forKey: jobId) ?? [])
+            jobsWithFolders.remove(jobId)
+            await files.release(retainedFiles.removeValue(forKey: jobId) ?? [])
         }
-        // What they brought and no city names, what a city has replaced, what had to make room. If
-        // it fails, a later one does it.
+        // Deletes unreferenced files: those of these jobs, those that a city has replaced, and those of
+        // cities that were evicted. If it fails, a later call repeats it.
         _ = try? await files.collect()
     }
 }
 
 extension DownloadedCity {
-    /// Adds the city to a transaction.
+    /// Records the city in a transaction.
     ///
     /// - Throws: `StorageLimitError`; `EventError`.
     fileprivate func record(

@@ -1,25 +1,24 @@
-// How far a job has come: the numbers of all its images together, told at most so often. Written to
-// by the fetches, read by the manager and by its subscribers. Spec/model/downloads.md, DL-20.
+// The progress of a job: the sums over all its images, reported at a limited rate. The fetches write it,
+// the manager and its subscribers read it. Spec/model/downloads.md, DL-20.
 
 import Foundation
 import Synchronization
 
-/// The numbers of one job.
+/// The progress of one job.
 final class DownloadMeter: Sendable {
     private struct State {
         var images: [URL: Image] = [:]
-        /// How many images the manifest names, and how many of them are there; one address may
-        /// stand for several.
+        /// The numbers of images in the manifest and of fetched images; one URL may count for several.
         var count = 0
         var done = 0
         var step: String
         var downloaded: Int
         var total: Int
-        var told: ContinuousClock.Instant?
+        var lastReport: ContinuousClock.Instant?
     }
 
     private struct Image {
-        var names: Int
+        var imageCount: Int
         var bytes: Int
         var total: Int
         var isDone = false
@@ -28,16 +27,16 @@ final class DownloadMeter: Sendable {
     private let state: Mutex<State>
     private let interval: Duration
     private let bytesMax: Int
-    private let tell: @Sendable (DownloadMeter) -> Void
+    private let onChange: @Sendable (DownloadMeter) -> Void
 
     /// - Parameters:
-    ///   - numbers: what holds until the images are known.
-    ///   - bytesMax: bytes that all images may have together.
-    ///   - interval: between two words about bytes at least.
-    ///   - tell: called when the numbers have changed.
+    ///   - numbers: the numbers until the images are known.
+    ///   - bytesMax: the greatest sum of bytes of all images.
+    ///   - interval: the shortest time between two reports of bytes.
+    ///   - onChange: called when the numbers have changed.
     init(
         _ numbers: DownloadNumbers, bytesMax: Int, interval: Duration,
-        tell: @escaping @Sendable (DownloadMeter) -> Void
+        onChange: @escaping @Sendable (DownloadMeter) -> Void
     ) {
         state = Mutex(
             State(
@@ -45,10 +44,10 @@ final class DownloadMeter: Sendable {
                 total: numbers.totalBytes))
         self.bytesMax = bytesMax
         self.interval = interval
-        self.tell = tell
+        self.onChange = onChange
     }
 
-    /// The numbers now.
+    /// The current numbers.
     var numbers: DownloadNumbers {
         state.withLock {
             DownloadNumbers(
@@ -56,19 +55,19 @@ final class DownloadMeter: Sendable {
         }
     }
 
-    /// The job has these images, of which so many bytes, of so many, are there already.
+    /// Sets the images of the job and the bytes of each that are already on the device.
     func begin(
-        _ images: [CityManifest.Image], there: [URL: (bytes: Int, total: Int)]
+        _ images: [CityManifest.Image], stored: [URL: (bytes: Int, total: Int)]
     ) {
         state.withLock { state in
             state.images = [:]
             for image in images {
-                let known = there[image.url] ?? (0, image.size ?? 0)
+                let known = stored[image.url] ?? (0, image.size ?? 0)
                 state.images[
                     image.url,
                     default: Image(
-                        names: 0, bytes: known.bytes, total: max(known.bytes, known.total))
-                ].names += 1
+                        imageCount: 0, bytes: known.bytes, total: max(known.bytes, known.total))
+                ].imageCount += 1
             }
             state.count = images.count
             state.done = 0
@@ -76,12 +75,12 @@ final class DownloadMeter: Sendable {
             state.downloaded = state.images.values.reduce(0) { $0 + $1.bytes }
             Self.describe(&state)
         }
-        tell(self)
+        onChange(self)
     }
 
-    /// An image has so many bytes by now, of so many if that is known.
+    /// Sets an image's bytes so far, and their total if it is known.
     ///
-    /// - Returns: false if that is more than a city may have.
+    /// - Returns: false if the city now exceeds `bytesMax`.
     func set(_ url: URL, bytes: Int, of total: Int?) -> Bool {
         let now = ContinuousClock.now
         let (fits, isDue) = state.withLock { state -> (Bool, Bool) in
@@ -91,24 +90,24 @@ final class DownloadMeter: Sendable {
             state.total += expected - image.total
             (image.bytes, image.total) = (bytes, expected)
             state.images[url] = image
-            let isDue = state.told.map { now - $0 >= interval } ?? true
-            if isDue { state.told = now }
+            let isDue = state.lastReport.map { now - $0 >= interval } ?? true
+            if isDue { state.lastReport = now }
             return (state.downloaded <= bytesMax, isDue)
         }
-        if isDue { tell(self) }
+        if isDue { onChange(self) }
         return fits
     }
 
-    /// An image is there.
+    /// Marks an image as fetched.
     func finish(_ url: URL, bytes: Int) {
         _ = set(url, bytes: bytes, of: bytes)
         state.withLock { state in
             guard let image = state.images[url], !image.isDone else { return }
             state.images[url]?.isDone = true
-            state.done += image.names
+            state.done += image.imageCount
             Self.describe(&state)
         }
-        tell(self)
+        onChange(self)
     }
 
     private static func describe(_ state: inout State) {

@@ -1,20 +1,20 @@
-// One job from its beginning to where everything is in the store: the manifest, then the images, so
-// many at a time. Started by DownloadManager, which records what came of it. Spec/model/downloads.md.
+// One job until all its files are in the file store: fetches the manifest, then the images, several at a
+// time. DownloadManager starts it and records its result. Spec/model/downloads.md.
 
 import Daybook
 import Foundation
 
-/// A city of which everything was fetched.
+/// A city that was fetched completely.
 struct DownloadedCity: Sendable {
-    /// Its data and images.
+    /// The city's data and list of images.
     var manifest: CityManifest
     /// The file of each image, in the manifest's order.
     var files: [DownloadedFile]
-    /// Whether the user asked for it.
+    /// True if the user requested it.
     var isExplicit: Bool
 }
 
-/// The work on one job.
+/// A run of one job.
 struct DownloadRun {
     let job: DownloadJob
     let source: any CityManifestSource
@@ -24,26 +24,25 @@ struct DownloadRun {
     /// The job's own folder.
     let folder: String
     let meter: DownloadMeter
-    let pace: DownloadPace
+    let backoff: DownloadBackoff
     let options: DownloadManager.Options
-    /// Throws where a city would not fit what the user allows.
-    let checkRoom: @Sendable (DownloadedCity) async throws -> Void
-    /// Hears of each file that is held in the store for this job, to let go of it one day.
-    let keep: @Sendable (FileID) async -> Void
+    /// Throws if a city would exceed the user's storage limit.
+    let checkStorageLimit: @Sendable (DownloadedCity) async throws -> Void
+    /// Called with each file that is retained in the store for this job, so that it is released later.
+    let onRetainedFile: @Sendable (FileID) async -> Void
 
-    /// Fetches everything.
+    /// Fetches the manifest and all images.
     ///
-    /// - Throws: `ConnectionLost` to pause the job; `CancellationError`; anything else is what the
-    ///   job fails with.
+    /// - Throws: `ConnectionLost` to pause the job; `CancellationError`; any other error fails the job.
     func run() async throws -> DownloadedCity {
         try DownloadFolder.create(folder, fileSystem)
         let manifest = try await manifest()
         try await checkSizes(manifest)
         try sweep(manifest)
-        meter.begin(manifest.images, there: try stock(manifest))
-        let found = try await fetchAll(manifest)
+        meter.begin(manifest.images, stored: try storedBytes(manifest))
+        let files = try await fetchAll(manifest)
         return DownloadedCity(
-            manifest: manifest, files: manifest.images.compactMap { found[$0.url] },
+            manifest: manifest, files: manifest.images.compactMap { files[$0.url] },
             isExplicit: job.isExplicit)
     }
 
@@ -55,11 +54,11 @@ struct DownloadRun {
                     throw DownloadError(.badManifest, "the manifest is about another city")
                 }
                 try manifest.check()
-                pace.progressed()
+                backoff.recordProgress()
                 return manifest
             } catch {
-                try Failures.check(error)
-                try await pace.failed(error)
+                try Failures.throwIfPermanent(error)
+                try await backoff.waitAfterFailure(error)
             }
         }
     }
@@ -72,25 +71,25 @@ struct DownloadRun {
             guard size <= options.imageBytesMax else {
                 throw DownloadError(
                     .tooLarge,
-                    "an image of \(size) bytes; at most \(options.imageBytesMax) are taken")
+                    "an image has \(size) bytes; the limit is \(options.imageBytesMax)")
             }
             total += size
             guard total <= options.cityBytesMax else {
                 throw DownloadError(
                     .tooLarge,
-                    "a city of more than \(options.cityBytesMax) bytes, which is the most that is "
-                        + "taken")
+                    "the city's images have more than \(options.cityBytesMax) bytes, which is "
+                        + "the limit")
             }
         }
         let files = manifest.images.compactMap { image in
             image.size.map { DownloadedFile(file: FileID(of: []), size: $0) }
         }
         guard files.count == manifest.images.count else { return }
-        try await checkRoom(
+        try await checkStorageLimit(
             DownloadedCity(manifest: manifest, files: files, isExplicit: job.isExplicit))
     }
 
-    /// Deletes what belongs to no image of the manifest any more.
+    /// Deletes the files that belong to no image of the manifest.
     private func sweep(_ manifest: CityManifest) throws(DownloadError) {
         let wanted = Set(manifest.images.flatMap { PartialFile.names(of: $0.url.absoluteString) })
         let names = try onDisk { () throws(FileError) in try fileSystem.list(folder) }
@@ -99,48 +98,48 @@ struct DownloadRun {
         }
     }
 
-    /// What is there already: bytes, and how many there will be.
-    private func stock(
+    /// Returns the bytes of each image that are already on the device, and their totals.
+    private func storedBytes(
         _ manifest: CityManifest
     ) throws(DownloadError) -> [URL: (bytes: Int, total: Int)] {
-        var stock: [URL: (bytes: Int, total: Int)] = [:]
+        var images: [URL: (bytes: Int, total: Int)] = [:]
         for image in manifest.images {
             let part = try PartialFile(
                 url: image.url.absoluteString, sha256: image.sha256, in: folder, fileSystem)
             let total = image.size ?? part.sidecar.total ?? 0
             let size = part.sidecar.stored == nil ? part.size : total
-            stock[image.url] = (total == 0 ? size : min(size, total), total)
+            images[image.url] = (total == 0 ? size : min(size, total), total)
         }
-        return stock
+        return images
     }
 
     private func fetchAll(_ manifest: CityManifest) async throws -> [URL: DownloadedFile] {
-        var seen: Set<URL> = []
-        // In the manifest's order: what stands first is seen first.
-        let images = manifest.images.filter { seen.insert($0.url).inserted }
-        var found: [URL: DownloadedFile] = [:]
+        var urls: Set<URL> = []
+        // In the manifest's order: the app shows the first images first.
+        let images = manifest.images.filter { urls.insert($0.url).inserted }
+        var files: [URL: DownloadedFile] = [:]
         try await fetchInParallel(images, atOnce: options.imagesAtOnce) { image in
             let fetch = ImageFetch(
-                image: image, folder: folder, files: files, fileSystem: fileSystem,
-                authorizer: authorizer, meter: meter, pace: pace, options: options)
+                image: image, folder: folder, files: self.files, fileSystem: fileSystem,
+                authorizer: authorizer, meter: meter, backoff: backoff, options: options)
             return (image.url, try await fetch.run())
         } receive: { (url, file) in
-            await keep(file.file)
-            found[url] = file
+            await onRetainedFile(file.file)
+            files[url] = file
         }
-        return found
+        return files
     }
 }
 
-/// Folders in which partial files lie.
+/// Operations on the folders of partial files.
 enum DownloadFolder {
-    /// Makes a folder if there is none; its parents, too.
+    /// Creates a folder and its parents if they do not exist.
     static func create(_ path: String, _ fileSystem: any FileSystem) throws(DownloadError) {
         try onDisk { () throws(FileError) in try fileSystem.createDirectories(path) }
     }
 
-    /// Deletes a folder with all that is in it, or what else stands in its place; no error where there
-    /// is nothing. A link is removed and not followed.
+    /// Deletes a folder with its contents, or another item of that name. A missing item is not an error. A
+    /// symbolic link is removed and not followed.
     static func remove(_ path: String, _ fileSystem: any FileSystem) throws(DownloadError) {
         do throws(FileError) {
             try fileSystem.removeAll(path)

@@ -1,17 +1,17 @@
-// The body of an answer in memory, up to a limit: for manifests and whatever else is small. Given to
+// Collects the body of a small response in memory, up to a limit: a manifest, a lesson, a file. Passed to
 // BoundedHTTPClient. Spec/model/downloads.md, DL-10; Spec/model/learning.md, LRN-40.
 
 import Daybook
 import Synchronization
 
-/// Gathers a body up to its limit. Of one that is no success nothing is kept.
+/// Collects the body of a 200 response up to a limit. The body of any other response is not read.
 final class GatheredBody: ResponseBodyHandler {
     private let bytesMax: Int
     private let content = Mutex<[UInt8]?>(nil)
 
     init(bytesMax: Int) { self.bytesMax = bytesMax }
 
-    /// The bytes; nil if they were too many.
+    /// The bytes; nil if the body exceeded the limit.
     var bytes: [UInt8]? { content.withLock { $0 } }
 
     func begin(_ head: BoundedHTTPResponseHead) -> Bool {

@@ -8,7 +8,7 @@ struct HTTPManifestSource: CityManifestSource {
     let base: URL
     let authorizer: Authorizer
 
-    /// Bytes of a manifest that are read at most: what fits an event, with the log's own envelope.
+    /// The greatest size of a manifest, in bytes: that of an event's line.
     static let bytesMax = 1_048_576
 
     func manifest(of cityId: String) async throws -> CityManifest {
@@ -22,7 +22,8 @@ struct HTTPManifestSource: CityManifestSource {
             throw Authorizer.refusal(head, "the city \(cityId)")
         }
         guard head.isPlain else {
-            throw DownloadError(.wrongContent, "the city \(cityId): the server packs what it sends")
+            throw DownloadError(
+                .wrongContent, "the city \(cityId): the response has a content encoding")
         }
         guard let text = body.bytes else {
             throw DownloadError(

@@ -1,18 +1,18 @@
-// Fetches one image: asks for what is missing until all is there, has it checked and stored. Part of
-// a DownloadRun. Spec/model/downloads.md, DL-13 to DL-18.
+// Fetches one image: requests the missing bytes until the image is complete, then has it verified and
+// stored. Part of a DownloadRun. Spec/model/downloads.md, DL-13 to DL-18.
 
 import Daybook
 import Foundation
 
-/// A file that was downloaded.
+/// A downloaded file.
 struct DownloadedFile: Hashable, Sendable {
     /// The file in the store.
     var file: FileID
-    /// Bytes.
+    /// The size in bytes.
     var size: Int
 }
 
-/// One image on its way.
+/// The fetch of one image.
 struct ImageFetch {
     let image: CityManifest.Image
     let folder: String
@@ -20,14 +20,14 @@ struct ImageFetch {
     let fileSystem: any FileSystem
     let authorizer: Authorizer
     let meter: DownloadMeter
-    let pace: DownloadPace
+    let backoff: DownloadBackoff
     let options: DownloadManager.Options
 
-    /// How often an image is fetched anew because its content was wrong.
-    static let anewMax = 2
+    /// The number of times that an image with wrong content is fetched from the start again.
+    static let restartsMax = 2
     private static let redirectionsMax = 5
 
-    /// Fetches the image and stores it; it is held there until it is released.
+    /// Fetches the image and stores it. The store retains the file until the caller releases it.
     ///
     /// - Throws: `DownloadError`; `ConnectionLost`; `FileStoreError`; `LogError`;
     ///   `CancellationError`.
@@ -35,32 +35,32 @@ struct ImageFetch {
         var part = try PartialFile(
             url: image.url.absoluteString, sha256: image.sha256, in: folder, fileSystem)
         if part.size == 0, let known = image.sha256 ?? part.sidecar.stored ?? part.sidecar.sha256,
-            let file = try await stored(known)
+            let file = try await storedFile(known)
         {
             meter.finish(image.url, bytes: file.size)
             return file
         }
-        // What it was then is not what it is now.
+        // The stored file does not match the manifest any more.
         if part.sidecar.stored != nil { try part.discard() }
         if let total = image.size ?? part.sidecar.total, part.size > total { try part.discard() }
         let writer = ImageWriter(
-            part, image, bytesMax: options.imageBytesMax, meter, pace)
+            part, image, bytesMax: options.imageBytesMax, meter, backoff)
         do {
             let file = try await fetch(writer)
             meter.finish(image.url, bytes: file.size)
             return file
         } catch {
-            // What was fetched is not fetched again.
+            // Keeps the fetched bytes for the next run, also after a power cut.
             try? writer.withPart { (part) throws(DownloadError) in
-                if part.sidecar.sha256 == nil { try part.settle() }
+                if part.sidecar.sha256 == nil { try part.makeDurable() }
             }
             throw error
         }
     }
 
-    /// The file, if the store has it already and it is as long as the manifest says now.
-    private func stored(_ id: FileID) async throws -> DownloadedFile? {
-        guard await files.hold(id) else { return nil }
+    /// Retains the file if the store has it and it has the size that the manifest states; else nil.
+    private func storedFile(_ id: FileID) async throws -> DownloadedFile? {
+        guard await files.retain(id) else { return nil }
         let path = files.path(of: id)
         do {
             let size = try onDisk { () throws(FileError) in
@@ -76,61 +76,65 @@ struct ImageFetch {
     }
 
     private func fetch(_ writer: ImageWriter) async throws -> DownloadedFile {
-        var mistakes = 0
-        var isWhole = writer.withPart { $0.size > 0 } && writer.isWhole ?? false
+        var failures = 0
+        var isComplete = writer.withPart { $0.size > 0 } && writer.isComplete ?? false
         while true {
-            if isWhole {
+            if isComplete {
                 do {
                     let file = try await store(writer)
-                    pace.progressed()
+                    backoff.recordProgress()
                     return file
                 } catch let error as FileStoreError
                     where [.damaged, .missing].contains(error.code)
                 {
-                    try anew(
+                    try restart(
                         writer,
                         error.code == .damaged
-                            ? "an image's checksum is wrong" : "a part was deleted", &mistakes)
+                            ? "an image's checksum is wrong" : "a partial file was deleted",
+                        &failures)
                 }
             }
-            isWhole = false
-            let before = writer.withPart { $0.size }
+            isComplete = false
+            let sizeBefore = writer.withPart { $0.size }
             do {
-                switch try await attempt(writer, isAnew: mistakes > 0) {
-                case .whole: isWhole = true
-                // A server may give as much at a time as it likes, if it is not next to nothing.
+                switch try await attempt(writer, isRestart: failures > 0) {
+                case .complete: isComplete = true
+                // A server may send any number of bytes per response, but fewer than `progressBytes` count
+                // as a failure.
                 case .ended
-                where writer.withPart({ $0.size }) - before >= DownloadPace.progressBytes: break
+                where writer.withPart({ $0.size }) - sizeBefore >= DownloadBackoff.progressBytes:
+                    break
                 case .ended:
-                    try await pace.failed(DownloadError(.unavailable, "an image came in part"))
-                case .failed(let error): try await pace.failed(error)
+                    try await backoff.waitAfterFailure(
+                        DownloadError(.unavailable, "a response with an image was incomplete"))
+                case .failed(let error): try await backoff.waitAfterFailure(error)
                 }
             } catch let error as WrongContent {
-                try anew(writer, error.problem, &mistakes)
+                try restart(writer, error.problem, &failures)
             }
         }
     }
 
-    /// What became of a request.
+    /// The result of a request.
     private enum Attempt {
-        /// The image is whole.
-        case whole
-        /// The answer ended in good order, and there is more to come.
+        /// The image is complete.
+        case complete
+        /// The response ended normally, and bytes are missing.
         case ended
-        /// It may go well later.
+        /// A transient failure.
         case failed(any Error)
     }
 
     private struct WrongContent: Error { var problem: String }
 
-    private func anew(
-        _ writer: ImageWriter, _ problem: String, _ mistakes: inout Int
+    private func restart(
+        _ writer: ImageWriter, _ problem: String, _ failures: inout Int
     ) throws(DownloadError) {
-        mistakes += 1
+        failures += 1
         try writer.discard()
-        guard mistakes <= Self.anewMax else {
+        guard failures <= Self.restartsMax else {
             throw DownloadError(
-                .wrongContent, "\(problem), also after it was fetched \(mistakes) times")
+                .wrongContent, "\(problem), also in attempt \(failures)")
         }
     }
 
@@ -139,9 +143,9 @@ struct ImageFetch {
             part.close()
             return (part.path, part.size, part.sidecar.sha256)
         }
-        let file = try await files.add(moving: path, expecting: sha256)
+        let file = try await files.storeRetained(moving: path, expecting: sha256)
         do {
-            try writer.withPart { (part) throws(DownloadError) in try part.moved(to: file) }
+            try writer.withPart { (part) throws(DownloadError) in try part.recordMove(to: file) }
         } catch {
             await files.release([file])
             throw error
@@ -149,61 +153,61 @@ struct ImageFetch {
         return DownloadedFile(file: file, size: size)
     }
 
-    /// One request, and where it is led on to.
+    /// Sends one request and follows its redirects.
     ///
-    /// - Throws: `WrongContent`; what does not get better by waiting.
-    private func attempt(_ writer: ImageWriter, isAnew: Bool) async throws -> Attempt {
+    /// - Throws: `WrongContent`; permanent failures.
+    private func attempt(_ writer: ImageWriter, isRestart: Bool) async throws -> Attempt {
         var url = image.url
         for hop in 0...Self.redirectionsMax {
             try Task.checkCancellation()
             var request = BoundedHTTPRequest(url)
             request.set("Accept", "image/*, */*;q=0.5")
-            if isAnew { request.set("Cache-Control", "no-cache") }
-            if let (offset, validator) = writer.ask(at: url) {
+            if isRestart { request.set("Cache-Control", "no-cache") }
+            if let (offset, validator) = writer.prepareRequest(to: url) {
                 request.set("Range", "bytes=\(offset)-")
                 if let validator { request.set("If-Range", validator) }
             }
-            var broken: (any Error)?
+            var failure: (any Error)?
             do {
                 _ = try await authorizer.send(request, isRedirected: hop > 0, to: writer)
             } catch {
-                try Failures.check(error)
-                broken = error
+                try Failures.throwIfPermanent(error)
+                failure = error
             }
             let answer = try writer.outcome()
             switch answer {
-            case .elsewhere(let next): url = next
+            case .redirected(let next): url = next
             case .wrong(let problem): throw WrongContent(problem: problem)
             case .refused(let error):
-                // It was about the old token; getting a new one, or asking with it, has failed.
-                if let broken { return .failed(broken) }
+                // The response was to the old token; its renewal, or the request after it, has failed.
+                if let failure { return .failed(failure) }
                 throw error
             case .later(let error): return .failed(error)
-            case .complete: return .whole
+            case .complete: return .complete
             case .append, .restart:
-                // All bytes may be there although the connection broke. Where nobody has said how
-                // many there are, the end of the whole is the end; that of a part is not.
-                if writer.isWhole ?? (broken == nil && answer == .restart) { return .whole }
-                if let broken { return .failed(broken) }
+                // All bytes may have arrived although the connection broke. With an unknown total, the
+                // end of a 200 response completes the image; the end of a 206 response does not.
+                if writer.isComplete ?? (failure == nil && answer == .restart) { return .complete }
+                if let failure { return .failed(failure) }
                 if answer == .restart, writer.isShort {
                     throw WrongContent(problem: "an image is shorter than announced")
                 }
                 return .ended
             case nil:
                 return .failed(
-                    broken ?? DownloadError(.unavailable, "an image: the server does not answer"))
+                    failure ?? DownloadError(.unavailable, "an image: the server does not answer"))
             }
         }
-        throw DownloadError(.refused, "an image: the server leads from one place to the next")
+        throw DownloadError(.refused, "an image: more than \(Self.redirectionsMax) redirects")
     }
 }
 
-/// Errors of a request.
+/// Classifies the errors of a request.
 enum Failures {
-    /// Lets pass what may go well later.
+    /// Throws for a permanent error and returns for a transient one.
     ///
-    /// - Throws: `CancellationError`; `DownloadError` for what does not get better by waiting.
-    static func check(_ error: any Error) throws {
+    /// - Throws: `CancellationError`; `DownloadError` for a permanent error.
+    static func throwIfPermanent(_ error: any Error) throws {
         if Task.isCancelled || error is CancellationError { throw CancellationError() }
         switch error {
         case let error as TransportError where !error.isTransient:

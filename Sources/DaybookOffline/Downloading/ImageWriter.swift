@@ -1,57 +1,56 @@
-// Takes the answers for one image, one request after the other, and writes what belongs to the image
-// after what is there. Between BoundedHTTPClient and PartialFile. Spec/model/downloads.md, DL-13, DL-16.
+// Receives the responses for one image, one request after the other, and appends their bytes to the
+// partial file. Between BoundedHTTPClient and PartialFile. Spec/model/downloads.md, DL-13, DL-16.
 
 import Daybook
 import Foundation
 import Synchronization
 
-/// Where the bytes of an image go.
+/// Writes the bytes of an image.
 final class ImageWriter: ResponseBodyHandler {
     private struct State {
         var part: PartialFile
         var question: RangeAnswer.Question
         var answer: RangeAnswer?
         var failure: DownloadError?
-        /// As far as the image was ever fetched: only what lies behind is progress.
-        var highest = 0
+        /// The greatest size so far. Only bytes after it count as progress.
+        var sizeMax = 0
     }
 
     private let state: Mutex<State>
     private let image: CityManifest.Image
     private let meter: DownloadMeter
-    private let pace: DownloadPace
+    private let backoff: DownloadBackoff
 
     init(
         _ part: PartialFile, _ image: CityManifest.Image, bytesMax: Int, _ meter: DownloadMeter,
-        _ pace: DownloadPace
+        _ backoff: DownloadBackoff
     ) {
         self.image = image
         self.meter = meter
-        self.pace = pace
+        self.backoff = backoff
         let question = RangeAnswer.Question(
             url: image.url, sidecar: part.sidecar, size: image.size,
             bytesMax: min(image.size ?? bytesMax, bytesMax))
-        state = Mutex(State(part: part, question: question, highest: part.size))
+        state = Mutex(State(part: part, question: question, sizeMax: part.size))
         _ = meter.set(image.url, bytes: part.size, of: image.size ?? part.sidecar.total)
     }
 
-    /// Does something with the file.
+    /// Calls `body` with the partial file, under the lock.
     func withPart<Result, Failure: Error>(
         _ body: (inout PartialFile) throws(Failure) -> Result
     ) throws(Failure) -> Result {
         try state.withLock { state throws(Failure) in try body(&state.part) }
     }
 
-    /// Whether all that was promised is there; nil where nobody has said how much that is.
-    var isWhole: Bool? {
+    /// True if all bytes are on the device; nil if the total is unknown.
+    var isComplete: Bool? {
         state.withLock { state in
             guard let total = image.size ?? state.part.sidecar.total else { return nil }
             return state.part.size == total
         }
     }
 
-    /// Whether an answer with the whole that has ended was all that the server has, and less than
-    /// the manifest says.
+    /// True if a complete `200` response was shorter than the manifest's size.
     var isShort: Bool {
         state.withLock { state in
             guard let size = image.size, state.part.size < size else { return false }
@@ -59,10 +58,10 @@ final class ImageWriter: ResponseBodyHandler {
         }
     }
 
-    /// Prepares for the answer to a new request.
+    /// Prepares for the response to a new request.
     ///
-    /// - Returns: the byte to begin with, and the validator to send along; nil for the whole.
-    func ask(at url: URL) -> (offset: Int, validator: String?)? {
+    /// - Returns: the offset of the range to request, and its validator; nil for a request without range.
+    func prepareRequest(to url: URL) -> (offset: Int, validator: String?)? {
         state.withLock { state in
             state.answer = nil
             state.failure = nil
@@ -73,9 +72,9 @@ final class ImageWriter: ResponseBodyHandler {
         }
     }
 
-    /// What the last answer meant; nil if there was none.
+    /// Returns the classification of the last response; nil if there was none.
     ///
-    /// - Throws: `DownloadError` where it could not be taken.
+    /// - Throws: `DownloadError` if its bytes could not be stored.
     func outcome() throws(DownloadError) -> RangeAnswer? {
         try state.withLock { state throws(DownloadError) in
             if let failure = state.failure { throw failure }
@@ -83,7 +82,7 @@ final class ImageWriter: ResponseBodyHandler {
         }
     }
 
-    /// Forgets what is there: it was wrong.
+    /// Deletes the bytes so far, whose content is wrong.
     func discard() throws(DownloadError) {
         try withPart { (part) throws(DownloadError) in try part.discard() }
         _ = meter.set(image.url, bytes: 0, of: image.size)
@@ -95,14 +94,14 @@ final class ImageWriter: ResponseBodyHandler {
             state.answer = answer
             switch answer {
             case .append:
-                state.part.learn(total: ContentRange(head["Content-Range"])?.total)
+                state.part.setTotalIfUnknown(ContentRange(head["Content-Range"])?.total)
                 return true
             case .restart:
                 do throws(DownloadError) { try state.part.restart(head) } catch {
                     state.failure = error
                     return false
                 }
-                return meterTakes(&state)
+                return updateMeter(&state)
             default: return false
             }
         }
@@ -119,19 +118,20 @@ final class ImageWriter: ResponseBodyHandler {
                 state.failure = error
                 return false
             }
-            if state.part.size - state.highest >= DownloadPace.progressBytes {
-                state.highest = state.part.size
-                pace.progressed()
+            if state.part.size - state.sizeMax >= DownloadBackoff.progressBytes {
+                state.sizeMax = state.part.size
+                backoff.recordProgress()
             }
-            return meterTakes(&state)
+            return updateMeter(&state)
         }
     }
 
-    private func meterTakes(_ state: inout State) -> Bool {
+    /// - Returns: false, with `failure` set, if the city's images exceed their limit.
+    private func updateMeter(_ state: inout State) -> Bool {
         let total = image.size ?? state.part.sidecar.total
         guard meter.set(image.url, bytes: state.part.size, of: total) else {
             state.failure = DownloadError(
-                .tooLarge, "the city has more bytes than a city may have")
+                .tooLarge, "the city's images have more bytes than the limit")
             return false
         }
         return true

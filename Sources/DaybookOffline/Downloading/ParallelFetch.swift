@@ -1,16 +1,16 @@
-// Runs the fetches of one download at the same time, up to a limit. Used by DownloadRun for the images of
-// a city and by LearningDownloads for the files of a unit. Spec/model/downloads.md.
+// Runs the fetches of one download at the same time, up to a limit: the images of a city, the files of a
+// unit. Spec/model/downloads.md.
 
 /// Fetches every item, at most `limit` at a time, in their order.
 ///
-/// After the first failure no fetch begins any more and those under way are cancelled. A fetch that
-/// succeeds all the same is received like any other, so its file is not orphaned.
+/// After the first failure no further fetch begins, and the running ones are cancelled. A fetch that
+/// succeeds nevertheless is received like any other, so that its file is not orphaned.
 ///
 /// - Parameters:
 ///   - items: the items to fetch.
 ///   - limit: fetches at a time; at least one runs.
 ///   - fetch: fetches one item.
-///   - receive: called with each fetched item, one at a time. If it throws, that is a failure.
+///   - receive: called with each fetched item, one at a time. Its error counts as a failure.
 /// - Throws: the first error that `fetch` or `receive` threw.
 nonisolated(nonsending) func fetchInParallel<Item: Sendable, Fetched: Sendable>(
     _ items: [Item], atOnce limit: Int,

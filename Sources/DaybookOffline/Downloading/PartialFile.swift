@@ -1,35 +1,35 @@
-// An image that is being fetched: the bytes so far, and beside them in a small file what they are the
-// beginning of, so that fetching can go on after a kill. Spec/model/downloads.md, DL-14, DL-15.
+// A partly fetched image: its bytes so far, and a sidecar file that identifies the complete content, so
+// that the fetch can continue after a kill. Spec/model/downloads.md, DL-14, DL-15.
 
 import Daybook
 import Foundation
 
-/// The bytes of an image so far. Not thread-safe: who fetches the image has it alone.
+/// The bytes of an image so far. Not thread-safe: only the fetch of the image uses it.
 struct PartialFile {
-    /// What is known of the content that the bytes are the beginning of.
+    /// The known properties of the complete content.
     struct Sidecar: Hashable {
         var url: String
         /// A strong entity tag, with its quotation marks.
         var etag: String?
-        /// A date that is as good as one.
+        /// A `Last-Modified` date that is a strong validator.
         var lastModified: String?
-        /// Bytes of the whole, as the server said.
+        /// The size of the complete content according to the server, in bytes.
         var total: Int?
-        /// The SHA-256 of the whole, as the manifest or the server said.
+        /// The SHA-256 of the complete content according to the manifest or the server.
         var sha256: FileID?
-        /// Bytes that would survive a power cut.
+        /// The number of bytes that survive a power cut.
         var durable = 0
-        /// The file in the store, once it is there.
+        /// The file's id in the store, after its move there.
         var stored: FileID?
 
-        /// What a server must still hold for the rest to fit.
+        /// The validator for `If-Range`: the remaining bytes fit only if the server still has this version.
         var validator: String? { etag ?? lastModified }
     }
 
     let path: String
     private let directory: String
     private let fileSystem: any FileSystem
-    /// What the manifest says of the content.
+    /// The content's SHA-256 according to the manifest.
     private let declared: FileID?
     private var file: (any File)?
     private(set) var size = 0
@@ -37,16 +37,16 @@ struct PartialFile {
 
     private static let suffix = ".part"
     private static let sidecarSuffix = ".json"
-    /// A sidecar has a URL and two headers; more is none.
+    /// The greatest size of a sidecar in bytes: a URL and two headers fit.
     private static let sidecarBytesMax = 65_536
-    /// Without a checksum that would tell, bytes are made durable in steps of this.
+    /// The number of bytes per sync of an image without a checksum, which could not detect lost bytes.
     private static let durableStep = 262_144
 
-    /// Takes up what is there for an address, or begins with nothing.
+    /// Opens the partial file of an address, or begins with an empty one.
     ///
     /// - Parameters:
-    ///   - url: where the image is.
-    ///   - sha256: what the manifest says of its content.
+    ///   - url: the image's address.
+    ///   - sha256: the content's SHA-256 according to the manifest.
     ///   - directory: the job's folder.
     init(
         url: String, sha256: FileID?, in directory: String, _ fileSystem: any FileSystem
@@ -65,42 +65,42 @@ struct PartialFile {
         }
         sidecar = known
         sidecar.sha256 = sha256 ?? known.sha256
-        let there: Int
+        let fileSize: Int
         do throws(FileError) {
             let file = try fileSystem.open(path, .readWrite)
-            there = try file.size()
+            fileSize = try file.size()
             self.file = file
         } catch {
-            // It may be in the store already.
+            // The file may have been moved to the store.
             guard error.code == .notFound else { throw DownloadError(error) }
             return
         }
-        // A power cut may have left zeros where bytes were. A checksum would tell.
-        size = sidecar.sha256 == nil ? min(there, sidecar.durable) : there
-        if size < there { try cut() }
+        // A power cut may have replaced unsynced bytes by zeros. Only a checksum detects that.
+        size = sidecar.sha256 == nil ? min(fileSize, sidecar.durable) : fileSize
+        if size < fileSize { try truncateFile() }
     }
 
-    /// The files of an address have names of their own.
+    /// Returns the file name of an address, without suffix.
     static func name(of url: String) -> String {
         String(FileID(of: Array(url.utf8)).description.prefix(32))
     }
 
-    /// The names that belong to an address.
+    /// Returns the names of an address's partial file and sidecar.
     static func names(of url: String) -> [String] {
         [name(of: url) + suffix, name(of: url) + sidecarSuffix]
     }
 
-    /// Whether there is something to go on from.
+    /// True if the next request can ask for the remaining bytes only.
     var canResume: Bool {
         size > 0 && (sidecar.validator != nil || sidecar.sha256 != nil)
     }
 
     // MARK: Writing
 
-    /// Begins anew with a content that is another one, or may be.
+    /// Deletes the bytes so far and begins with the content that a `200` response announces.
     mutating func restart(_ head: BoundedHTTPResponseHead) throws(DownloadError) {
         size = 0
-        try cut()
+        try truncateFile()
         sidecar.etag = Self.strongTag(head["ETag"])
         sidecar.lastModified = Self.strongDate(head)
         sidecar.total = head.contentLength
@@ -110,35 +110,35 @@ struct PartialFile {
         try writeSidecar()
     }
 
-    /// Takes over how long the whole is, where that was not known.
-    mutating func learn(total: Int?) { sidecar.total = sidecar.total ?? total }
+    /// Sets the size of the complete content if it was unknown.
+    mutating func setTotalIfUnknown(_ total: Int?) { sidecar.total = sidecar.total ?? total }
 
-    /// Adds bytes behind those that are there.
+    /// Appends bytes to the file.
     mutating func append(_ bytes: [UInt8]) throws(DownloadError) {
-        let file = try opened()
+        let file = try openIfNeeded()
         let offset = size
         try onDisk { () throws(FileError) in try file.write(bytes, at: offset) }
         size += bytes.count
-        if sidecar.sha256 == nil, size - sidecar.durable >= Self.durableStep { try settle() }
+        if sidecar.sha256 == nil, size - sidecar.durable >= Self.durableStep { try makeDurable() }
     }
 
-    /// Makes what is there count after a power cut, too.
-    mutating func settle() throws(DownloadError) {
+    /// Syncs the bytes so far and records their number in the sidecar.
+    mutating func makeDurable() throws(DownloadError) {
         guard let file, sidecar.durable != size else { return }
         try onDisk { () throws(FileError) in try file.sync() }
         sidecar.durable = size
         try writeSidecar()
     }
 
-    /// Remembers that the content is in the store; the file has gone there.
-    mutating func moved(to stored: FileID) throws(DownloadError) {
+    /// Records that the file was moved to the store.
+    mutating func recordMove(to stored: FileID) throws(DownloadError) {
         file = nil
         size = 0
         sidecar.stored = stored
         try writeSidecar()
     }
 
-    /// Forgets everything.
+    /// Deletes the file and its sidecar.
     mutating func discard() throws(DownloadError) {
         file = nil
         size = 0
@@ -148,7 +148,7 @@ struct PartialFile {
         }
     }
 
-    /// Gives the descriptor back.
+    /// Releases the file descriptor.
     mutating func close() { file = nil }
 
     static func remove(_ path: String, _ fileSystem: any FileSystem) throws(DownloadError) {
@@ -159,18 +159,18 @@ struct PartialFile {
         } catch { throw DownloadError(error) }
     }
 
-    private mutating func opened() throws(DownloadError) -> any File {
+    private mutating func openIfNeeded() throws(DownloadError) -> any File {
         if let file { return file }
         let (fileSystem, path) = (fileSystem, path)
-        let file = try inFolder { () throws(FileError) in
+        let file = try creatingFolder { () throws(FileError) in
             try fileSystem.open(path, .createIfMissing)
         }
         self.file = file
         return file
     }
 
-    /// Does something in the job's folder, which the system may have deleted with a cache folder.
-    private func inFolder<T>(_ body: () throws(FileError) -> T) throws(DownloadError) -> T {
+    /// Runs an operation in the job's folder, and creates the folder if the system has deleted it.
+    private func creatingFolder<T>(_ body: () throws(FileError) -> T) throws(DownloadError) -> T {
         do throws(FileError) { return try body() } catch {
             guard error.code == .notFound else { throw DownloadError(error) }
             try DownloadFolder.create(directory, fileSystem)
@@ -178,8 +178,8 @@ struct PartialFile {
         }
     }
 
-    private mutating func cut() throws(DownloadError) {
-        let file = try opened()
+    private mutating func truncateFile() throws(DownloadError) {
+        let file = try openIfNeeded()
         let size = size
         try onDisk { () throws(FileError) in try file.truncate(to: size) }
     }
@@ -190,7 +190,7 @@ struct PartialFile {
         directory + "/" + Self.name(of: sidecar.url) + Self.sidecarSuffix
     }
 
-    /// The files in the store that images of a job's folder have become.
+    /// Returns the ids of the images that were moved from a job's folder to the store.
     static func stored(in directory: String, _ fileSystem: any FileSystem) -> [FileID] {
         ((try? fileSystem.list(directory)) ?? []).filter { $0.hasSuffix(sidecarSuffix) }
             .compactMap { readSidecar(directory + "/" + $0, fileSystem)?.stored }
@@ -213,19 +213,19 @@ struct PartialFile {
         return sidecar
     }
 
-    /// Under another name first: a kill leaves the old one or the new one.
+    /// Writes to a temporary name and renames it: a kill leaves the old sidecar or the new one.
     private func writeSidecar() throws(DownloadError) {
         var writer = JSONObjectWriter()
-        writer.add("url", sidecar.url)
-        if let etag = sidecar.etag { writer.add("etag", etag) }
-        if let date = sidecar.lastModified { writer.add("lastModified", date) }
-        if let total = sidecar.total { writer.add("total", total) }
-        if let sha256 = sidecar.sha256 { writer.add("sha256", sha256.description) }
-        writer.add("durable", sidecar.durable)
-        if let stored = sidecar.stored { writer.add("stored", stored.description) }
+        writer.appendMember("url", sidecar.url)
+        if let etag = sidecar.etag { writer.appendMember("etag", etag) }
+        if let date = sidecar.lastModified { writer.appendMember("lastModified", date) }
+        if let total = sidecar.total { writer.appendMember("total", total) }
+        if let sha256 = sidecar.sha256 { writer.appendMember("sha256", sha256.description) }
+        writer.appendMember("durable", sidecar.durable)
+        if let stored = sidecar.stored { writer.appendMember("stored", stored.description) }
         let bytes = writer.finished()
         let (path, new, fileSystem) = (sidecarPath, sidecarPath + ".new", fileSystem)
-        try inFolder { () throws(FileError) in
+        try creatingFolder { () throws(FileError) in
             let file = try fileSystem.open(new, .createIfMissing)
             try file.truncate(to: 0)
             try file.write(bytes, at: 0)
@@ -236,7 +236,7 @@ struct PartialFile {
 
     // MARK: Validators
 
-    /// An entity tag that stands for every byte (RFC 9110, 8.8.3): not a weak one.
+    /// Returns a strong entity tag (RFC 9110, 8.8.3); nil for a weak or invalid one.
     static func strongTag(_ tag: String?) -> String? {
         guard let tag, (2...1_024).contains(tag.utf8.count), tag.hasPrefix("\""),
             tag.hasSuffix("\""),
@@ -245,8 +245,8 @@ struct PartialFile {
         return tag
     }
 
-    /// A date of last change that stands for every byte (RFC 9110, 8.8.2.2): at least a second
-    /// before the answer, so that no later change has the same date.
+    /// Returns a `Last-Modified` date that is a strong validator (RFC 9110, 8.8.2.2): at least one second
+    /// before the response's `Date`, so that no later change has the same date.
     static func strongDate(_ head: BoundedHTTPResponseHead) -> String? {
         guard let text = head["Last-Modified"], let changed = HTTPDate.parse(text),
             let now = head["Date"].flatMap(HTTPDate.parse), now - changed >= 1_000

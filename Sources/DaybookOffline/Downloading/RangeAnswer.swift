@@ -1,36 +1,36 @@
-// What an answer to a request for an image means, by its status and headers alone. One pure function:
-// every row of the table in Spec/model/downloads.md, DL-16.
+// Classifies the response to a request for an image by its status and headers alone. One pure function,
+// with every row of the table in Spec/model/downloads.md, DL-16.
 
 import Daybook
 import Foundation
 
-/// What is to be done with an answer.
+/// The handling of a response.
 enum RangeAnswer: Hashable {
-    /// The body goes behind what is there.
+    /// The body is appended to the bytes so far.
     case append
-    /// The body is the whole: what is there goes.
+    /// The body is the complete image and replaces the bytes so far.
     case restart
-    /// Nothing is missing.
+    /// No byte is missing.
     case complete
-    /// Come back later.
+    /// The request is retried later.
     case later(DownloadError)
-    /// Not what the bytes so far are the beginning of, or not what was promised: fetch it anew.
+    /// The response does not fit the bytes so far or the manifest: the image is fetched from the start.
     case wrong(String)
-    /// It is somewhere else.
-    case elsewhere(URL)
-    /// It is not to be had.
+    /// The request is sent to another address.
+    case redirected(URL)
+    /// The image is not available.
     case refused(DownloadError)
 
-    /// What was asked.
+    /// The request.
     struct Question {
         var url: URL
-        /// The first byte that was asked for; nil for all.
+        /// The first byte of the requested range; nil without range.
         var offset: Int?
-        /// What is known of the content.
+        /// The known properties of the complete content.
         var sidecar: PartialFile.Sidecar
-        /// Bytes that the manifest says it has.
+        /// The size according to the manifest, in bytes.
         var size: Int?
-        /// Bytes that it may have at most.
+        /// The greatest size allowed, in bytes.
         var bytesMax: Int
     }
 
@@ -40,45 +40,50 @@ enum RangeAnswer: Hashable {
             return
         }
         switch head.status {
-        case 200: self = Self.whole(head, question)
-        case 206: self = Self.part(head, question)
-        case 416: self = Self.unsatisfied(head, question)
+        case 200: self = Self.classifyComplete(head, question)
+        case 206: self = Self.classifyPartial(head, question)
+        case 416: self = Self.classifyUnsatisfiable(head, question)
         case 301, 302, 303, 307, 308:
-            guard let place = head["Location"],
-                let url = URL(string: place, relativeTo: question.url)?.absoluteURL,
+            guard let location = head["Location"],
+                let url = URL(string: location, relativeTo: question.url)?.absoluteURL,
                 CityManifest.isFetchable(url),
-                // What was asked for in private is not asked for in public.
+                // A redirect must not downgrade https to http.
                 url.scheme?.lowercased() == "https" || question.url.scheme?.lowercased() == "http"
             else {
                 self = .refused(Authorizer.refusal(head, "an image"))
                 return
             }
-            self = .elsewhere(url)
+            self = .redirected(url)
         default: self = .refused(Authorizer.refusal(head, "an image"))
         }
     }
 
-    private static func whole(_ head: BoundedHTTPResponseHead, _ question: Question) -> RangeAnswer
-    {
-        guard head.isPlain else { return .wrong("the server packs an image") }
+    private static func classifyComplete(
+        _ head: BoundedHTTPResponseHead, _ question: Question
+    ) -> RangeAnswer {
+        guard head.isPlain else {
+            return .wrong("the response with an image has a content encoding")
+        }
         guard (head.contentLength ?? 0) <= question.bytesMax else {
             return .wrong("an image has more bytes than announced or allowed")
         }
         return .restart
     }
 
-    private static func part(_ head: BoundedHTTPResponseHead, _ question: Question) -> RangeAnswer {
+    private static func classifyPartial(
+        _ head: BoundedHTTPResponseHead, _ question: Question
+    ) -> RangeAnswer {
         guard let offset = question.offset else {
-            return .wrong("the server sends a part that nobody asked for")
+            return .wrong("the server sends a range that was not requested")
         }
         guard head.isPlain, let range = ContentRange(head["Content-Range"]), range.first == offset,
             let last = range.last
-        else { return .wrong("the server sends another part than was asked for") }
+        else { return .wrong("the server sends another range than was requested") }
         if let length = head.contentLength, length != last - offset + 1 {
-            return .wrong("the server sends another part than it says")
+            return .wrong("the response's Content-Length contradicts its Content-Range")
         }
         guard isSame(head, question.sidecar) else {
-            return .wrong("an image has changed while it was fetched")
+            return .wrong("an image changed while it was fetched")
         }
         guard last < question.bytesMax, range.total ?? 0 <= question.bytesMax,
             question.sidecar.total == nil || range.total == nil
@@ -87,8 +92,8 @@ enum RangeAnswer: Hashable {
         return .append
     }
 
-    /// Whether an answer is about the content that is known. A tag tells best; a weak one is not
-    /// the strong one that is known, and does not vouch for every byte.
+    /// True if a response is about the known content. The entity tag decides before the date. A weak tag
+    /// does not equal the known strong one, and does not identify every byte.
     private static func isSame(_ head: BoundedHTTPResponseHead, _ sidecar: PartialFile.Sidecar)
         -> Bool
     {
@@ -99,13 +104,13 @@ enum RangeAnswer: Hashable {
         return true
     }
 
-    private static func unsatisfied(_ head: BoundedHTTPResponseHead, _ question: Question)
-        -> RangeAnswer
-    {
+    private static func classifyUnsatisfiable(
+        _ head: BoundedHTTPResponseHead, _ question: Question
+    ) -> RangeAnswer {
         guard let offset = question.offset, let range = ContentRange(head["Content-Range"]),
             range.last == nil, range.total == offset, question.size ?? offset == offset,
             question.sidecar.total ?? offset == offset
-        else { return .wrong("an image is shorter than it was") }
+        else { return .wrong("an image is shorter than before") }
         return .complete
     }
 }
@@ -118,9 +123,9 @@ struct ContentRange: Hashable {
 
     init?(_ text: String?) {
         guard let text, text.utf8.count <= 100 else { return nil }
-        let words = text.split(separator: " ", omittingEmptySubsequences: true)
-        guard words.count == 2, words[0].lowercased() == "bytes" else { return nil }
-        let parts = words[1].split(separator: "/", omittingEmptySubsequences: false)
+        let fields = text.split(separator: " ", omittingEmptySubsequences: true)
+        guard fields.count == 2, fields[0].lowercased() == "bytes" else { return nil }
+        let parts = fields[1].split(separator: "/", omittingEmptySubsequences: false)
         guard parts.count == 2 else { return nil }
         if parts[1] != "*" {
             guard let total = Self.number(parts[1]) else { return nil }

@@ -1,20 +1,21 @@
-// Addresses below a server's: where ids of any kind stand in a path or a query. Used by the sources of
-// manifests and of learning material. Spec/model/downloads.md, DL-10.
+// Builds the addresses of requests: percent-encodes ids in a path or a query. For the sources of manifests
+// and of learning material. Spec/model/downloads.md, DL-10.
 
 import Foundation
 
-/// Puts addresses together.
+/// Builds URLs.
 enum ServerAddress {
-    /// An address below a base. Each part is one segment of the path, whatever is in it, and each
-    /// value one of the query.
+    /// Returns an address below a base. Each part becomes one path segment and each value one query
+    /// value, whatever characters it contains.
     ///
-    /// - Parameter what: what errors call the parts.
+    /// - Parameter subject: the name of the parts in errors.
     static func url(
-        _ path: [String], query: [(String, String)] = [], of base: URL, _ what: String
+        _ path: [String], query: [(String, String)] = [], of base: URL, _ subject: String
     ) throws(DownloadError) -> URL {
         guard CityManifest.isFetchable(base), base.query == nil, base.fragment == nil else {
             throw DownloadError(
-                .refused, "the address of the server is not one of http or https alone")
+                .refused,
+                "the server's address is not an http or https URL without user, query and fragment")
         }
         var text = base.absoluteString
         while text.hasSuffix("/") { text.removeLast() }
@@ -24,7 +25,7 @@ enum ServerAddress {
             text += "?" + query.map { "\($0.0)=\(escaped($0.1))" }.joined(separator: "&")
         }
         guard !segments.contains("."), !segments.contains(".."), let url = URL(string: text) else {
-            throw DownloadError(.refused, "\(what) cannot stand in an address")
+            throw DownloadError(.refused, "\(subject) cannot be part of a URL")
         }
         return url
     }

@@ -1,31 +1,31 @@
-// What a download manager sleeps on: commits, the network, a time, and a call. Each manager keeps one
-// while it runs, and decides by itself what the network and the times mean.
+// The run loop of a download manager. Its signals are commits, network changes, a timer and calls of
+// wake(). Each manager has one while it runs and decides what the signals mean.
 
 import Daybook
 import Synchronization
 
-/// The loop of an actor that works whenever something may have changed, and sleeps without a timer
-/// where nothing is due.
+/// The run loop of an actor that works after each signal, and sleeps without a timer if no work will
+/// become due.
 ///
-/// Signals that come during the work become one.
+/// Signals that arrive during the work are merged into one.
 final class WakeLoop<Due: Equatable & Sendable>: Sendable {
     private let signals: AsyncStream<Void>
     private let signal: AsyncStream<Void>.Continuation
     private let sleep: @Sendable (Duration) async throws -> Void
     private let timer = Mutex<(task: Task<Void, Never>, due: Due)?>(nil)
 
-    /// - Parameter sleep: Waits for the timer; tests have a clock of their own.
+    /// - Parameter sleep: waits for the timer; tests replace it.
     init(sleep: @escaping @Sendable (Duration) async throws -> Void) {
         (signals, signal) = AsyncStream.makeStream(
             of: Void.self, bufferingPolicy: .bufferingNewest(1))
         self.sleep = sleep
     }
 
-    /// Has the loop work once more.
+    /// Signals the loop to work once more.
     func wake() { signal.yield() }
 
-    /// Has the loop work at `due`, which is `wait` from now, instead of the time set before; nil
-    /// removes the timer. The same `due` again changes nothing.
+    /// Replaces the timer: the loop works at `due`, which is `wait` from now. Nil removes the timer. The
+    /// same `due` again changes nothing.
     func setTimer(_ due: Due?, after wait: Duration = .zero) {
         timer.withLock { timer in
             guard due != timer?.due else { return }
@@ -33,16 +33,16 @@ final class WakeLoop<Due: Equatable & Sendable>: Sendable {
             timer = due.map { due in
                 let task = Task { [sleep] in
                     do { try await sleep(wait) } catch { return }
-                    self.ring(due)
+                    self.fire(due)
                 }
                 return (task, due)
             }
         }
     }
 
-    private func ring(_ due: Due) {
+    private func fire(_ due: Due) {
         timer.withLock { timer in
-            // Another one may have taken its place.
+            // Another timer may have replaced this one.
             guard timer?.due == due else { return }
             timer = nil
             wake()
@@ -53,14 +53,14 @@ final class WakeLoop<Due: Equatable & Sendable>: Sendable {
     /// is closed. Removes the timer at the end.
     ///
     /// - Parameters:
-    ///   - commits: The store's, from before its state was looked at.
-    ///   - learn: Takes in each network that is told. The loop works after it.
-    ///   - work: Returns false to end the loop.
-    /// - Throws: What the work throws, but for the closing of the store and a cancellation.
+    ///   - commits: the store's commits, subscribed to before its state was read.
+    ///   - onPathChange: called with each reported network path, before the loop works.
+    ///   - work: returns false to end the loop.
+    /// - Throws: what `work` throws, except that a closed store and a cancellation end the loop.
     func run(
         _ commits: AsyncStream<Void>, _ reachability: any Reachability,
         isolation: isolated (any Actor) = #isolation,
-        learn: @escaping @Sendable (NetworkPath) async -> Void,
+        onPathChange: @escaping @Sendable (NetworkPath) async -> Void,
         work: () async throws -> Bool
     ) async throws {
         let listeners = [
@@ -70,7 +70,7 @@ final class WakeLoop<Due: Equatable & Sendable>: Sendable {
             },
             Task {
                 for await path in reachability.paths {
-                    await learn(path)
+                    await onPathChange(path)
                     wake()
                 }
             },

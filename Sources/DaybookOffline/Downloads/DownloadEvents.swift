@@ -1,23 +1,23 @@
-// What happens to a download job. Each event of a state carries the numbers of its moment; progress
-// between two of them is not recorded. Spec/model/events.md, EVT-7; Spec/model/downloads.md.
+// The events of a download job. The event of a state contains the progress at that time; progress between
+// two events is not recorded. Spec/model/events.md, EVT-7; Spec/model/downloads.md.
 
 import Daybook
 import Foundation
 
-/// How far a download had come when an event was recorded.
+/// The progress of a download when an event was recorded.
 public struct DownloadNumbers: DeclaredObject, Hashable {
-    /// What was being done, in words for people: `Downloading images (5/10)`.
+    /// The step for display: `Downloading images (5/10)`.
     public var currentStep: String
-    /// Bytes to fetch, as far as that was known.
+    /// The total bytes to fetch, as far as they are known.
     public var totalBytes: Int
-    /// Bytes fetched; at most `totalBytes`.
+    /// The bytes fetched so far; at most `totalBytes`.
     public var downloadedBytes: Int
 
-    /// What a job says before anything is known.
+    /// The progress of a new job.
     public static let initial = DownloadNumbers(
         currentStep: "Initializing...", totalBytes: 0, downloadedBytes: 0)
 
-    /// Creates numbers; what is fetched counts as part of the total, and nothing is negative.
+    /// Creates numbers. Negative bytes become 0, and the total is raised to the fetched bytes.
     public init(currentStep: String, totalBytes: Int, downloadedBytes: Int) {
         self.currentStep = currentStep
         self.downloadedBytes = max(0, downloadedBytes)
@@ -37,17 +37,17 @@ public struct DownloadNumbers: DeclaredObject, Hashable {
     }
 }
 
-/// Why a download is paused. The raw value is what events hold.
+/// The reason of a pause. Events contain the raw value.
 public enum PauseReason: String, Hashable, Sendable, CaseIterable {
-    /// The user said so.
+    /// The user paused it.
     case user
     /// The server cannot be reached.
     case connection
-    /// The network is paid by volume, and the user wants Wi-Fi only.
+    /// The network is metered, and the user allows Wi-Fi only.
     case cellular
 }
 
-/// A city is to be downloaded.
+/// The download of a city was queued.
 public struct DownloadQueued: DeclaredPayload, Hashable {
     public static let type = "daybook.download.queued"
     /// The job: a UUID, lower case.
@@ -69,7 +69,7 @@ public struct DownloadQueued: DeclaredPayload, Hashable {
     }
 
     public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
-        try members.required("jobId", &jobId, JobKind())
+        try members.required("jobId", &jobId, JobIDKind())
         try members.required("cityId", &cityId, .identifier)
         try members.required("isExplicit", &isExplicit, .flag)
     }
@@ -77,12 +77,12 @@ public struct DownloadQueued: DeclaredPayload, Hashable {
     public var subject: String? { jobId }
 }
 
-/// A download began, or went on.
+/// A download was started or continued.
 public struct DownloadStarted: DeclaredPayload, Hashable {
     public static let type = "daybook.download.started"
     /// The job.
     public var jobId: String
-    /// How far it had come.
+    /// The progress.
     public var numbers: DownloadNumbers
 
     /// Creates the event's data.
@@ -96,21 +96,21 @@ public struct DownloadStarted: DeclaredPayload, Hashable {
     }
 
     public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
-        try members.required("jobId", &jobId, JobKind())
+        try members.required("jobId", &jobId, JobIDKind())
         try numbers.declareMembers(&members)
     }
 
     public var subject: String? { jobId }
 }
 
-/// A download rests.
+/// A download was paused.
 public struct DownloadPaused: DeclaredPayload, Hashable {
     public static let type = "daybook.download.paused"
     /// The job.
     public var jobId: String
-    /// How far it had come.
+    /// The progress.
     public var numbers: DownloadNumbers
-    /// Why.
+    /// The reason.
     public var reason: PauseReason
 
     /// Creates the event's data.
@@ -125,7 +125,7 @@ public struct DownloadPaused: DeclaredPayload, Hashable {
     }
 
     public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
-        try members.required("jobId", &jobId, JobKind())
+        try members.required("jobId", &jobId, JobIDKind())
         try numbers.declareMembers(&members)
         try members.required("reason", &reason, .choice(PauseReason.self))
     }
@@ -133,12 +133,12 @@ public struct DownloadPaused: DeclaredPayload, Hashable {
     public var subject: String? { jobId }
 }
 
-/// Everything was fetched and stored.
+/// A download was completed: everything was fetched and stored.
 public struct DownloadCompleted: DeclaredPayload, Hashable {
     public static let type = "daybook.download.completed"
     /// The job.
     public var jobId: String
-    /// Bytes that were fetched.
+    /// The number of fetched bytes.
     public var totalBytes: Int
 
     /// Creates the event's data.
@@ -152,21 +152,21 @@ public struct DownloadCompleted: DeclaredPayload, Hashable {
     }
 
     public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
-        try members.required("jobId", &jobId, JobKind())
+        try members.required("jobId", &jobId, JobIDKind())
         try members.required("totalBytes", &totalBytes, .count)
     }
 
     public var subject: String? { jobId }
 }
 
-/// A download failed; the user can try it again.
+/// A download failed. The user can retry it.
 public struct DownloadFailed: DeclaredPayload, Hashable {
     public static let type = "daybook.download.failed"
     /// The job.
     public var jobId: String
-    /// How far it had come.
+    /// The progress.
     public var numbers: DownloadNumbers
-    /// What went wrong, in words for people. Not empty.
+    /// The error for display. Not empty.
     public var errorMessage: String
 
     /// Creates the event's data.
@@ -181,7 +181,7 @@ public struct DownloadFailed: DeclaredPayload, Hashable {
     }
 
     public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
-        try members.required("jobId", &jobId, JobKind())
+        try members.required("jobId", &jobId, JobIDKind())
         try numbers.declareMembers(&members)
         try members.required("errorMessage", &errorMessage, .nonEmptyText)
     }
@@ -189,7 +189,7 @@ public struct DownloadFailed: DeclaredPayload, Hashable {
     public var subject: String? { jobId }
 }
 
-/// The user does not want the city any more.
+/// The user cancelled a download.
 public struct DownloadCancelled: DeclaredPayload, Hashable {
     public static let type = "daybook.download.cancelled"
     /// The job.
@@ -203,13 +203,13 @@ public struct DownloadCancelled: DeclaredPayload, Hashable {
     }
 
     public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
-        try members.required("jobId", &jobId, JobKind())
+        try members.required("jobId", &jobId, JobIDKind())
     }
 
     public var subject: String? { jobId }
 }
 
-/// A job is gone, for ever: cleaned up, or its city was deleted.
+/// A job was removed permanently: by a clean-up, or because its city was deleted.
 public struct DownloadRemoved: DeclaredPayload, Hashable {
     public static let type = "daybook.download.removed"
     /// The job.
@@ -223,14 +223,14 @@ public struct DownloadRemoved: DeclaredPayload, Hashable {
     }
 
     public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
-        try members.required("jobId", &jobId, JobKind())
+        try members.required("jobId", &jobId, JobIDKind())
     }
 
     public var subject: String? { jobId }
 }
 
-/// The job that an event is about: a UUID, lower case.
-private struct JobKind: MemberKind {
+/// The kind of the member `jobId`: a UUID in lower case.
+private struct JobIDKind: MemberKind {
     func read(_ name: StaticString, in object: JSONFields) throws(EventError) -> String {
         let text = try object.string(name)
         guard UUID(uuidString: text)?.text == text else {
@@ -242,7 +242,7 @@ private struct JobKind: MemberKind {
     func write(
         _ value: String, _ name: StaticString, to object: inout JSONObjectWriter
     ) throws(EventError) {
-        object.add(member: name, value)
+        object.appendMember(literal: name, value)
     }
 
     var schema: MemberSchema.Kind {

@@ -1,30 +1,30 @@
-// One download of a city, as apps see it, and which states may follow each other. Made by
-// DownloadsView; DownloadCommands keep to the table. Spec/model/downloads.md, DL-1 to DL-3.
+// One download of a city, and the table of its states. Created by DownloadsView; DownloadCommands enforces
+// the table. Spec/model/downloads.md, DL-1 to DL-3.
 
 import Daybook
 
-/// A state of a download. The raw value is what rows show.
+/// A state of a download. The rows of the view contain the raw value.
 public enum DownloadStatus: String, Hashable, Sendable, CaseIterable {
     /// Waiting to start.
     case queued = "QUEUED"
     /// In progress.
     case downloading = "DOWNLOADING"
-    /// Paused by the user, for want of a connection or of Wi-Fi.
+    /// Paused by the user, or because there is no connection or no Wi-Fi.
     case paused = "PAUSED"
     /// Everything is on the device.
     case completed = "COMPLETED"
-    /// Something went wrong that trying again by itself would not mend.
+    /// Failed with an error that an automatic retry would not fix.
     case failed = "FAILED"
     /// Cancelled by the user.
     case cancelled = "CANCELLED"
 
-    /// Whether the job waits to be worked on, or is.
+    /// Whether the job is QUEUED or DOWNLOADING.
     public var isActive: Bool { self == .queued || self == .downloading }
 
-    /// Whether the job is not done with: QUEUED, DOWNLOADING or PAUSED.
+    /// Whether the job is QUEUED, DOWNLOADING or PAUSED.
     public var isUnfinished: Bool { isActive || self == .paused }
 
-    /// What a command may make of a job in this state.
+    /// The states to which commands can change a job in this state.
     public var successors: Set<DownloadStatus> {
         switch self {
         case .queued: [.downloading, .paused, .cancelled]
@@ -42,30 +42,31 @@ public struct DownloadJob: Hashable, Sendable, Identifiable {
     public let id: String
     /// The city that is downloaded.
     public let cityId: String
-    /// Whether the user asked for it; otherwise the app did by itself.
+    /// Whether the user asked for it; false for an automatic download.
     public let isExplicit: Bool
-    /// Where it stands.
+    /// The state.
     public let status: DownloadStatus
-    /// What is being done, in words: `Downloading images (5/10)`.
+    /// The current step for display: `Downloading images (5/10)`.
     public let currentStep: String
-    /// Bytes to download, as far as that is known.
+    /// The total bytes to download, as far as they are known.
     public let totalBytes: Int
-    /// Bytes downloaded so far; at most `totalBytes`.
+    /// The bytes downloaded so far; at most `totalBytes`.
     public let downloadedBytes: Int
-    /// When it was queued for the first time.
+    /// The time when it was first queued.
     public var startedAt: Timestamp { queued.time }
-    /// The event that queued it first.
-    let queued: Stamp
-    /// When it was completed; set if `status` is COMPLETED, else nil.
+    /// The LWW timestamp of the event that first queued it.
+    let queued: LWWTimestamp
+    /// The time of the completion if `status` is COMPLETED, else nil.
     public let completedAt: Timestamp?
-    /// What went wrong; set if `status` is FAILED, else nil.
+    /// The error if `status` is FAILED, else nil.
     public let errorMessage: String?
-    /// Why it is paused; set if `status` is PAUSED, else nil.
+    /// The reason of the pause if `status` is PAUSED, else nil.
     public let pauseReason: PauseReason?
-    /// When it came into its state.
+    /// The time of the last change of the state.
     public let changedAt: Timestamp
 
-    /// 0 to 100, rounded down; 100 only where every byte is there. A total that is not known is 0.
+    /// The percentage, 0 to 100, rounded down; 100 only if every byte is downloaded. 0 while the total is
+    /// unknown.
     public var progress: Int {
         if status == .completed { return 100 }
         guard totalBytes > 0 else { return 0 }
@@ -83,7 +84,7 @@ public struct DownloadJob: Hashable, Sendable, Identifiable {
             changedAt: changedAt)
     }
 
-    /// How far it has come.
+    /// The progress.
     public var numbers: DownloadNumbers {
         DownloadNumbers(
             currentStep: currentStep, totalBytes: totalBytes, downloadedBytes: downloadedBytes)
@@ -91,9 +92,9 @@ public struct DownloadJob: Hashable, Sendable, Identifiable {
 }
 
 extension DownloadJob {
-    /// The order in which jobs are worked on: what the user asked for first, then the oldest.
-    static func precedes(_ a: DownloadJob, _ b: DownloadJob) -> Bool {
-        guard a.isExplicit == b.isExplicit else { return a.isExplicit }
-        return a.queued < b.queued
+    /// The order in which jobs are downloaded: explicit ones first, then by age, the oldest first.
+    static func precedes(_ lhs: DownloadJob, _ rhs: DownloadJob) -> Bool {
+        guard lhs.isExplicit == rhs.isExplicit else { return lhs.isExplicit }
+        return lhs.queued < rhs.queued
     }
 }

@@ -1,11 +1,11 @@
-// The downloads as bytes of a checkpoint, and which events they still need. Spec/model/views.md, VIEW-10;
+// The encoded state of DownloadsView, and the retention of its events. Spec/model/views.md, VIEW-10;
 // Spec/format/compaction.md, CMP-3.
 
 import Daybook
 import HashTreeCollections
 
 extension DownloadsView {
-    /// What stands first in an encoded entry: the state, with this bit if the job has its origin.
+    /// The bit of an entry's first byte that is set if the origin is encoded; the other bits are the tag.
     private static let hasOrigin: UInt8 = 0x80
 
     private enum Tag: UInt8 {
@@ -29,41 +29,42 @@ extension DownloadsView {
 
     public func encodedState() -> [UInt8]? {
         var writer = StateWriter()
-        writer.add(count: ignored)
+        writer.write(count: ignored)
         var jobs = writer.entries(count: entries.count)
         for (jobId, entry) in entries {
             writer.begin(jobId, of: &jobs)
             guard case .known(let queued, let state) = entry else {
-                if case .removed(let stamp) = entry {
-                    writer.add(byte: Tag.removed.rawValue)
-                    writer.add(stamp)
+                if case .removed(let lwwTimestamp) = entry {
+                    writer.write(byte: Tag.removed.rawValue)
+                    writer.write(lwwTimestamp)
                 }
                 continue
             }
-            writer.add(byte: Tag(state.value).rawValue | (queued == nil ? 0 : Self.hasOrigin))
+            writer.write(byte: Tag(state.value).rawValue | (queued == nil ? 0 : Self.hasOrigin))
             switch state.value {
             case .queued, .cancelled: break
-            case .downloading(let numbers), .paused(let numbers, _): Self.add(numbers, to: &writer)
+            case .downloading(let numbers), .paused(let numbers, _):
+                Self.write(numbers, to: &writer)
             case .failed(let numbers, let message):
-                Self.add(numbers, to: &writer)
-                writer.add(message)
-            case .completed(let total): writer.add(count: total)
+                Self.write(numbers, to: &writer)
+                writer.write(message)
+            case .completed(let total): writer.write(count: total)
             }
-            writer.add(state.stamp)
+            writer.write(state.lwwTimestamp)
             guard let queued else { continue }
-            writer.add(queued.origin.value.cityId)
-            writer.add(queued.origin.value.isExplicit)
-            writer.add(queued.origin.stamp)
-            writer.add(queued.first)
+            writer.write(queued.origin.value.cityId)
+            writer.write(queued.origin.value.isExplicit)
+            writer.write(queued.origin.lwwTimestamp)
+            writer.write(queued.first)
         }
         writer.end(jobs)
         return writer.bytes
     }
 
-    private static func add(_ numbers: DownloadNumbers, to writer: inout StateWriter) {
-        writer.add(numbers.currentStep)
-        writer.add(count: numbers.totalBytes)
-        writer.add(count: numbers.downloadedBytes)
+    private static func write(_ numbers: DownloadNumbers, to writer: inout StateWriter) {
+        writer.write(numbers.currentStep)
+        writer.write(count: numbers.totalBytes)
+        writer.write(count: numbers.downloadedBytes)
     }
 
     public init(encodedState: [UInt8]) throws {
@@ -73,23 +74,26 @@ extension DownloadsView {
         try reader.entries { (reader, jobId) throws(EventError) in
             let first = try reader.byte()
             guard let tag = Tag(rawValue: first & ~Self.hasOrigin) else {
-                throw reader.fault("a job is in no known state")
+                throw reader.fault("a job has an unknown state")
             }
             guard tag != .removed else {
-                guard first == tag.rawValue else { throw reader.fault("a job is half removed") }
-                entries[jobId] = .removed(try reader.stamp())
+                guard first == tag.rawValue else {
+                    throw reader.fault("a removed job has an origin")
+                }
+                entries[jobId] = .removed(try reader.lwwTimestamp())
                 return
             }
-            let state = Register(try Self.state(tag, &reader), try reader.stamp())
+            let state = Register(try Self.state(tag, &reader), try reader.lwwTimestamp())
             guard first & Self.hasOrigin != 0 else {
                 entries[jobId] = .known(queued: nil, state: state)
                 return
             }
             let origin = Register(
                 Origin(cityId: try reader.string(), isExplicit: try reader.bool()),
-                try reader.stamp())
-            let queued = Queued(first: try reader.stamp(), origin: origin)
-            guard queued.first <= origin.stamp, origin.stamp <= state.stamp else {
+                try reader.lwwTimestamp())
+            let queued = Queued(first: try reader.lwwTimestamp(), origin: origin)
+            guard queued.first <= origin.lwwTimestamp, origin.lwwTimestamp <= state.lwwTimestamp
+            else {
                 throw reader.fault("a job was queued after its last state")
             }
             entries[jobId] = .known(queued: queued, state: state)
@@ -116,14 +120,16 @@ extension DownloadsView {
     private static func numbers(_ reader: inout StateReader) throws(EventError) -> DownloadNumbers {
         let step = try reader.string()
         let (total, done) = (try reader.nonNegative(), try reader.nonNegative())
-        guard done <= total else { throw reader.fault("more is downloaded than there is") }
+        guard done <= total else {
+            throw reader.fault("the downloaded bytes exceed the total bytes")
+        }
         return DownloadNumbers(currentStep: step, totalBytes: total, downloadedBytes: done)
     }
 }
 
 extension DownloadsView: CompactableView {
-    /// Removals are needed for ever, and supersede everything else of their job. Of a job that is
-    /// there, the events that hold its state and its origin are needed, and the first that queued it.
+    /// Removals are needed forever and supersede all other events of their job. An existing job needs the
+    /// winners of its state and its origin, and the first event that queued it.
     public func retention(of event: Event) -> Retention {
         guard event.type.hasPrefix("daybook.download.") else { return .unconcerned }
         let change: DownloadChange
@@ -133,10 +139,11 @@ extension DownloadsView: CompactableView {
         } catch { return .needed(.notUnderstood) }
         guard change.state != nil else { return .needed(.deletion) }
         switch entries[EntityID(change.jobId)] {
-        case .removed(let stamp): return .superseded(by: [stamp])
+        case .removed(let lwwTimestamp): return .superseded(by: [lwwTimestamp])
         case .known(let queued, let state):
-            guard change.origin != nil else { return .of(event, heldBy: [state.stamp]) }
-            return .of(event, heldBy: [state.stamp, queued?.origin.stamp, queued?.first])
+            guard change.origin != nil else { return .of(event, heldBy: [state.lwwTimestamp]) }
+            return .of(
+                event, heldBy: [state.lwwTimestamp, queued?.origin.lwwTimestamp, queued?.first])
         case nil: return .needed(.current)
         }
     }

@@ -1,12 +1,12 @@
-// The download jobs: for each its origin, its state and its removal, found by id, by city and by
-// state. Spec/model/views.md; Spec/model/downloads.md.
+// The download jobs: the origin, state and removal of each, with indexes by city and by state.
+// Spec/model/views.md; Spec/model/downloads.md.
 
 import Daybook
 import HashTreeCollections
 
 /// The downloads of cities.
 ///
-/// Costs are those of the jobs there are, whatever has happened in the log.
+/// The costs depend on the number of jobs, not on the length of the log.
 public struct DownloadsView: ListableView {
     public static let name = "downloads"
     public static let version = 1
@@ -20,7 +20,7 @@ public struct DownloadsView: ListableView {
         var isExplicit: Bool
     }
 
-    /// What an event has made of a job.
+    /// The state of a job after an event.
     enum State: Hashable, Sendable {
         case queued
         case downloading(DownloadNumbers)
@@ -41,25 +41,25 @@ public struct DownloadsView: ListableView {
         }
     }
 
-    /// When a job was queued, and what for.
+    /// The first queueing of a job, and its origin.
     struct Queued: Hashable, Sendable {
-        /// The least stamp of all events that queued it.
-        var first: Stamp
+        /// The least LWW timestamp of all events that queued it.
+        var first: LWWTimestamp
         var origin: Register<Origin>
     }
 
     enum Entry: Sendable {
-        /// In a box of its own: a small entry makes the dictionary's nodes small. Without `queued`
-        /// it waits for its beginning.
+        /// Indirect, so that the dictionary's nodes are small. `queued` is nil until the event that queued
+        /// the job arrives.
         indirect case known(queued: Queued?, state: Register<State>)
-        /// The least stamp of all events that removed it.
-        case removed(Stamp)
+        /// The least LWW timestamp of all events that removed it.
+        case removed(LWWTimestamp)
     }
 
     private(set) var entries: TreeDictionary<EntityID, Entry> = [:]
     private var byCity: TreeDictionary<EntityID, TreeSet<EntityID>> = [:]
     private var byStatus: TreeDictionary<DownloadStatus, TreeSet<EntityID>> = [:]
-    /// Events whose data no rule can make sense of.
+    /// The number of events whose data is invalid.
     public internal(set) var ignored = 0
 
     public init() {}
@@ -67,48 +67,48 @@ public struct DownloadsView: ListableView {
     init(entries: TreeDictionary<EntityID, Entry>, ignored: Int) {
         self.entries = entries
         self.ignored = ignored
-        for id in entries.keys { list(id) }
+        for id in entries.keys { addToIndexes(id) }
     }
 
     public mutating func fold(_ event: Event) {
         do {
             guard let change = try DownloadChange(event) else { return }
-            apply(change, event.stamp)
+            apply(change, event.lwwTimestamp)
         } catch { ignored += 1 }
     }
 
-    private mutating func apply(_ change: DownloadChange, _ stamp: Stamp) {
+    private mutating func apply(_ change: DownloadChange, _ lwwTimestamp: LWWTimestamp) {
         let id = EntityID(change.jobId)
         guard let state = change.state else {
-            var first = stamp
+            var first = lwwTimestamp
             if case .removed(let other) = entries[id] { first = min(first, other) }
-            unlist(id)
+            removeFromIndexes(id)
             entries[id] = .removed(first)
             return
         }
         guard
             case .known(var queued, var register) =
-                entries[id] ?? .known(queued: nil, state: Register(state, stamp))
+                entries[id] ?? .known(queued: nil, state: Register(state, lwwTimestamp))
         else { return }
-        unlist(id)
-        register.set(state, stamp)
+        removeFromIndexes(id)
+        register.set(state, lwwTimestamp)
         if let origin = change.origin {
-            var new = queued ?? Queued(first: stamp, origin: Register(origin, stamp))
-            new.first = min(new.first, stamp)
-            new.origin.set(origin, stamp)
+            var new = queued ?? Queued(first: lwwTimestamp, origin: Register(origin, lwwTimestamp))
+            new.first = min(new.first, lwwTimestamp)
+            new.origin.set(origin, lwwTimestamp)
             queued = new
         }
         entries[id] = .known(queued: queued, state: register)
-        list(id)
+        addToIndexes(id)
     }
 
-    private mutating func list(_ id: EntityID) {
+    private mutating func addToIndexes(_ id: EntityID) {
         guard case .known(let queued?, let state) = entries[id] else { return }
         byCity[EntityID(queued.origin.value.cityId), default: []].insert(id)
         byStatus[state.value.status, default: []].insert(id)
     }
 
-    private mutating func unlist(_ id: EntityID) {
+    private mutating func removeFromIndexes(_ id: EntityID) {
         guard case .known(let queued?, let state) = entries[id] else { return }
         let city = EntityID(queued.origin.value.cityId)
         byCity[city]?.remove(id)
@@ -116,14 +116,14 @@ public struct DownloadsView: ListableView {
         byStatus[state.value.status]?.remove(id)
     }
 
-    // MARK: Questions
+    // MARK: Queries
 
-    /// A job, if there is one with this id that was not removed. O(1).
+    /// The job with an id; nil if there is none or it was removed. O(1).
     public subscript(jobId: String) -> DownloadJob? { job(EntityID(jobId)) }
 
-    /// Which event has made a job what it is; nil if there is no such job. O(1).
-    func stamp(_ jobId: String) -> Stamp? {
-        if case .known(_, let state) = entries[EntityID(jobId)] { state.stamp } else { nil }
+    /// The LWW timestamp of a job's state; nil if there is no such job. O(1).
+    func lwwTimestamp(_ jobId: String) -> LWWTimestamp? {
+        if case .known(_, let state) = entries[EntityID(jobId)] { state.lwwTimestamp } else { nil }
     }
 
     /// Whether a job was removed. O(1).
@@ -137,9 +137,9 @@ public struct DownloadsView: ListableView {
         var (reason, message): (PauseReason?, String?)
         switch state.value {
         case .queued: break
-        case .downloading(let its): numbers = its
-        case .paused(let its, let why): (numbers, reason) = (its, why)
-        case .failed(let its, let what): (numbers, message) = (its, what)
+        case .downloading(let progress): numbers = progress
+        case .paused(let progress, let pauseReason): (numbers, reason) = (progress, pauseReason)
+        case .failed(let progress, let error): (numbers, message) = (progress, error)
         case .completed(let total):
             numbers = DownloadNumbers(
                 currentStep: "Completed", totalBytes: total, downloadedBytes: total)
@@ -151,8 +151,9 @@ public struct DownloadsView: ListableView {
             isExplicit: queued.origin.value.isExplicit, status: status,
             currentStep: numbers.currentStep, totalBytes: numbers.totalBytes,
             downloadedBytes: numbers.downloadedBytes, queued: queued.first,
-            completedAt: status == .completed ? state.stamp.time : nil, errorMessage: message,
-            pauseReason: reason, changedAt: state.stamp.time)
+            completedAt: status == .completed ? state.lwwTimestamp.time : nil,
+            errorMessage: message,
+            pauseReason: reason, changedAt: state.lwwTimestamp.time)
     }
 
     private func sorted(_ ids: TreeSet<EntityID>?) -> [DownloadJob] {
@@ -165,13 +166,13 @@ public struct DownloadsView: ListableView {
     /// The jobs in a state, oldest first. O(k log k) for k jobs in it.
     public func jobs(_ status: DownloadStatus) -> [DownloadJob] { sorted(byStatus[status]) }
 
-    /// The jobs that are worked on or wait for it, QUEUED or DOWNLOADING, in the order in which they
-    /// are worked on: what the user asked for first, then the oldest. O(k log k) for k such jobs.
+    /// The jobs that are QUEUED or DOWNLOADING, in the order in which they are downloaded: explicit ones
+    /// first, then by age, the oldest first. O(k log k) for k such jobs.
     public var active: [DownloadJob] {
         (jobs(.queued) + jobs(.downloading)).sorted(by: DownloadJob.precedes)
     }
 
-    /// How many jobs are in a state. O(1).
+    /// The number of jobs in a state. O(1).
     public func count(_ status: DownloadStatus) -> Int { byStatus[status]?.count ?? 0 }
 
     /// All jobs, by id. O(jobs and removed jobs).
@@ -180,34 +181,34 @@ public struct DownloadsView: ListableView {
     public func rows() -> [ViewRow] {
         jobs.map { job in
             var row = ViewRow()
-            row.add("id", job.id)
-            row.add("cityId", job.cityId)
-            row.add("isExplicit", job.isExplicit)
-            row.add("status", job.status.rawValue)
-            row.add("progress", job.progress)
-            row.add("currentStep", job.currentStep)
-            row.add("totalBytes", job.totalBytes)
-            row.add("downloadedBytes", job.downloadedBytes)
-            row.add("startedAt", job.startedAt.description)
-            row.add("completedAt", job.completedAt?.description)
-            row.add("errorMessage", job.errorMessage)
-            row.add("pauseReason", job.pauseReason?.rawValue)
+            row.appendField("id", job.id)
+            row.appendField("cityId", job.cityId)
+            row.appendField("isExplicit", job.isExplicit)
+            row.appendField("status", job.status.rawValue)
+            row.appendField("progress", job.progress)
+            row.appendField("currentStep", job.currentStep)
+            row.appendField("totalBytes", job.totalBytes)
+            row.appendField("downloadedBytes", job.downloadedBytes)
+            row.appendField("startedAt", job.startedAt.description)
+            row.appendField("completedAt", job.completedAt?.description)
+            row.appendField("errorMessage", job.errorMessage)
+            row.appendField("pauseReason", job.pauseReason?.rawValue)
             return row
         }
     }
 }
 
-/// What an event says of a job.
+/// The change of a job by an event.
 struct DownloadChange {
     var jobId: String
-    /// What it was queued for, if the event queued it.
+    /// The origin, if the event queued the job.
     var origin: DownloadsView.Origin?
-    /// The state it came to; nil: it was removed.
+    /// The new state; nil if the job was removed.
     var state: DownloadsView.State?
 
-    /// Nil for an event that is about something else.
+    /// Decodes an event; nil for an event of another kind.
     ///
-    /// - Throws: for data that break the rules of the type.
+    /// - Throws: `EventError` for data that breaks the rules of the type.
     init?(_ event: Event) throws {
         switch event.type {
         case DownloadQueued.type:

@@ -1,10 +1,11 @@
-// What a log keeps in a cache folder that the app names and the system may delete: bytes that can be
-// fetched again. Several logs may share such a folder. Spec/model/images.md, IMG-19; Spec/model/downloads.md, DL-14.
+// The folders of a log in a cache folder that the app names and the system may delete. They contain bytes
+// that can be fetched again. Several logs can share a cache folder. Spec/model/images.md, IMG-19;
+// Spec/model/downloads.md, DL-14.
 
 import Daybook
 import Foundation
 
-/// The folders that a log has in a cache folder.
+/// A folder of a log in a cache folder.
 enum CacheFolder: String, CaseIterable, Sendable {
     /// The bytes of cached images.
     case images

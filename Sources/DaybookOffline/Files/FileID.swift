@@ -1,4 +1,4 @@
-// A file is named by its content. Spec/model/files.md.
+// The name of a file, which is the hash of its content. Spec/model/files.md.
 
 import Cryptography
 import Daybook
@@ -8,13 +8,13 @@ public struct FileID: Hashable, Sendable, Comparable, CustomStringConvertible {
     private let high: UInt128
     private let low: UInt128
 
-    /// From the 32 bytes of the hash as two numbers, the first the more significant.
+    /// Creates an id from the high and the low half of the hash.
     init(high: UInt128, low: UInt128) {
         self.high = high
         self.low = low
     }
 
-    /// From 64 hexadecimal digits, lower case; nil for anything else.
+    /// Creates an id from 64 hexadecimal digits in lower case; nil for anything else.
     public init?(_ text: String) {
         let digits = Array(text.utf8)
         guard digits.count == 64 else { return nil }
@@ -26,10 +26,10 @@ public struct FileID: Hashable, Sendable, Comparable, CustomStringConvertible {
         self.init(high: halves[0], low: halves[1])
     }
 
-    /// The id of a content. O(bytes).
+    /// Creates the id of a content. O(bytes).
     public init(of content: [UInt8]) { self.init(hash: SHA256.hash(content)) }
 
-    /// From the 32 bytes of the hash.
+    /// Creates an id from the 32 bytes of the hash.
     init(hash: [UInt8]) {
         let halves = hash.withUnsafeBytes {
             (
@@ -40,7 +40,7 @@ public struct FileID: Hashable, Sendable, Comparable, CustomStringConvertible {
         self.init(high: halves.0, low: halves.1)
     }
 
-    /// 64 hexadecimal digits, lower case.
+    /// The hash as 64 hexadecimal digits in lower case.
     public var description: String { Hexadecimal.text(of: bytes) }
 
     /// The 32 bytes of the hash.
@@ -50,7 +50,7 @@ public struct FileID: Hashable, Sendable, Comparable, CustomStringConvertible {
         }
     }
 
-    /// The order of the digits.
+    /// Compares the hashes, which is also the order of the digits.
     public static func < (lhs: FileID, rhs: FileID) -> Bool {
         (lhs.high, lhs.low) < (rhs.high, rhs.low)
     }
@@ -70,14 +70,14 @@ extension FileID: MemberText {
 }
 
 extension StateWriter {
-    /// Adds a file's id.
-    mutating func add(_ file: FileID) {
-        for half in file.halves { add(half) }
+    /// Writes a file's id.
+    mutating func write(_ file: FileID) {
+        for half in file.halves { write(half) }
     }
 }
 
 extension StateReader {
-    /// Reads what `add(_:)` wrote.
+    /// Reads the id that `write(_:)` wrote.
     mutating func file() throws(EventError) -> FileID {
         FileID(high: try integer128(), low: try integer128())
     }
@@ -87,7 +87,7 @@ extension FileID {
     fileprivate var halves: [UInt128] { [high, low] }
 }
 
-/// Bytes as hexadecimal digits, lower case.
+/// Conversion between bytes and hexadecimal digits in lower case.
 enum Hexadecimal {
     private static let digits = Array("0123456789abcdef".utf8)
 

@@ -1,60 +1,60 @@
-// Files beside the log, named by their content. A file is durable before the event that names it is
-// recorded, and goes only when no view names it any more. Spec/model/files.md.
+// Files next to the log, named by the hash of their content. A file is durable before the event that names
+// it is recorded, and is deleted only when no view names it any more. Spec/model/files.md.
 
 import Cryptography
 import Daybook
 import Foundation
 
-/// A view that names files: what it names is not collected.
+/// A view that names files. Files that it names are not collected.
 public protocol FileReferring: Projection {
     /// Whether the state names a file. O(1).
     func refers(to file: FileID) -> Bool
 }
 
-/// The files of one log: images and whatever else is too big for an event.
+/// The files of one log: images and other content that is too large for an event.
 ///
-/// The log holds what is known about a file, the store its bytes, in the folder `files` of the log,
-/// each under the SHA-256 of its content; equal contents are one file. Readable and writable by the
-/// owner only. Where the app names a cache folder, the bytes of cached images lie in a store of their
-/// own there (IMG-19).
+/// The log contains the events about a file; the store contains its bytes, in the folder `files` of the
+/// log, under the SHA-256 of the content. Equal contents are one file. Only the owner can read and write
+/// the files. If the app names a cache folder, the bytes of cached images are in a separate store there
+/// (IMG-19).
 public actor FileStore {
-    /// Where the files are.
+    /// The folder of the files.
     public nonisolated let directory: String
 
     private let events: EventStore
     private nonisolated let fileSystem: any FileSystem
     private nonisolated let executor = StoreExecutor()
-    /// A serial queue of its own: waiting for the disk holds no thread of the pool.
+    /// A separate serial queue, so that waiting for the disk does not block a thread of the pool.
     public nonisolated var unownedExecutor: UnownedSerialExecutor {
         executor.asUnownedSerialExecutor()
     }
-    /// Files that were stored and may not be named by a view yet, with how many hold them.
-    private var holds: [FileID: Int] = [:]
-    /// How often it was closed and not reopened.
-    private var closings = 0
-    private var isClosed: Bool { closings > 0 }
+    /// The number of callers that retain each file, because no view may name it yet.
+    private var retainCounts: [FileID: Int] = [:]
+    /// The number of calls of `close()` without a `reopen()`.
+    private var closeCount = 0
+    private var isClosed: Bool { closeCount > 0 }
     private let collects: Bool
     /// Whether a view names a file that belongs to this store.
     private let isNamed: @Sendable (FileID) -> Bool
-    /// Whether the folder lies outside the log's, so that the folders around it may be missing.
+    /// Whether the folder is outside the log's folder, so that its parents may not exist.
     private let isOutsideLog: Bool
-    /// Whether the folder was there, and was one.
+    /// Whether the folder was found or created.
     private var isPrepared = false
 
-    /// Most bytes of one file.
+    /// The maximum bytes of one file.
     public static let fileBytesMax = 256 * 1_048_576
     private static let portionBytes = 1_048_576
-    /// How the name begins of a file that has not got its own yet.
-    private static let unfinished = "new-"
+    /// The prefix of the name of a file that is being written.
+    private static let temporaryPrefix = "new-"
 
-    /// The files of a log.
+    /// Creates the file store of a log.
     ///
     /// - Parameters:
     ///   - events: the log.
-    ///   - folder: their folder; nil for `files` in the log's.
-    ///   - collects: false for a tool that does not know all views of an app: what only those name
-    ///     would be deleted.
-    ///   - isNamed: whether a view names a file of this store; nil asks all views.
+    ///   - folder: the folder of the files; nil for `files` in the log's folder.
+    ///   - collects: false for a tool that does not know all views of an app, because it would delete the
+    ///     files that only those views name.
+    ///   - isNamed: whether a view names a file of this store; nil checks all views.
     public init(
         _ events: EventStore, in folder: String? = nil, collects: Bool = true,
         isNamed: (@Sendable (FileID) -> Bool)? = nil
@@ -72,14 +72,14 @@ public actor FileStore {
         directory = folder ?? events.directory + "/" + LogDirectory.files
     }
 
-    /// Where a file is, for those who want a path: an image view, a player. Nobody has checked
-    /// that it is there, nor its content; `read(_:)` does.
+    /// The path of a file, for an image view or a player. Checks neither that the file exists nor its
+    /// content; `read(_:)` does.
     public nonisolated func path(of file: FileID) -> String { "\(directory)/\(file)" }
 
     // MARK: Storing
 
-    /// Stores a content, and keeps it from being collected while `record` says in the log what it
-    /// is for. The file is durable before `record` is called.
+    /// Stores a content, and keeps it from being collected while `record` records its use. The file is
+    /// durable before `record` is called.
     ///
     /// - Returns: what `record` returns.
     /// - Throws: `FileStoreError`: `tooLarge`, `noSpace`, `io`; `LogError`: `closed`, `suspended`;
@@ -89,7 +89,7 @@ public actor FileStore {
     public func store<Result: Sendable>(
         _ content: [UInt8], record: @Sendable (FileID) async throws -> Result
     ) async throws -> Result {
-        let file = try await add(content)
+        let file = try await storeRetained(content)
         defer { release([file]) }
         return try await record(file)
     }
@@ -106,10 +106,10 @@ public actor FileStore {
         try await store([UInt8](content), record: record)
     }
 
-    /// Stores a content; until `release` it is not collected. Durable on return.
+    /// Stores a content and retains it: it is not collected until `release(_:)`. Durable on return.
     ///
     /// - Throws: as `store(_:record:)`.
-    func add(_ content: [UInt8]) async throws -> FileID {
+    func storeRetained(_ content: [UInt8]) async throws -> FileID {
         guard content.count <= Self.fileBytesMax else {
             throw FileStoreError.tooLarge(directory, content.count)
         }
@@ -117,23 +117,25 @@ public actor FileStore {
         try await prepare()
         if let failure = write(content, as: id) {
             guard failure.code == .missing else { throw failure }
-            // The folder is gone: a system deletes caches.
+            // The system may have deleted the cache folder.
             isPrepared = false
             try await prepare()
             if let failure = write(content, as: id) { throw failure }
         }
-        holds[id, default: 0] += 1
+        retainCounts[id, default: 0] += 1
         return id
     }
 
-    /// Stores a file that lies somewhere else and removes it there; until `release` it is not
-    /// collected. Renames where both are on one device, else copies. Durable on return.
+    /// Moves a file into the store and retains it: it is not collected until `release(_:)`. Renames it
+    /// on the same device, otherwise copies it. Durable on return.
     ///
-    /// - Parameter expected: what its content must be, if the caller knows.
-    /// - Throws: `FileStoreError`: `damaged` if the content is another than expected; then the file
-    ///   stays where it was. As `store(_:record:)`.
+    /// - Parameter expected: the id of the expected content; nil for any content.
+    /// - Throws: `FileStoreError`: `damaged` if the content is not the expected one; then the file is not
+    ///   moved. Otherwise as `store(_:record:)`.
     /// - Complexity: O(bytes); memory for 1 MiB.
-    func add(moving path: String, expecting expected: FileID? = nil) async throws -> FileID {
+    func storeRetained(
+        moving path: String, expecting expected: FileID? = nil
+    ) async throws -> FileID {
         try await prepare()
         do {
             let source = try fileSystem.open(path, .read)
@@ -146,68 +148,68 @@ public actor FileStore {
                 try fileSystem.rename(path, to: self.path(of: id))
                 try fileSystem.syncDirectory(directory)
             } catch {
-                // Another device, most likely; if not, the copy will say so.
+                // The file is probably on another device. Any other failure fails the copy as well.
                 try write(id) { (file) throws(FileError) in
-                    try Self.portions(source, size) { (bytes, offset) throws(FileError) in
+                    try Self.forEachPortion(source, size) { (bytes, offset) throws(FileError) in
                         try file.write(bytes, at: offset)
                     }
                 }
-                // What cannot be removed is in nobody's way.
+                // The store no longer needs the source, so a failure to remove it is ignored.
                 try? fileSystem.remove(path)
             }
-            holds[id, default: 0] += 1
+            retainCounts[id, default: 0] += 1
             return id
         } catch let error as FileError { throw FileStoreError(error) }
     }
 
-    /// Lets files be collected if no view names them.
+    /// Releases retained files. They can be collected if no view names them.
     func release(_ files: [FileID]) {
         for file in files {
-            let others = (holds[file] ?? 0) - 1
-            holds[file] = others > 0 ? others : nil
+            let count = (retainCounts[file] ?? 0) - 1
+            retainCounts[file] = count > 0 ? count : nil
         }
     }
 
-    /// Keeps a file that is there from being collected until `release`. Its name is durable on
-    /// return: a kill may have come before that was seen to.
+    /// Retains a stored file: it is not collected until `release(_:)`. Syncs the file and its name, because
+    /// a kill may have come before the sync.
     ///
-    /// - Returns: whether it is there, with this content.
-    func hold(_ file: FileID) async -> Bool {
+    /// - Returns: false if the file does not exist or does not have this content.
+    func retain(_ file: FileID) async -> Bool {
         guard (try? await prepare()) != nil, let content = try? open(file),
             (try? Self.hash(content.file, content.size)) == file, (try? content.file.sync()) != nil,
             (try? fileSystem.syncDirectory(directory)) != nil
         else { return false }
-        holds[file, default: 0] += 1
+        retainCounts[file, default: 0] += 1
         return true
     }
 
-    /// Checks that files are held still, before an event that names them is recorded: while a store
-    /// is suspended, another process may have collected them.
+    /// Checks that files are still retained, before an event that names them is recorded. While the store
+    /// is suspended, another process may collect them.
     ///
     /// - Throws: `FileStoreError` (`missing`).
-    func requireHeld(_ files: some Sequence<FileID>) throws {
-        for file in files where holds[file] == nil {
+    func requireRetained(_ files: some Sequence<FileID>) throws {
+        for file in files where retainCounts[file] == nil {
             throw FileStoreError(
                 .missing, path: path(of: file),
-                "the store was suspended or closed after the file was stored. Store it again")
+                "the store was suspended or closed after the file was stored; store it again")
         }
     }
 
-    /// Sees to it that there is a folder, and that the log may be written.
+    /// Checks that the log is open, and creates the folder if necessary.
     private func prepare() async throws {
         try await events.checkOpen()
-        // It may have been closed meanwhile, and its folder deleted.
+        // The store may have been closed meanwhile, and its folder deleted.
         guard !isClosed else { throw LogError(.closed, path: directory, "the store was closed") }
         guard !isPrepared else { return }
         do throws(FileError) {
             if isOutsideLog {
-                // The folder around it is Daybook's own, too: it may be no symbolic link.
+                // The parent folder is also Daybook's own: it must not be a symbolic link.
                 if let slash = directory.lastIndex(of: "/") {
                     try fileSystem.createDirectories(String(directory[..<slash]))
                 }
                 try fileSystem.createDirectories(directory)
             } else {
-                // A log's folder that was deleted is not made again.
+                // If the log's folder was deleted, it is not created again.
                 try fileSystem.createDirectoryIfMissing(directory)
                 try fileSystem.syncDirectory(events.directory)
             }
@@ -215,7 +217,7 @@ public actor FileStore {
         isPrepared = true
     }
 
-    /// Whether there is no folder: nothing was stored yet, or the system has deleted it.
+    /// Whether the folder does not exist: no file was stored yet, or the system has deleted it.
     var isFolderMissing: Bool {
         do throws(FileError) { _ = try fileSystem.open(directory, .read) } catch {
             return error.code == .notFound
@@ -223,19 +225,19 @@ public actor FileStore {
         return false
     }
 
-    /// The ids of all files that are there; none where the folder cannot be listed. O(files).
+    /// The ids of all stored files; empty if the folder cannot be listed. O(files).
     func ids() -> [FileID] {
         ((try? fileSystem.list(directory)) ?? []).compactMap(FileID.init)
     }
 
-    /// Whether there is a file with this name; its content is not looked at. O(1).
+    /// Whether there is a file with this name. Does not check its content. O(1).
     nonisolated func contains(_ file: FileID) -> Bool {
         (try? fileSystem.open(path(of: file), .read)) != nil
     }
 
     /// Writes a file.
     ///
-    /// - Returns: why that failed; nil if it did not.
+    /// - Returns: the failure, or nil.
     private func write(_ content: [UInt8], as id: FileID) -> FileStoreError? {
         do throws(FileStoreError) {
             try write(id) { (file) throws(FileError) in try file.write(content, at: 0) }
@@ -243,12 +245,12 @@ public actor FileStore {
         } catch { return error }
     }
 
-    /// Writes a file under a name of its own and gives it the right one when it is durable.
+    /// Writes a file under a temporary name, syncs it and renames it.
     private func write(
         _ id: FileID, _ body: (any File) throws(FileError) -> Void
     ) throws(FileStoreError) {
         let temporary =
-            directory + "/" + Self.unfinished
+            directory + "/" + Self.temporaryPrefix
             + Hexadecimal.text(of: withUnsafeBytes(of: events.environment.random(), Array.init))
         do throws(FileError) {
             let file = try fileSystem.open(temporary, .createNew)
@@ -264,10 +266,9 @@ public actor FileStore {
 
     // MARK: Reading
 
-    /// The content of a file, checked.
+    /// Reads the content of a file and checks its hash.
     ///
-    /// - Throws: `FileStoreError`: `missing`; `damaged` if the content is another than its name
-    ///   says; `io`.
+    /// - Throws: `FileStoreError`: `missing`; `damaged` if the content does not match the hash; `io`.
     /// - Complexity: O(bytes), also in memory.
     public func read(_ file: FileID) throws -> [UInt8] {
         let opened = try open(file)
@@ -281,7 +282,7 @@ public actor FileStore {
         return content
     }
 
-    /// Checks a file without holding it in memory.
+    /// Checks the hash of a file without reading the whole file into memory.
     ///
     /// - Throws: as `read(_:)`.
     /// - Complexity: O(bytes); memory for 1 MiB.
@@ -298,11 +299,11 @@ public actor FileStore {
         do throws(FileError) {
             let opened = try fileSystem.open(path(of: file), .read)
             let size = try opened.size()
-            // Nothing longer was ever stored.
+            // No longer file is ever stored.
             guard size <= Self.fileBytesMax else {
                 throw FileError(
                     .wrongKind, operation: "read", path: path(of: file),
-                    reason: "it has \(size) bytes, more than any file that was stored")
+                    reason: "the file has \(size) bytes, more than the maximum of a stored file")
             }
             return (opened, size)
         } catch { throw FileStoreError(error) }
@@ -310,13 +311,13 @@ public actor FileStore {
 
     private static func hash(_ file: any File, _ size: Int) throws(FileError) -> FileID {
         var hash = SHA256()
-        try portions(file, size) { (bytes, _) throws(FileError) in
+        try forEachPortion(file, size) { (bytes, _) throws(FileError) in
             bytes.withUnsafeBytes { hash.update($0.bytes) }
         }
         return FileID(hash: hash.finished())
     }
 
-    private static func portions(
+    private static func forEachPortion(
         _ file: any File, _ size: Int, _ body: ([UInt8], Int) throws(FileError) -> Void
     ) throws(FileError) {
         var offset = 0
@@ -330,11 +331,11 @@ public actor FileStore {
 
     // MARK: Collecting
 
-    /// Deletes what no view names: files whose city was removed, and what a kill left between a
-    /// file and its event. What removed the last name of a file is made durable first. Files and
-    /// folders with other names are left alone.
+    /// Deletes the files that no view names and no caller retains: files of removed content, and files
+    /// that a kill left without an event. The event that removed the last name of a file is made durable
+    /// first. Entries with other names are not touched.
     ///
-    /// - Returns: how much went.
+    /// - Returns: the number and bytes of the deleted files.
     /// - Throws: `FileStoreError`; `LogError` as `EventStore.flush()`.
     /// - Complexity: O(files).
     @discardableResult
@@ -346,13 +347,12 @@ public actor FileStore {
             isPrepared = false
             return FileCollection()
         }
-        // What is unfinished now is left over: whoever stores does it in one go on this actor.
-        let leftovers = names.filter { $0.hasPrefix(Self.unfinished) }
+        // A file is written without suspension on this actor, so every temporary file is a leftover.
+        let leftovers = names.filter { $0.hasPrefix(Self.temporaryPrefix) }
         return try await delete(names.compactMap(FileID.init), leftovers)
     }
 
-    /// As `collect()`, but looks at some files only: at those of which the caller knows that a view
-    /// has named them and may not name them any more.
+    /// As `collect()`, but checks only the given files, which a view has named and may not name any more.
     ///
     /// - Throws: as `collect()`.
     /// - Complexity: O(files given).
@@ -362,8 +362,8 @@ public actor FileStore {
         return try await delete(files, [])
     }
 
-    /// Whether there is a folder to collect in. A cache folder that the system has deleted is not made
-    /// anew, so that the images in it are found lost together.
+    /// Whether there is a folder to collect in. A cache folder that the system has deleted is not created
+    /// again, so that all of its images are found lost together.
     private func hasFolder() async throws -> Bool {
         if isOutsideLog, isFolderMissing {
             isPrepared = false
@@ -373,17 +373,17 @@ public actor FileStore {
         return true
     }
 
-    /// Deletes those files that nobody needs, and leftovers.
+    /// Deletes the given files that are not needed, and leftovers.
     private func delete(_ files: [FileID], _ leftovers: [String]) async throws -> FileCollection {
         let unnamed = files.filter { !isNeeded($0) }
         guard !unnamed.isEmpty || !leftovers.isEmpty else { return FileCollection() }
-        // After a failed commit nobody knows what the log names.
+        // After a failed commit it is unknown which files the log names.
         try await events.settle()
         guard !isClosed else { throw LogError(.closed, path: directory, "the store was closed") }
         var collection = FileCollection()
         var failure: FileError?
         for name in leftovers { _ = remove(directory + "/" + name, &failure) }
-        // Somebody may have named one of them meanwhile.
+        // A view may name one of them, or a caller retain it, by now.
         for file in unnamed where !isNeeded(file) {
             let size = try? fileSystem.open(path(of: file), .read).size()
             guard remove(path(of: file), &failure) else { continue }
@@ -397,9 +397,9 @@ public actor FileStore {
         return collection
     }
 
-    /// Removes a file. What is none stays and stops nothing.
+    /// Removes a file. A folder or a missing file is no failure.
     ///
-    /// - Parameter failure: the first failure of all.
+    /// - Parameter failure: set to the first failure.
     private func remove(_ path: String, _ failure: inout FileError?) -> Bool {
         do throws(FileError) {
             try fileSystem.remove(path)
@@ -411,26 +411,26 @@ public actor FileStore {
     }
 
     private func isNeeded(_ file: FileID) -> Bool {
-        holds[file] != nil || isNamed(file)
+        retainCounts[file] != nil || isNamed(file)
     }
 
-    /// Ends all writing: what is under way has ended on return. Nothing is held any more.
+    /// Closes the store: running writes have ended on return, and no file is retained any more.
     func close() {
-        closings += 1
-        holds = [:]
+        closeCount += 1
+        retainCounts = [:]
     }
 
-    /// Takes one `close()` back.
-    func reopen() { closings -= 1 }
+    /// Reverts one `close()`.
+    func reopen() { closeCount -= 1 }
 }
 
-/// What a collection freed.
+/// The result of a collection.
 public struct FileCollection: Hashable, Sendable {
-    /// How many files went.
+    /// The number of deleted files.
     public var files = 0
-    /// How many bytes they had.
+    /// The sum of their bytes.
     public var bytes = 0
 
-    /// Nothing.
+    /// Creates an empty result.
     public init() {}
 }

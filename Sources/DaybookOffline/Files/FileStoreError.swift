@@ -1,17 +1,17 @@
-// What can go wrong with a file beside the log.
+// The errors of the file store.
 
 import Daybook
 import Foundation
 
-/// A failure of the file store, with its place.
+/// A failure of the file store, with the path.
 public struct FileStoreError: LocalizedError, Hashable, Sendable, CustomStringConvertible {
-    /// What kind of failure it is. The raw value is stable and machine-readable.
+    /// The kind of failure. The raw value is stable and machine-readable.
     public enum Code: String, Sendable, CaseIterable {
-        /// There is no such file: it was collected, or the folder is not complete.
+        /// There is no such file: it was collected, or the folder is incomplete.
         case missing
-        /// The content is another than the name says. It was not deleted.
+        /// The content does not match the hash in the name. The file was not deleted.
         case damaged
-        /// More bytes than a file may have.
+        /// The content exceeds the maximum size of a file.
         case tooLarge = "too-large"
         /// The device is full. Nothing was changed.
         case noSpace = "no-space"
@@ -23,7 +23,7 @@ public struct FileStoreError: LocalizedError, Hashable, Sendable, CustomStringCo
     public var code: Code
     /// The file or folder.
     public var path: String
-    /// What happened, in words, with what to do where that is not plain.
+    /// A description of the failure, and what to do unless that is obvious.
     public var detail: String
 
     /// The same as `description`.
@@ -59,15 +59,15 @@ public struct FileStoreError: LocalizedError, Hashable, Sendable, CustomStringCo
     static func damaged(_ path: String, _ expected: FileID) -> FileStoreError {
         FileStoreError(
             .damaged, path: path,
-            "the content is not the one with the SHA-256 \(expected). Fetch the file anew")
+            "the content does not have the SHA-256 \(expected); fetch the file again")
     }
 
     static func tooLarge(_ path: String, _ bytes: Int) -> FileStoreError {
         FileStoreError(
             .tooLarge, path: path,
-            "a file of \(bytes) bytes; at most \(FileStore.fileBytesMax) can be stored")
+            "the file has \(bytes) bytes; at most \(FileStore.fileBytesMax) can be stored")
     }
 
-    /// Place and reason in one line.
+    /// The path and the detail in one line.
     public var description: String { "\(path): \(detail)" }
 }

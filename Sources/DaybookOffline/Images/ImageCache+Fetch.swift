@@ -1,32 +1,31 @@
-// Fetching what is not cached, once for all who wait for it. Part of ImageCache. Spec/model/images.md,
-// IMG-12 to IMG-14.
+// Fetches images that are not cached, once for all callers that wait for the same image. Part of ImageCache.
+// Spec/model/images.md, IMG-12 to IMG-14.
 
 import Daybook
 
-/// A fetch that is under way.
+/// A fetch in progress.
 struct ImageFetching {
     let key: ImageKey
-    /// What had ended images of the asset or album when it began: what is fetched is older than
-    /// whatever ends them later.
-    let ended: Stamp?
+    /// The latest event that ends images of the asset or album, at the start of the fetch. The fetched
+    /// content is older than any later such event.
+    let endingTimestamp: LWWTimestamp?
     var waiters: [Int: CheckedContinuation<[UInt8], any Error>] = [:]
     var task: Task<Void, Never>?
 }
 
 extension ImageCache {
-    /// The bytes of an image: from the cache, or else fetched and stored.
+    /// Returns the bytes of an image: from the cache, or else fetched and stored.
     ///
-    /// However many ask for an image at once, it is fetched once, and all get what was fetched. Who
-    /// is cancelled waits no longer; the fetch is cancelled when nobody waits. If the asset is
-    /// removed, or the album changes, while it is fetched, those who asked before get what was
-    /// fetched and it is not stored; who asks later fetches anew. What cannot be stored, on a full
-    /// disk for example, is returned all the same.
+    /// Concurrent calls for one image share one fetch and its result. A cancelled caller stops waiting; the
+    /// fetch is cancelled when no caller waits. If the asset is removed, or the album changes, during the
+    /// fetch, the callers so far receive the content and it is not stored; later callers fetch again. Content
+    /// that cannot be stored, on a full disk for example, is returned nevertheless.
     ///
     /// - Parameters:
-    ///   - kind: what the image is for.
-    ///   - id: the asset, or for the thumbnail of an album the album.
-    ///   - fetch: gets the bytes from wherever they are.
-    /// - Throws: what `fetch` throws, for all who wait; the next who asks fetches anew.
+    ///   - kind: the kind of the image.
+    ///   - id: the id of the asset, or for the thumbnail of an album that of the album.
+    ///   - fetch: fetches the bytes.
+    /// - Throws: what `fetch` throws, to every waiting caller; the next caller fetches again.
     ///   `CancellationError` if the caller is cancelled.
     public func image(
         _ kind: ImageKind, _ id: String,
@@ -42,7 +41,7 @@ extension ImageCache {
                 join(key, waiter, continuation, fetch)
             }
         } onCancel: {
-            Task { await self.leave(key, waiter) }
+            Task { await self.cancelWaiter(waiter, key) }
         }
     }
 
@@ -50,31 +49,33 @@ extension ImageCache {
         _ key: ImageKey, _ waiter: Int, _ continuation: CheckedContinuation<[UInt8], any Error>,
         _ fetch: @escaping @Sendable () async throws -> [UInt8]
     ) {
-        let ended = view.ended(of: key.kind, key.id)
-        if let number = joinable[key], let fetch = fetches[number], fetch.ended == ended {
+        let endingTimestamp = view.sourceEndingTimestamp(key.kind, key.id)
+        if let number = joinable[key], let fetch = fetches[number],
+            fetch.endingTimestamp == endingTimestamp
+        {
             fetches[number]?.waiters[waiter] = continuation
             return
         }
         lastFetch += 1
         let number = lastFetch
-        var fetching = ImageFetching(key: key, ended: ended)
+        var fetching = ImageFetching(key: key, endingTimestamp: endingTimestamp)
         fetching.waiters[waiter] = continuation
-        fetching.task = Task { await self.run(number, key, ended, fetch) }
+        fetching.task = Task { await self.runFetch(number, key, endingTimestamp, fetch) }
         fetches[number] = fetching
         joinable[key] = number
     }
 
-    private func run(
-        _ number: Int, _ key: ImageKey, _ ended: Stamp?,
+    private func runFetch(
+        _ number: Int, _ key: ImageKey, _ endingTimestamp: LWWTimestamp?,
         _ fetch: @Sendable () async throws -> [UInt8]
     ) async {
         let result: Result<[UInt8], any Error>
         do {
             let content = try await fetch()
-            // Nobody waits any more for what was cancelled, and a later one may be newer.
+            // A cancelled fetch has no waiting caller, and a later fetch may have newer content.
             if !Task.isCancelled {
                 try? await store(content, key.kind, key.id.string) { view in
-                    view.ended(of: key.kind, key.id) == ended
+                    view.sourceEndingTimestamp(key.kind, key.id) == endingTimestamp
                 }
             }
             result = .success(content)
@@ -84,11 +85,11 @@ extension ImageCache {
         for waiter in (fetching?.waiters ?? [:]).values { waiter.resume(with: result) }
     }
 
-    /// How many wait for fetches.
+    /// The number of callers that wait for fetches.
     var waiterCount: Int { fetches.values.reduce(0) { $0 + $1.waiters.count } }
 
-    /// Somebody waits no longer.
-    private func leave(_ key: ImageKey, _ waiter: Int) {
+    /// Removes a cancelled caller, and cancels its fetch if no other caller waits.
+    private func cancelWaiter(_ waiter: Int, _ key: ImageKey) {
         for (number, fetching) in fetches where fetching.waiters[waiter] != nil {
             let continuation = fetches[number]?.waiters.removeValue(forKey: waiter)
             if fetches[number]?.waiters.isEmpty ?? false {

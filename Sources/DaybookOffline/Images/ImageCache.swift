@@ -1,10 +1,10 @@
-// The image cache: a memory layer over files, with a limit for each kind. What is cached says
-// ImagesView; the bytes lie in the FileStore. Fetching is in ImageCache+Fetch. Spec/model/images.md.
+// The image cache: a memory layer over files, with a limit for each kind. ImagesView is the index of cached
+// images; FileStore stores their bytes. Fetching is in ImageCache+Fetch. Spec/model/images.md.
 
 import Daybook
 
-/// Images in memory and on the disk. The least recently used go; what the log says has ended is
-/// found no more from then on, in both layers.
+/// A cache of images in memory and on disk. The least recently used images are evicted. An image that an
+/// event of the log ends is not found from then on, in either layer.
 ///
 /// ```swift
 /// let bytes = try await store.images.image(.thumbnail, asset.id) {
@@ -12,49 +12,48 @@ import Daybook
 /// }
 /// ```
 ///
-/// It is a cache: what is missing or damaged is fetched anew, and a full disk is no obstacle to
-/// reading, fetching and clearing. Who needs to know the order of use exactly uses one instance for
-/// a log: that of its `OfflineStore`.
+/// Missing or damaged images are fetched again, and reading, fetching and clearing work on a full disk. The
+/// order of use is exact only with one instance for a log: that of its `OfflineStore`.
 public actor ImageCache {
     let store: EventStore
     /// The bytes of the images.
     nonisolated let files: FileStore
-    /// The files beside the log, where the bytes of images lay before the app named a cache folder;
-    /// nil where they still do.
+    /// The files in the log's folder, which stored images before the app named a cache folder; nil if no
+    /// cache folder is named.
     private nonisolated let logFiles: FileStore?
-    /// What the app has said; nil follows the settings.
+    /// The limits that the app has set; nil: those of the settings.
     private var ownLimits: ImageCacheLimits?
-    /// The present limits: those of the settings in this store, unless the app has said others.
+    /// The current limits: those of the settings in this store, unless the app has set others.
     public var limits: ImageCacheLimits {
         ownLimits ?? ImageCacheLimits(store.view(SettingsView.self))
     }
     private var memory: ImageMemory
-    /// By kind: in which order images were used, as soon as anybody has to know.
-    private var orders: [ImageKind: UseOrder<EntityID>] = [:]
-    /// Files that no image names any more, to be deleted together.
+    /// The LRU order of each kind, computed on first use.
+    private var orders: [ImageKind: LRUOrder<EntityID>] = [:]
+    /// Unreferenced files, which are deleted in groups.
     private var garbage: [FileID] = []
-    /// How many more are stored before all files are collected: at first one, since the process
-    /// before may have been killed with work left.
+    /// The number of stores before the next collection of all files. It begins with one, because an
+    /// earlier process may have been killed before it deleted its files.
     private var storesBeforeCollection = 1
-    /// How many are being stored.
-    private var storing = 0
-    /// What is being fetched, by number; and which of them newcomers may join.
+    /// The number of stores in progress.
+    private var storesInProgress = 0
+    /// The fetches in progress by number, and those of them that further callers may join.
     var fetches: [Int: ImageFetching] = [:]
     var joinable: [ImageKey: Int] = [:]
     var lastFetch = 0
 
-    /// How long an access counts: looking at an image more often records nothing.
+    /// The time after a recorded access in which further ones of the image are not recorded.
     static let accessIntervalMilliseconds: Int64 = 60 * 60_000
-    /// How many files are deleted together, so that it costs one sync of the folder.
+    /// The number of files that are deleted together, with one sync of the folder.
     static let garbageMax = 64
-    /// How many images are removed in one commit at most.
+    /// The greatest number of images that one commit removes.
     private static let evictionsMax = 1_000
 
-    /// A cache over a log's events and files.
+    /// Creates a cache over a log's events and files.
     ///
     /// - Parameters:
-    ///   - files: where the bytes of images lie.
-    ///   - logFiles: where they lay before, if that is another place.
+    ///   - files: the store of images' bytes.
+    ///   - logFiles: the former store of images' bytes, if it is another one.
     init(_ store: EventStore, _ files: FileStore, before logFiles: FileStore? = nil) {
         self.store = store
         self.files = files
@@ -64,54 +63,53 @@ public actor ImageCache {
 
     nonisolated var view: ImagesView { store.view(ImagesView.self) }
 
-    // MARK: Looking
+    // MARK: Reading
 
-    /// The bytes of a cached image, which counts as an access; nil if it is not cached.
+    /// Returns the bytes of a cached image and counts an access; nil if the image is not cached.
     ///
-    /// From the disk they are checked. An image whose file is missing or damaged is recorded as
-    /// removed, and is not cached any more. Nothing that goes wrong here is an error: the image is
-    /// just not there.
+    /// Bytes from the disk are verified. An image whose file is missing or damaged is recorded as removed.
+    /// No failure throws: the result is nil.
     ///
-    /// - Complexity: O(log n) from memory; O(bytes) from the disk. An access is recorded, relaxed,
-    ///   if the last one is an hour ago.
+    /// - Complexity: O(log n) from memory; O(bytes) from the disk. An access is recorded, relaxed, if the
+    ///   last recorded one is at least an hour old.
     public func image(_ kind: ImageKind, _ id: String) async -> [UInt8]? {
         while let image = view.image(kind, id) {
             if let content = memory.content(of: image.file) {
-                await use(image)
+                await recordAccess(of: image)
                 return content
             }
             do {
                 let content = try await read(image.file)
-                // It may have ended meanwhile.
+                // The image may have ended meanwhile.
                 guard view.image(kind, id)?.file == image.file else { continue }
-                memory.add(content, of: image.file)
-                await use(image)
+                memory.insert(content, of: image.file)
+                await recordAccess(of: image)
                 return content
             } catch let error as FileStoreError
                 where error.code == .missing || error.code == .damaged
             {
                 await clearIfFolderIsMissing()
-                guard view.image(kind, id)?.stamp == image.stamp else { continue }
-                // One that no removal can pass stays as it is.
+                guard view.image(kind, id)?.lwwTimestamp == image.lwwTimestamp else { continue }
+                // An image whose LWW timestamp no removal can exceed remains in the view.
                 guard (try? await remove(image, .invalid)) != nil,
-                    view.image(kind, id)?.stamp != image.stamp
+                    view.image(kind, id)?.lwwTimestamp != image.lwwTimestamp
                 else { return nil }
             } catch {
-                // Another time it may be read.
+                // A later read may succeed.
                 return nil
             }
         }
         return nil
     }
 
-    /// The content of a file, checked. One that lies beside the log still moves to where images
-    /// belong.
+    /// Reads and verifies the content of a file. A file that is still in the log's folder is moved to the
+    /// store of images.
     private func read(_ file: FileID) async throws -> [UInt8] {
         do { return try await files.read(file) } catch let error as FileStoreError {
             guard error.code == .missing, let logFiles else { throw error }
             let content = try await logFiles.read(file)
-            // Where there is no room for it, it stays.
-            if (try? await files.add(content)) != nil {
+            // Without space in the other store the file stays.
+            if (try? await files.storeRetained(content)) != nil {
                 await files.release([file])
                 _ = try? await logFiles.collect(only: [file])
             }
@@ -119,8 +117,8 @@ public actor ImageCache {
         }
     }
 
-    /// The path of an image's file, for an image view. Neither its existence nor its content is checked;
-    /// `image(_:_:)` checks both.
+    /// Returns the path of an image's file, for an image view. Neither its existence nor its content is
+    /// checked; `image(_:_:)` checks both.
     public nonisolated func path(of image: StoredImage) -> String {
         if let logFiles, !files.contains(image.file), logFiles.contains(image.file) {
             return logFiles.path(of: image.file)
@@ -128,33 +126,34 @@ public actor ImageCache {
         return files.path(of: image.file)
     }
 
-    /// Records once that no image is there any more if the system has deleted the cache folder;
-    /// images that lie beside the log still are there. O(1), and O(files beside the log) where it
-    /// is missing.
+    /// Records that all images are removed if the system has deleted the cache folder, unless some are still
+    /// stored in the log's folder. O(1); O(files in the log's folder) if the cache folder is missing.
     func clearIfFolderIsMissing() async {
         let view = view
         guard let logFiles, ImageKind.allCases.contains(where: { view.size(of: $0).images > 0 }),
             await files.isFolderMissing,
             await !logFiles.ids().contains(where: view.refers), await files.isFolderMissing
         else { return }
-        // Where it cannot be recorded, each image is found missing by itself.
+        // If this cannot be recorded, each read finds its image missing.
         _ = try? await clearAll()
     }
 
-    /// Counts an access.
-    private func use(_ image: StoredImage) async {
+    /// Moves the image to the end of the LRU order, and records the access if one is due.
+    private func recordAccess(of image: StoredImage) async {
         let key = ImageKey(image.kind, image.id)
         loadOrder(image.kind)
         orders[image.kind]?.use(key.id)
-        if let bound = view.fading(image) {
-            // Cached anew it is among the newer ones.
+        if let bound = view.renewalBound(of: image) {
+            // Cached again, the image is above the floors of the tables for longer.
             try? await store.write { transaction in
                 let view = transaction.view(ImagesView.self)
-                guard view.image(image.kind, image.id)?.stamp == image.stamp else { return }
+                guard view.image(image.kind, image.id)?.lwwTimestamp == image.lwwTimestamp else {
+                    return
+                }
                 try transaction.append(
                     ImageCached(
                         kind: image.kind, id: image.id, file: image.file, size: image.size),
-                    replacing: max(image.stamp, bound))
+                    replacing: max(image.lwwTimestamp, bound))
             }
             return
         }
@@ -167,19 +166,19 @@ public actor ImageCache {
 
     // MARK: Storing
 
-    /// Stores an image in place of the one with the same kind and id. Where there are more than the
-    /// limit of the kind says, the least recently used go in the same commit. With a limit of 0
-    /// nothing is stored. Durable on return.
+    /// Stores an image and replaces the one with the same kind and id. If the kind then exceeds its limit,
+    /// the same commit removes the least recently used images. With a limit of 0 nothing is stored. Durable
+    /// on return.
     ///
     /// - Throws: `EventError` for an id that is empty or contains U+0000; `FileStoreError`:
-    ///   `tooLarge`, `noSpace`, `io`; `LogError` as `EventStore.append`. It is not stored then; images
-    ///   that were above a limit may have gone.
+    ///   `tooLarge`, `noSpace`, `io`; `LogError` as `EventStore.append`. The image is not stored then;
+    ///   images above a limit may have been removed.
     /// - Complexity: O(bytes + log n).
     public func store(_ content: [UInt8], _ kind: ImageKind, _ id: String) async throws {
         try await store(content, kind, id) { _ in true }
     }
 
-    /// As the public one, unless something has changed in the view.
+    /// Stores an image like the public method, if `isWanted` is true of the view.
     func store(
         _ content: [UInt8], _ kind: ImageKind, _ id: String,
         if isWanted: @escaping @Sendable (ImagesView) -> Bool
@@ -188,24 +187,24 @@ public actor ImageCache {
         let limit = limits[kind]
         guard limit > 0, isWanted(view) else { return }
         await clearIfFolderIsMissing()
-        // It may have been greater in the process before.
+        // The limit may have been greater in an earlier process.
         try await evict(kind, to: limit)
-        storing += 1
-        defer { storing -= 1 }
-        let file = try await files.add(content)
+        storesInProgress += 1
+        defer { storesInProgress -= 1 }
+        let file = try await files.storeRetained(content)
         do {
-            try await files.requireHeld([file])
-            let candidates = leastRecentlyUsed(kind, storing + 16)
+            try await files.requireRetained([file])
+            let candidates = leastRecentlyUsed(kind, storesInProgress + 16)
             let ended = try await store.write { transaction -> [StoredImage]? in
                 let view = transaction.view(ImagesView.self)
                 guard isWanted(view) else { return nil }
                 let old = view.image(kind, id)
                 let images = view.size(of: kind).images + (old == nil ? 1 : 0)
                 var ended = try Self.evict(
-                    images - limit, kind, candidates, but: EntityID(id), in: &transaction)
+                    images - limit, kind, candidates, except: EntityID(id), in: &transaction)
                 try transaction.append(
                     ImageCached(kind: kind, id: id, file: file, size: content.count),
-                    replacing: view.stamp(kind, EntityID(id)))
+                    replacing: view.lwwTimestamp(kind, EntityID(id)))
                 if let old, old.file != file { ended.append(old) }
                 return ended
             }
@@ -214,9 +213,9 @@ public actor ImageCache {
                 await discard([file])
                 return
             }
-            memory.add(content, of: file)
+            memory.insert(content, of: file)
             orders[kind]?.use(EntityID(id))
-            await forget(ended, but: EntityID(id))
+            await deleteEnded(ended, except: EntityID(id))
             await collectIfDue()
         } catch {
             await files.release([file])
@@ -227,11 +226,10 @@ public actor ImageCache {
 
     // MARK: Removing
 
-    /// Removes an image. The log and other data stay as they are. Durable on return.
+    /// Removes an image. Other data are not changed. Durable on return.
     ///
-    /// - Returns: whether it was there.
-    /// - Throws: `LogError` as `EventStore.append`, but on a full disk it takes the room that the
-    ///   log keeps aside.
+    /// - Returns: true if the image was cached.
+    /// - Throws: `LogError` as `EventStore.append`, but on a full disk the log's reserved space is used.
     @discardableResult
     public func remove(_ kind: ImageKind, _ id: String) async throws -> Bool {
         guard let image = view.image(kind, id) else { return false }
@@ -241,11 +239,11 @@ public actor ImageCache {
     private func remove(_ image: StoredImage, _ reason: ImageRemoved.Reason) async throws -> Bool {
         let removed = try await store.write(drawingOnReserve: true) { transaction in
             let view = transaction.view(ImagesView.self)
-            guard let present = view.image(image.kind, image.id),
-                reason == .user || present.stamp == image.stamp
+            guard let current = view.image(image.kind, image.id),
+                reason == .user || current.lwwTimestamp == image.lwwTimestamp
             else { return nil as StoredImage? }
-            try Self.remove(present, reason, in: &transaction)
-            return present
+            try Self.remove(current, reason, in: &transaction)
+            return current
         }
         guard let removed else { return false }
         memory.remove(removed.file)
@@ -254,12 +252,12 @@ public actor ImageCache {
         return true
     }
 
-    /// Removes all images of some kinds. Synchronised data are not touched: not the assets, the
-    /// albums nor what waits to be shipped. Durable on return.
+    /// Removes all images of some kinds. Synchronised data are not changed: assets, albums, outbox.
+    /// Durable on return.
     ///
-    /// - Returns: how much went from the disk.
-    /// - Throws: `LogError` as `EventStore.append`, but on a full disk it takes the room that the
-    ///   log keeps aside; `FileStoreError` where a file could not be deleted: then it goes later.
+    /// - Returns: the files and bytes that were deleted from the disk.
+    /// - Throws: `LogError` as `EventStore.append`, but on a full disk the log's reserved space is used;
+    ///   `FileStoreError` if a file cannot be deleted, which a later collection repeats.
     /// - Complexity: O(images + files).
     @discardableResult
     public func clear(_ kinds: Set<ImageKind>) async throws -> FileCollection {
@@ -272,12 +270,12 @@ public actor ImageCache {
         }
         for kind in kinds { orders[kind] = nil }
         let view = view
-        memory.keep(view.refers)
+        memory.retain(where: view.refers)
         garbage = []
         var collection = try await files.collect()
-        if let before = try await logFiles?.collect() {
-            collection.files += before.files
-            collection.bytes += before.bytes
+        if let logCollection = try await logFiles?.collect() {
+            collection.files += logCollection.files
+            collection.bytes += logCollection.bytes
         }
         return collection
     }
@@ -288,92 +286,92 @@ public actor ImageCache {
         try await clear(Set(ImageKind.allCases))
     }
 
-    /// Forgets what is in memory and not what is on the disk: for when the system wants memory
-    /// back. O(images in memory).
-    public func releaseMemory() { memory.keep { _ in false } }
+    /// Releases the images in memory, but not those on the disk, after a memory warning of the system.
+    /// O(images in memory).
+    public func releaseMemory() { memory.retain { _ in false } }
 
     // MARK: Limits
 
-    /// How many images of a kind are cached, and their bytes. O(1).
+    /// The number of cached images of a kind, and their bytes. O(1).
     public nonisolated func size(of kind: ImageKind) -> ViewQuery<ImageCacheSize> {
         store.query(ImagesView.self) { $0.size(of: kind) }
     }
 
-    /// How much is in memory. O(1).
+    /// The number of images in memory, and their bytes. O(1).
     public var memorySize: ImageCacheSize {
         ImageCacheSize(images: memory.count, bytes: memory.bytes)
     }
 
-    /// Says what the limits are from now on, and lets go what is too much, the least recently used
-    /// first. Durable on return. It lasts as long as the process.
+    /// Sets the limits for the rest of the process, and removes the images above them, the least recently
+    /// used first. The removals are durable on return.
     ///
-    /// A limit that the user changes in the settings counts when the next image of its kind is
-    /// stored; call this with nil to let it count at once.
+    /// A limit that the user changes in the settings takes effect when the next image of its kind is
+    /// stored; a call with nil applies it at once.
     ///
     /// - Parameter limits: nil for those of the settings.
-    /// - Throws: `EventError` (`refused`) for a negative limit; the old ones then hold. `LogError` as
-    ///   `EventStore.append`; the new limits hold all the same, and what is too much goes when the
-    ///   next image of its kind is stored.
-    /// - Complexity: O(what goes · log n).
+    /// - Throws: `EventError` (`refused`) for a negative limit; the old limits then remain. `LogError` as
+    ///   `EventStore.append`; the new limits then apply, and the images above them are removed when the
+    ///   next image of their kind is stored.
+    /// - Complexity: O(removed images · log n).
     public func setLimits(_ limits: ImageCacheLimits?) async throws {
         try limits?.check()
         ownLimits = limits
         let limits = self.limits
-        memory.change(to: limits)
+        memory.setLimits(limits)
         for kind in ImageKind.allCases { try await evict(kind, to: limits[kind]) }
     }
 
     private func evict(_ kind: ImageKind, to limit: Int) async throws {
-        var before = Int.max
+        var previousCount = Int.max
         while true {
             let images = view.size(of: kind).images
-            // What no removal can pass stays.
-            guard images > limit, images < before else { return }
-            before = images
+            // Images whose LWW timestamps no removal can exceed remain, so the loop must end without them.
+            guard images > limit, images < previousCount else { return }
+            previousCount = images
             let excess = min(images - limit, Self.evictionsMax)
             let candidates = leastRecentlyUsed(kind, excess)
             let ended = try await store.write(drawingOnReserve: true) { transaction in
                 let images = transaction.view(ImagesView.self).size(of: kind).images
                 return try Self.evict(
-                    images - limit, kind, candidates, but: nil, in: &transaction)
+                    images - limit, kind, candidates, except: nil, in: &transaction)
             }
             guard !ended.isEmpty else { return }
-            await forget(ended, but: nil)
+            await deleteEnded(ended, except: nil)
         }
     }
 
-    /// Removes images for lack of room.
+    /// Removes images above the limit.
     ///
     /// - Parameters:
-    ///   - excess: how many have to go.
-    ///   - candidates: which go first; if there are not enough, the view says which others do.
+    ///   - excess: the number of images to remove.
+    ///   - candidates: the images to remove first; if they are too few, the view's order decides.
     private static func evict(
-        _ excess: Int, _ kind: ImageKind, _ candidates: [EntityID], but id: EntityID?,
+        _ excess: Int, _ kind: ImageKind, _ candidates: [EntityID], except id: EntityID?,
         in transaction: inout EventStore.Transaction
     ) throws -> [StoredImage] {
         guard excess > 0 else { return [] }
         let view = transaction.view(ImagesView.self)
         var ended: [StoredImage] = []
-        var taken: Set<EntityID> = []
-        // A commit has room for so many bytes.
+        var victims: Set<EntityID> = []
+        // The size of the commit is bounded; this is an upper bound of the events' bytes.
         var bytes = 0
         func isFull() -> Bool {
             ended.count == min(excess, evictionsMax) || bytes > 1_048_576
         }
-        func take(_ image: StoredImage) throws {
+        func evict(_ image: StoredImage) throws {
             let victim = EntityID(image.id)
-            guard victim != id, taken.insert(victim).inserted else { return }
+            guard victim != id, victims.insert(victim).inserted else { return }
             try remove(image, .limit, in: &transaction)
             ended.append(image)
             bytes += 512 + 12 * image.id.utf8.count
         }
         for candidate in candidates where !isFull() {
-            if let image = view.image(kind, candidate.string) { try take(image) }
+            if let image = view.image(kind, candidate.string) { try evict(image) }
         }
         if !isFull() {
             for image in view.leastRecentlyUsed(kind) {
                 guard !isFull() else { break }
-                try take(image)
+                try evict(image)
             }
         }
         return ended
@@ -385,11 +383,12 @@ public actor ImageCache {
     ) throws {
         try transaction.append(
             ImageRemoved(kind: image.kind, id: image.id, reason: reason),
-            replacing: transaction.view(ImagesView.self).stamp(image.kind, EntityID(image.id)))
+            replacing: transaction.view(ImagesView.self).lwwTimestamp(
+                image.kind, EntityID(image.id)))
     }
 
-    /// What has ended leaves the order, and sooner or later the disk.
-    private func forget(_ ended: [StoredImage], but id: EntityID?) async {
+    /// Removes ended images from the LRU order and deletes their files, in groups.
+    private func deleteEnded(_ ended: [StoredImage], except id: EntityID?) async {
         for image in ended where EntityID(image.id) != id {
             orders[image.kind]?.remove(EntityID(image.id))
         }
@@ -398,51 +397,50 @@ public actor ImageCache {
 
     // MARK: Order of use
 
-    /// The first images of a kind that would go if room were needed. O(`count` · log n), and once
-    /// O(images) for each kind.
+    /// Returns the first images of a kind in the order of eviction. O(`count` · log n), and once O(images)
+    /// for each kind.
     private func leastRecentlyUsed(_ kind: ImageKind, _ count: Int) -> [EntityID] {
         loadOrder(kind)
         let view = view
-        var found: [EntityID] = []
-        // What has ended is met once.
-        while found.count < count, let id = orders[kind]?.leastRecent(after: found.last) {
+        var ids: [EntityID] = []
+        // Ended images are removed from the order, so that each is visited once.
+        while ids.count < count, let id = orders[kind]?.leastRecent(after: ids.last) {
             if view.image(kind, id.string) != nil {
-                found.append(id)
+                ids.append(id)
             } else {
                 orders[kind]?.remove(id)
             }
         }
-        return found
+        return ids
     }
 
-    /// Takes the order over from the view, at first and where it holds much that has ended.
+    /// Computes the LRU order from the view at first, and drops ended images when they are many.
     private func loadOrder(_ kind: ImageKind) {
         let view = view
         let images = view.size(of: kind).images
         if let order = orders[kind] {
-            guard order.count + storing >= images else {
-                // Somebody else has cached some: begin anew.
+            guard order.count + storesInProgress >= images else {
+                // Another instance has cached images: compute the order again.
                 orders[kind] = nil
                 return loadOrder(kind)
             }
             guard order.count > 2 * images + 256 else { return }
-            var rest = UseOrder<EntityID>()
+            var compacted = LRUOrder<EntityID>()
             for id in order.leastRecentFirst where view.image(kind, id.string) != nil {
-                rest.use(id)
+                compacted.use(id)
             }
-            orders[kind] = rest
+            orders[kind] = compacted
             return
         }
-        var order = UseOrder<EntityID>()
+        var order = LRUOrder<EntityID>()
         for image in view.leastRecentlyUsed(kind) { order.use(EntityID(image.id)) }
         orders[kind] = order
     }
 
     // MARK: Files
 
-    /// After an image was stored: deletes all files that no view names, seldom enough that it costs
-    /// O(1) an image. What an asset or an album has ended, what a kill has left and what could not
-    /// be deleted goes so.
+    /// Deletes all unreferenced files after a number of stores that makes the cost O(1) per store. They
+    /// are files of images that an asset or album has ended, that a kill has left, or whose deletion failed.
     private func collectIfDue() async {
         storesBeforeCollection -= 1
         guard storesBeforeCollection <= 0 else { return }
@@ -454,7 +452,7 @@ public actor ImageCache {
         _ = try? await logFiles?.collect()
     }
 
-    /// Deletes files that no view names, many at a time.
+    /// Deletes unreferenced files, in groups unless `atOnce`.
     private func discard(_ files: [FileID], atOnce: Bool = false) async {
         garbage += files
         guard atOnce || garbage.count >= Self.garbageMax else { return }
@@ -462,13 +460,13 @@ public actor ImageCache {
         self.garbage = []
         _ = try? await self.files.collect(only: garbage)
         if let logFiles {
-            let beside = garbage.filter(logFiles.contains)
-            if !beside.isEmpty { _ = try? await logFiles.collect(only: beside) }
+            let logGarbage = garbage.filter(logFiles.contains)
+            if !logGarbage.isEmpty { _ = try? await logFiles.collect(only: logGarbage) }
         }
     }
 }
 
-/// What an image is known by.
+/// The key of an image.
 struct ImageKey: Hashable, Sendable {
     let kind: ImageKind
     let id: EntityID

@@ -1,26 +1,26 @@
-// How much the image cache may hold: what the user has set, or what the app says. Spec/model/images.md,
-// IMG-6.
+// The limits of the image cache, from the user's settings or from the app. Spec/model/images.md, IMG-6.
 
 import Daybook
 
 /// The limits of the image cache.
 public struct ImageCacheLimits: Hashable, Sendable {
-    /// Most thumbnails of assets on the disk (`thumbnailCacheSize`); at most 16,384 count. With 0
-    /// none is kept.
+    /// The greatest number of assets' thumbnails on the disk (`thumbnailCacheSize`). A value above 16,384
+    /// counts as 16,384. With 0 none is stored.
     public var thumbnails = 10_000
-    /// Most previews on the disk (`imageCacheSize`); at most 2,048 count.
+    /// The greatest number of previews on the disk (`imageCacheSize`). A value above 2,048 counts as 2,048.
     public var previews = 350
-    /// Most thumbnails of albums on the disk (`albumThumbnailCacheSize`); at most 2,048 count.
+    /// The greatest number of albums' thumbnails on the disk (`albumThumbnailCacheSize`). A value above
+    /// 2,048 counts as 2,048.
     public var albumThumbnails = 200
-    /// Most bytes of images in memory.
+    /// The greatest number of bytes of images in memory.
     public var memoryBytes = 32 * 1_048_576
-    /// Most images in memory.
+    /// The greatest number of images in memory.
     public var memoryImages = 1_000
 
     /// The defaults.
     public init() {}
 
-    /// What the user has set, and the defaults for memory.
+    /// The limits of the user's settings, and the defaults for memory.
     public init(_ settings: SettingsView) {
         thumbnails = settings[.thumbnailCacheSize]
         previews = settings[.imageCacheSize]
@@ -40,11 +40,11 @@ public struct ImageCacheLimits: Hashable, Sendable {
         ]
         for (name, limit) in limits where limit < 0 {
             throw EventError(
-                .refused, "the image cache's limit \(name) is \(limit). Give it 0 or more")
+                .refused, "the image cache's limit \(name) is \(limit), but must be 0 or more")
         }
     }
 
-    /// The limit of a kind, as it counts.
+    /// The effective limit of a kind.
     public subscript(kind: ImageKind) -> Int {
         let limit =
             switch kind {

@@ -1,9 +1,9 @@
-// An image comes into the cache, is looked at, and goes. Facts about this device: nothing of them
-// is shipped. Folded by ImagesView. Spec/model/events.md, EVT-7; Spec/model/images.md.
+// The events of the image cache: cached, accessed, removed. They concern this device only and are not
+// shipped. Folded by ImagesView. Spec/model/events.md, EVT-7; Spec/model/images.md.
 
 import Daybook
 
-/// What a cached image is for. Each kind has its own limit.
+/// The kind of a cached image. Each kind has its own limit.
 public enum ImageKind: String, Hashable, Sendable, CaseIterable, Comparable {
     /// A small image of an asset, for grids.
     case thumbnail
@@ -12,10 +12,10 @@ public enum ImageKind: String, Hashable, Sendable, CaseIterable, Comparable {
     /// The cover of an album.
     case albumThumbnail
 
-    /// The order in which they are declared.
+    /// The order of declaration.
     public static func < (lhs: ImageKind, rhs: ImageKind) -> Bool { lhs.index < rhs.index }
 
-    /// Its place among all kinds.
+    /// The kind's index in the order of declaration.
     var index: Int {
         switch self {
         case .thumbnail: 0
@@ -28,13 +28,13 @@ public enum ImageKind: String, Hashable, Sendable, CaseIterable, Comparable {
 /// An image was cached. It replaces the one with the same kind and id.
 public struct ImageCached: DeclaredPayload, Hashable {
     public static let type = "daybook.image.cached"
-    /// What it is for.
+    /// The kind of the image.
     public var kind: ImageKind
-    /// The asset; for an album's thumbnail the album.
+    /// The id of the asset; for an album's thumbnail that of the album.
     public var id: String
-    /// Its bytes, in the file store.
+    /// The file with its bytes, in the file store.
     public var file: FileID
-    /// How many bytes.
+    /// The size in bytes.
     public var size: Int
 
     /// Creates the event's data.
@@ -62,18 +62,18 @@ public struct ImageCached: DeclaredPayload, Hashable {
 /// An image was removed from the cache.
 public struct ImageRemoved: DeclaredPayload, Hashable {
     public static let type = "daybook.image.removed"
-    /// What it was for.
+    /// The kind of the image.
     public var kind: ImageKind
-    /// The asset; for an album's thumbnail the album.
+    /// The id of the asset; for an album's thumbnail that of the album.
     public var id: String
-    /// Why.
+    /// The reason of the removal.
     public var reason: Reason
 
-    /// Why an image was removed.
+    /// The reason of a removal.
     public enum Reason: String, Hashable, Sendable, CaseIterable {
-        /// The user or the app said so.
+        /// The user or the app removed it.
         case user
-        /// Others needed the room.
+        /// It was evicted because its kind exceeded the limit.
         case limit
         /// Its file was missing or damaged.
         case invalid
@@ -99,12 +99,12 @@ public struct ImageRemoved: DeclaredPayload, Hashable {
     public var subject: String? { id }
 }
 
-/// A cached image was looked at, at the event's time.
+/// A cached image was read, at the event's time.
 public struct ImageAccessed: DeclaredPayload, Hashable {
     public static let type = "daybook.image.accessed"
-    /// What it is for.
+    /// The kind of the image.
     public var kind: ImageKind
-    /// The asset; for an album's thumbnail the album.
+    /// The id of the asset; for an album's thumbnail that of the album.
     public var id: String
 
     /// Creates the event's data.

@@ -1,36 +1,36 @@
-// The memory layer of the image cache: contents by their files, the least recently used go. Whether
-// a content is that of an image says the view alone. Part of ImageCache. Spec/model/images.md, IMG-8.
+// The memory layer of the image cache: an LRU cache of contents by file. Only the view knows whether a
+// content belongs to an image. Part of ImageCache. Spec/model/images.md, IMG-8.
 
 import Daybook
 
 /// Contents of images in memory.
 struct ImageMemory: Sendable {
-    /// Most bytes of all contents.
+    /// The greatest number of bytes of all contents.
     private(set) var bytesMax: Int
-    /// Most contents.
+    /// The greatest number of contents.
     private(set) var contentsMax: Int
     private(set) var bytes = 0
     private var contents: [FileID: [UInt8]] = [:]
-    private var order = UseOrder<FileID>()
+    private var order = LRUOrder<FileID>()
 
     init(_ limits: ImageCacheLimits) {
         bytesMax = max(0, limits.memoryBytes)
         contentsMax = max(0, limits.memoryImages)
     }
 
-    /// How many contents there are.
+    /// The number of contents.
     var count: Int { contents.count }
 
-    /// A content, which is a use of it. O(log n).
+    /// Returns a content and moves it to the end of the LRU order. O(log n).
     mutating func content(of file: FileID) -> [UInt8]? {
         guard let content = contents[file] else { return nil }
         order.use(file)
         return content
     }
 
-    /// Takes in a content; others go as far as is necessary. One that is too big by itself is not
-    /// taken in. O(log n) for each that comes or goes.
-    mutating func add(_ content: [UInt8], of file: FileID) {
+    /// Inserts a content and evicts others if necessary. A content that exceeds `bytesMax` by itself is not
+    /// inserted. O(log n) for each content inserted or evicted.
+    mutating func insert(_ content: [UInt8], of file: FileID) {
         guard content.count <= bytesMax else { return }
         remove(file)
         contents[file] = content
@@ -45,13 +45,13 @@ struct ImageMemory: Sendable {
         order.remove(file)
     }
 
-    /// Keeps what somebody needs. O(contents).
-    mutating func keep(_ isNeeded: (FileID) -> Bool) {
+    /// Removes the contents for which `isNeeded` is false. O(contents).
+    mutating func retain(where isNeeded: (FileID) -> Bool) {
         for file in Array(contents.keys) where !isNeeded(file) { remove(file) }
     }
 
-    /// Changes the limits; what is too much goes.
-    mutating func change(to limits: ImageCacheLimits) {
+    /// Sets the limits and evicts the contents above them.
+    mutating func setLimits(_ limits: ImageCacheLimits) {
         bytesMax = max(0, limits.memoryBytes)
         contentsMax = max(0, limits.memoryImages)
         trim()

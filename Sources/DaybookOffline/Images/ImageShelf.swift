@@ -1,5 +1,5 @@
-// The cached images of one kind, in order of their stamps and of their last accesses. Part of
-// ImagesView. Spec/model/images.md, IMG-2 to IMG-4.
+// The cached images of one kind, sorted by LWW timestamp and by last access. Part of ImagesView.
+// Spec/model/images.md, IMG-2 to IMG-4.
 
 import Daybook
 import HashTreeCollections
@@ -12,76 +12,80 @@ struct ImageShelf: Sendable {
     }
 
     let kind: ImageKind
-    /// Those that nothing has ended.
+    /// The cached images.
     private(set) var images: TreeDictionary<EntityID, Register<Image>> = [:]
-    /// By image: the greatest stamp of its removals; the floor is that of the last clearing, or
-    /// greater.
-    var removals: StampTable
-    /// By image, cached or not: the greatest stamp of its accesses.
-    var accesses: StampTable
-    /// Follow from the images and the accesses.
-    private(set) var byStamp = SortedIndex<StampPlace>()
-    private(set) var byAccess = SortedIndex<StampPlace>()
+    /// The greatest LWW timestamp of each image's removals. The floor is at least that of the last clearing.
+    var removals: LWWTimestampTable
+    /// The greatest LWW timestamp of each image's accesses, whether it is cached or not.
+    var accesses: LWWTimestampTable
+    /// Indexes, computed from the images and the accesses.
+    private(set) var byLWWTimestamp = SortedIndex<LWWTimestampEntry>()
+    private(set) var byAccess = SortedIndex<LWWTimestampEntry>()
     private(set) var bytes: Int128 = 0
 
-    init(_ kind: ImageKind, toldApartMax: Int) {
+    init(_ kind: ImageKind, trackedMax: Int) {
         self.kind = kind
-        removals = StampTable(capacity: toldApartMax)
-        accesses = StampTable(capacity: toldApartMax)
+        removals = LWWTimestampTable(capacity: trackedMax)
+        accesses = LWWTimestampTable(capacity: trackedMax)
     }
 
-    private func lastAccess(_ id: EntityID, cached: Stamp) -> Stamp {
-        max(cached, accesses.stamps[id] ?? cached)
+    private func lastAccess(_ id: EntityID, cached: LWWTimestamp) -> LWWTimestamp {
+        max(cached, accesses.lwwTimestamps[id] ?? cached)
     }
 
     subscript(id: EntityID) -> StoredImage? {
         guard let register = images[id] else { return nil }
         return StoredImage(
             kind: kind, id: id.string, file: register.value.file, size: register.value.size,
-            lastAccessedAt: lastAccess(id, cached: register.stamp).time, stamp: register.stamp)
+            lastAccessedAt: lastAccess(id, cached: register.lwwTimestamp).time,
+            lwwTimestamp: register.lwwTimestamp)
     }
 
-    /// Sets an image if it is newer than the one that is there.
+    /// Sets an image if it is newer than the current one.
     ///
-    /// - Returns: whether it was set, and what it has replaced.
+    /// - Returns: true if it was set, and the image that it replaced.
     mutating func set(
-        _ image: Image, _ id: EntityID, _ stamp: Stamp
+        _ image: Image, _ id: EntityID, _ lwwTimestamp: LWWTimestamp
     ) -> (isSet: Bool, old: Image?) {
-        guard images[id].map({ $0.stamp < stamp }) ?? true else { return (false, nil) }
+        guard images[id].map({ $0.lwwTimestamp < lwwTimestamp }) ?? true else {
+            return (false, nil)
+        }
         let old = remove(id)
-        images[id] = Register(image, stamp)
-        byStamp.insert(StampPlace(stamp: stamp, key: id))
-        byAccess.insert(StampPlace(stamp: lastAccess(id, cached: stamp), key: id))
+        images[id] = Register(image, lwwTimestamp)
+        byLWWTimestamp.insert(LWWTimestampEntry(lwwTimestamp: lwwTimestamp, key: id))
+        byAccess.insert(
+            LWWTimestampEntry(lwwTimestamp: lastAccess(id, cached: lwwTimestamp), key: id))
         bytes += Int128(image.size)
         return (true, old)
     }
 
-    /// Takes an image out.
+    /// Removes an image.
     mutating func remove(_ id: EntityID) -> Image? {
         guard let register = images.removeValue(forKey: id) else { return nil }
-        byStamp.remove(StampPlace(stamp: register.stamp, key: id))
-        byAccess.remove(StampPlace(stamp: lastAccess(id, cached: register.stamp), key: id))
+        byLWWTimestamp.remove(LWWTimestampEntry(lwwTimestamp: register.lwwTimestamp, key: id))
+        byAccess.remove(
+            LWWTimestampEntry(lwwTimestamp: lastAccess(id, cached: register.lwwTimestamp), key: id))
         bytes -= Int128(register.value.size)
         return register.value
     }
 
-    /// Takes in an access.
-    mutating func access(_ id: EntityID, _ stamp: Stamp) {
-        let cached = images[id]?.stamp
+    /// Applies an access.
+    mutating func applyAccess(_ id: EntityID, _ lwwTimestamp: LWWTimestamp) {
+        let cached = images[id]?.lwwTimestamp
         let old = cached.map { lastAccess(id, cached: $0) }
-        let gone = accesses.set(stamp, of: id)
+        let evicted = accesses.set(lwwTimestamp, of: id)
         if let cached, let old { move(id, from: old, to: lastAccess(id, cached: cached)) }
-        // An access that is forgotten is no last one any more.
-        for place in gone where place.key != id {
-            guard let cached = images[place.key]?.stamp else { continue }
-            move(place.key, from: max(cached, place.stamp), to: cached)
+        // An image whose access is not tracked any more is sorted by the time of its caching.
+        for entry in evicted where entry.key != id {
+            guard let cached = images[entry.key]?.lwwTimestamp else { continue }
+            move(entry.key, from: max(cached, entry.lwwTimestamp), to: cached)
         }
     }
 
-    private mutating func move(_ id: EntityID, from old: Stamp, to new: Stamp) {
+    private mutating func move(_ id: EntityID, from old: LWWTimestamp, to new: LWWTimestamp) {
         guard old != new else { return }
-        byAccess.remove(StampPlace(stamp: old, key: id))
-        byAccess.insert(StampPlace(stamp: new, key: id))
+        byAccess.remove(LWWTimestampEntry(lwwTimestamp: old, key: id))
+        byAccess.insert(LWWTimestampEntry(lwwTimestamp: new, key: id))
     }
 
     // MARK: Stored state
@@ -92,32 +96,32 @@ struct ImageShelf: Sendable {
         var entries = writer.entries(count: images.count)
         for (id, register) in images {
             writer.begin(id, of: &entries)
-            writer.add(register.value.file)
-            writer.add(count: register.value.size)
-            writer.add(register.stamp)
+            writer.write(register.value.file)
+            writer.write(count: register.value.size)
+            writer.write(register.lwwTimestamp)
         }
         writer.end(entries)
     }
 
     init(_ kind: ImageKind, _ reader: inout StateReader) throws(EventError) {
-        self.init(kind, toldApartMax: kind.toldApartMax)
-        removals = try StampTable(&reader, capacity: kind.toldApartMax)
-        accesses = try StampTable(&reader, capacity: kind.toldApartMax)
-        var read: [(EntityID, Image, Stamp)] = []
+        self.init(kind, trackedMax: kind.trackedMax)
+        removals = try LWWTimestampTable(&reader, capacity: kind.trackedMax)
+        accesses = try LWWTimestampTable(&reader, capacity: kind.trackedMax)
+        var read: [(EntityID, Image, LWWTimestamp)] = []
         try reader.entries { (reader, id) throws(EventError) in
             let image = Image(file: try reader.file(), size: try reader.nonNegative())
-            read.append((id, image, try reader.stamp()))
+            read.append((id, image, try reader.lwwTimestamp()))
         }
-        for (id, image, stamp) in read { _ = set(image, id, stamp) }
+        for (id, image, lwwTimestamp) in read { _ = set(image, id, lwwTimestamp) }
     }
 }
 
 extension ImageKind {
-    /// How many images that were removed, and how many that were looked at, are told apart. Twice
-    /// the greatest limit: what is among the last that were used can be cached anew in time.
-    var toldApartMax: Int { 2 * limitMax }
+    /// The number of tracked ids, of removals and of accesses each. Twice the greatest limit, so that every
+    /// image among the last used is cached again before the floors reach it.
+    var trackedMax: Int { 2 * limitMax }
 
-    /// The greatest limit that counts.
+    /// The greatest effective limit.
     var limitMax: Int {
         switch self {
         case .thumbnail: 16_384

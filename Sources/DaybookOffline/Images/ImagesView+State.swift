@@ -1,4 +1,4 @@
-// The state of ImagesView as bytes, and which events it still needs. Spec/model/views.md, VIEW-10;
+// The encoded state of ImagesView, and the events that it still needs. Spec/model/views.md, VIEW-10;
 // Spec/format/compaction.md, CMP-3.
 
 import Daybook
@@ -6,7 +6,7 @@ import Daybook
 extension ImagesView {
     public func encodedState() -> [UInt8]? {
         var writer = StateWriter()
-        writer.add(count: ignored)
+        writer.write(count: ignored)
         assets.write(to: &writer)
         albums.write(to: &writer)
         for shelf in shelves { shelf.write(to: &writer) }
@@ -17,12 +17,12 @@ extension ImagesView {
         var reader = StateReader(encodedState)
         self.init()
         ignored = try reader.tally()
-        assets = try StampTable(&reader, capacity: Self.sourcesMax)
-        albums = try StampTable(&reader, capacity: Self.sourcesMax)
+        assets = try LWWTimestampTable(&reader, capacity: Self.sourcesMax)
+        albums = try LWWTimestampTable(&reader, capacity: Self.sourcesMax)
         for kind in ImageKind.allCases {
             shelves[kind.index] = try ImageShelf(kind, &reader)
             for (id, register) in shelves[kind.index].images {
-                guard ended(kind, id).map({ $0 < register.stamp }) ?? true else {
+                guard endingTimestamp(kind, id).map({ $0 < register.lwwTimestamp }) ?? true else {
                     throw reader.fault("an image has ended")
                 }
                 files[register.value.file, default: 0] += 1
@@ -33,9 +33,8 @@ extension ImagesView {
 }
 
 extension ImagesView: CompactableView {
-    /// An image is needed while it is there, an access while it is the last of its image. What has
-    /// ended images is needed while it is told apart, and once more where it is the floor of all
-    /// that are not.
+    /// The event of a cached image is needed, and the last access of an image. An event that ends images is
+    /// needed while a table tracks it or has its LWW timestamp as floor.
     public func retention(of event: Event) -> Retention {
         guard Self.folds(event.type) else { return .unconcerned }
         do {
@@ -43,9 +42,9 @@ extension ImagesView: CompactableView {
             case ImageCached.type:
                 let cached = try event.payload(as: ImageCached.self)
                 let id = EntityID(cached.id)
-                let holder = shelves[cached.kind.index].images[id]?.stamp
-                if holder == event.stamp { return .needed(.current) }
-                return .of(event, after: [stamp(cached.kind, id)])
+                let winner = shelves[cached.kind.index].images[id]?.lwwTimestamp
+                if winner == event.lwwTimestamp { return .needed(.current) }
+                return .ofSuperseded(event, by: [lwwTimestamp(cached.kind, id)])
             case ImageRemoved.type:
                 let removed = try event.payload(as: ImageRemoved.self)
                 return retention(
@@ -58,8 +57,8 @@ extension ImagesView: CompactableView {
                 let floors = try event.payload(as: ImagesCleared.self).kinds.flatMap { kind in
                     [shelves[kind.index].removals.floor, shelves[kind.index].accesses.floor]
                 }
-                if floors.contains(event.stamp) { return .needed(.deletion) }
-                return .of(event, after: floors)
+                if floors.contains(event.lwwTimestamp) { return .needed(.deletion) }
+                return .ofSuperseded(event, by: floors)
             case AssetRemoved.type:
                 return retention(
                     of: event, assets, try event.payload(as: AssetRemoved.self).assetId, .deletion)
@@ -71,22 +70,22 @@ extension ImagesView: CompactableView {
     }
 
     private func retention(
-        of event: Event, _ table: StampTable, _ id: String, _ reason: KeptReason
+        of event: Event, _ table: LWWTimestampTable, _ id: String, _ reason: KeptReason
     ) -> Retention {
         let id = EntityID(id)
-        if table.isHeld(by: event.stamp, for: id) { return .needed(reason) }
-        return .of(event, after: [table.bound(of: id)])
+        if table.depends(on: event.lwwTimestamp, for: id) { return .needed(reason) }
+        return .ofSuperseded(event, by: [table.bound(of: id)])
     }
 }
 
 extension Retention {
-    /// What becomes of an event that holds nothing: it is superseded by those that came after it.
-    /// If one of them is missing, it was not folded.
-    fileprivate static func of(_ event: Event, after holders: [Stamp?]) -> Retention {
-        let stamps = holders.compactMap(\.self)
-        guard stamps.count == holders.count, !stamps.isEmpty,
-            stamps.allSatisfy({ $0 > event.stamp })
+    /// Returns the retention of an event that is not a winner: superseded by the given ones. It is needed if
+    /// one of them is missing or not greater, because then it was not folded.
+    fileprivate static func ofSuperseded(_ event: Event, by winners: [LWWTimestamp?]) -> Retention {
+        let lwwTimestamps = winners.compactMap(\.self)
+        guard lwwTimestamps.count == winners.count, !lwwTimestamps.isEmpty,
+            lwwTimestamps.allSatisfy({ $0 > event.lwwTimestamp })
         else { return .needed(.current) }
-        return .superseded(by: stamps)
+        return .superseded(by: lwwTimestamps)
     }
 }

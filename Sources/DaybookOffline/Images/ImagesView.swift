@@ -1,33 +1,32 @@
-// Which images are cached, in which order they were looked at, and how many bytes they are. What
-// ends an image, the removal of its asset for example, is part of the fold. Asked by ImageCache.
-// Spec/model/images.md.
+// The index of cached images: their files, sizes and last accesses. Events that end an image, the removal
+// of its asset for example, are part of the fold. ImageCache reads it. Spec/model/images.md.
 
 import Daybook
 import HashTreeCollections
 
 /// An image in the cache.
 public struct StoredImage: Hashable, Sendable {
-    /// What it is for.
+    /// The kind of the image.
     public let kind: ImageKind
-    /// The asset; for an album's thumbnail the album.
+    /// The id of the asset; for an album's thumbnail that of the album.
     public let id: String
-    /// Its bytes; where they lie says `ImageCache.path(of:)`.
+    /// The file with its bytes. `ImageCache.path(of:)` returns its path.
     public let file: FileID
-    /// How many bytes.
+    /// The size in bytes.
     public let size: Int
-    /// When it was cached.
-    public var cachedAt: Timestamp { stamp.time }
-    /// When it was looked at last, exact to an hour; to have been cached counts as well.
+    /// The time at which it was cached.
+    public var cachedAt: Timestamp { lwwTimestamp.time }
+    /// The time of the last access, with a precision of an hour. Caching counts as an access.
     public let lastAccessedAt: Timestamp
-    /// The event that cached it.
-    let stamp: Stamp
+    /// The LWW timestamp of the event that cached it.
+    let lwwTimestamp: LWWTimestamp
 }
 
-/// How much there is of something in the cache.
+/// A number of images and their bytes.
 public struct ImageCacheSize: Hashable, Sendable {
-    /// How many images.
+    /// The number of images.
     public var images: Int
-    /// How many bytes. Images with equal contents count each, though they share a file.
+    /// The sum of their sizes in bytes. Images with equal contents count each, although they share a file.
     public var bytes: Int
 
     /// Creates a size.
@@ -47,62 +46,69 @@ public struct ImagesView: ListableView, FileReferring {
         AlbumRemoved.type,
     ]
 
-    /// How many removed assets, and how many changed albums, are told apart.
+    /// The number of tracked ids, of removed assets and of changed albums each.
     static let sourcesMax = 4_096
 
-    /// By `ImageKind.index`.
+    /// The images of each kind, by `ImageKind.index`.
     var shelves: [ImageShelf]
-    /// By asset: the greatest stamp of `asset.removed`.
-    var assets: StampTable
-    /// By album: the greatest stamp of whatever changed it.
-    var albums: StampTable
-    /// How many images are each file.
+    /// The greatest LWW timestamp of each asset's `asset.removed`.
+    var assets: LWWTimestampTable
+    /// The greatest LWW timestamp of each album's changes.
+    var albums: LWWTimestampTable
+    /// The number of images of each file.
     var files: TreeDictionary<FileID, Int> = [:]
-    /// Events whose data no rule can make sense of.
+    /// The number of events with invalid data.
     public internal(set) var ignored = 0
 
-    public init() { self.init(toldApartMax: nil) }
+    public init() { self.init(trackedMax: nil) }
 
-    /// An empty view.
+    /// Creates an empty view.
     ///
-    /// - Parameter toldApartMax: how many keys each of its tables tells apart; tests make it small.
-    init(toldApartMax: Int?) {
+    /// - Parameter trackedMax: the number of tracked ids of each table; tests make it small.
+    init(trackedMax: Int?) {
         shelves = ImageKind.allCases.map {
-            ImageShelf($0, toldApartMax: toldApartMax ?? $0.toldApartMax)
+            ImageShelf($0, trackedMax: trackedMax ?? $0.trackedMax)
         }
-        assets = StampTable(capacity: toldApartMax ?? Self.sourcesMax)
-        albums = StampTable(capacity: toldApartMax ?? Self.sourcesMax)
+        assets = LWWTimestampTable(capacity: trackedMax ?? Self.sourcesMax)
+        albums = LWWTimestampTable(capacity: trackedMax ?? Self.sourcesMax)
     }
 
     public mutating func fold(_ event: Event) {
         do {
             switch event.type {
-            case ImageCached.type: cache(try event.payload(as: ImageCached.self), event.stamp)
+            case ImageCached.type:
+                applyCached(try event.payload(as: ImageCached.self), event.lwwTimestamp)
             case ImageRemoved.type:
                 let removed = try event.payload(as: ImageRemoved.self)
                 let (shelf, id) = (removed.kind.index, EntityID(removed.id))
-                let gone = shelves[shelf].removals.set(event.stamp, of: id)
-                end(id, on: shelf)
-                if !gone.isEmpty { endOldest(on: shelf, through: shelves[shelf].removals.floor) }
+                let evicted = shelves[shelf].removals.set(event.lwwTimestamp, of: id)
+                endImage(id, on: shelf)
+                if !evicted.isEmpty {
+                    endImages(on: shelf, through: shelves[shelf].removals.floor)
+                }
             case ImageAccessed.type:
                 let accessed = try event.payload(as: ImageAccessed.self)
-                shelves[accessed.kind.index].access(EntityID(accessed.id), event.stamp)
+                shelves[accessed.kind.index].applyAccess(EntityID(accessed.id), event.lwwTimestamp)
             case ImagesCleared.type:
                 for kind in try event.payload(as: ImagesCleared.self).kinds {
-                    clear(kind.index, event.stamp)
+                    clear(kind.index, event.lwwTimestamp)
                 }
             case AssetRemoved.type:
                 let id = EntityID(try event.payload(as: AssetRemoved.self).assetId)
-                end(id, assets.set(event.stamp, of: id), assets.floor, of: [.thumbnail, .preview])
+                endImages(
+                    of: id, evicted: assets.set(event.lwwTimestamp, of: id), floor: assets.floor,
+                    [.thumbnail, .preview])
             default:
                 guard let album = try Self.changedAlbum(event) else { return }
                 let id = EntityID(album)
-                end(id, albums.set(event.stamp, of: id), albums.floor, of: [.albumThumbnail])
+                endImages(
+                    of: id, evicted: albums.set(event.lwwTimestamp, of: id), floor: albums.floor,
+                    [.albumThumbnail])
             }
         } catch { ignored += 1 }
     }
 
-    /// The album whose thumbnail an event ends; nil if it is none of those events.
+    /// Returns the id of the album whose thumbnail an event ends; nil for an event of another type.
     static func changedAlbum(_ event: Event) throws -> String? {
         return switch event.type {
         case AlbumStored.type: try event.payload(as: AlbumStored.self).album.id
@@ -113,137 +119,145 @@ public struct ImagesView: ListableView, FileReferring {
         }
     }
 
-    private mutating func cache(_ cached: ImageCached, _ stamp: Stamp) {
+    private mutating func applyCached(_ cached: ImageCached, _ lwwTimestamp: LWWTimestamp) {
         let (id, shelf) = (EntityID(cached.id), cached.kind.index)
-        guard ended(cached.kind, id).map({ $0 < stamp }) ?? true else { return }
+        guard endingTimestamp(cached.kind, id).map({ $0 < lwwTimestamp }) ?? true else { return }
         let image = ImageShelf.Image(file: cached.file, size: cached.size)
-        let (isSet, old) = shelves[shelf].set(image, id, stamp)
+        let (isSet, old) = shelves[shelf].set(image, id, lwwTimestamp)
         guard isSet else { return }
         files[image.file, default: 0] += 1
-        if let old { forget(old.file) }
+        if let old { removeReference(to: old.file) }
     }
 
-    /// Ends the image of an id if it was cached before what has ended it.
-    private mutating func end(_ id: EntityID, on shelf: Int) {
-        guard let stamp = shelves[shelf].images[id]?.stamp,
-            let ended = ended(shelves[shelf].kind, id), stamp <= ended,
+    /// Removes the image of an id if an event ends it.
+    private mutating func endImage(_ id: EntityID, on shelf: Int) {
+        guard let lwwTimestamp = shelves[shelf].images[id]?.lwwTimestamp,
+            let end = endingTimestamp(shelves[shelf].kind, id), lwwTimestamp <= end,
             let image = shelves[shelf].remove(id)
         else { return }
-        forget(image.file)
+        removeReference(to: image.file)
     }
 
-    /// Ends what an asset or an album ends.
-    private mutating func end(
-        _ id: EntityID, _ gone: [StampPlace], _ floor: Stamp?, of kinds: [ImageKind]
+    /// Removes the images that an event of an asset or album ends.
+    private mutating func endImages(
+        of id: EntityID, evicted: [LWWTimestampEntry], floor: LWWTimestamp?, _ kinds: [ImageKind]
     ) {
         for kind in kinds {
-            end(id, on: kind.index)
-            if !gone.isEmpty { endOldest(on: kind.index, through: floor) }
+            endImage(id, on: kind.index)
+            if !evicted.isEmpty { endImages(on: kind.index, through: floor) }
         }
     }
 
-    /// Ends what was cached up to a stamp.
-    private mutating func endOldest(on shelf: Int, through floor: Stamp?) {
+    /// Removes the images that were cached up to an LWW timestamp.
+    private mutating func endImages(on shelf: Int, through floor: LWWTimestamp?) {
         guard let floor else { return }
-        for place in shelves[shelf].byStamp.ascending.prefix(while: { $0.stamp <= floor }) {
-            if let image = shelves[shelf].remove(place.key) { forget(image.file) }
+        for entry in shelves[shelf].byLWWTimestamp.ascending.prefix(while: {
+            $0.lwwTimestamp <= floor
+        }) {
+            if let image = shelves[shelf].remove(entry.key) { removeReference(to: image.file) }
         }
     }
 
-    private mutating func clear(_ shelf: Int, _ stamp: Stamp) {
-        endOldest(on: shelf, through: stamp)
-        _ = shelves[shelf].removals.raise(to: stamp)
-        // What is left was cached later, so none of these accesses is its last.
-        _ = shelves[shelf].accesses.raise(to: stamp)
+    private mutating func clear(_ shelf: Int, _ lwwTimestamp: LWWTimestamp) {
+        endImages(on: shelf, through: lwwTimestamp)
+        _ = shelves[shelf].removals.raise(to: lwwTimestamp)
+        // The remaining images were cached later, so none of the dropped accesses is a last one.
+        _ = shelves[shelf].accesses.raise(to: lwwTimestamp)
     }
 
-    private mutating func forget(_ file: FileID) {
-        let others = (files[file] ?? 0) - 1
-        files[file] = others > 0 ? others : nil
+    private mutating func removeReference(to file: FileID) {
+        let count = (files[file] ?? 0) - 1
+        files[file] = count > 0 ? count : nil
     }
 
-    // MARK: What counts
+    // MARK: Ends
 
-    /// The greatest stamp of whatever ends the images of an asset or an album. O(1).
-    func ended(of kind: ImageKind, _ id: EntityID) -> Stamp? {
+    /// The greatest LWW timestamp of the events of an asset or album that end its images. O(1).
+    func sourceEndingTimestamp(_ kind: ImageKind, _ id: EntityID) -> LWWTimestamp? {
         switch kind {
         case .thumbnail, .preview: assets.bound(of: id)
         case .albumThumbnail: albums.bound(of: id)
         }
     }
 
-    /// The greatest stamp of whatever ends an image. O(1).
-    func ended(_ kind: ImageKind, _ id: EntityID) -> Stamp? {
-        [shelves[kind.index].removals.bound(of: id), ended(of: kind, id)].compactMap(\.self).max()
+    /// The greatest LWW timestamp of the events that end an image. O(1).
+    func endingTimestamp(_ kind: ImageKind, _ id: EntityID) -> LWWTimestamp? {
+        [shelves[kind.index].removals.bound(of: id), sourceEndingTimestamp(kind, id)]
+            .compactMap(\.self).max()
     }
 
-    /// What the next event of an image must pass to count. O(1).
-    func stamp(_ kind: ImageKind, _ id: EntityID) -> Stamp? {
-        [shelves[kind.index].images[id]?.stamp, ended(kind, id)].compactMap(\.self).max()
+    /// The LWW timestamp that the next event of an image must exceed to take effect. O(1).
+    func lwwTimestamp(_ kind: ImageKind, _ id: EntityID) -> LWWTimestamp? {
+        [shelves[kind.index].images[id]?.lwwTimestamp, endingTimestamp(kind, id)]
+            .compactMap(\.self).max()
     }
 
-    /// The newest image of a kind: what clearing it must pass. O(1).
-    func newest(_ kind: ImageKind) -> Stamp? { shelves[kind.index].byStamp.last?.stamp }
+    /// The LWW timestamp of the newest image of a kind, which a clearing must exceed. O(1).
+    func newest(_ kind: ImageKind) -> LWWTimestamp? {
+        shelves[kind.index].byLWWTimestamp.last?.lwwTimestamp
+    }
 
-    /// What the removal of an asset must pass to end its images, also those that are being fetched.
-    /// O(1).
-    func newest(ofAsset assetId: String) -> Stamp? {
+    /// The LWW timestamp that the removal of an asset must exceed to end its images, including those being
+    /// fetched. O(1).
+    func newest(ofAsset assetId: String) -> LWWTimestamp? {
         let id = EntityID(assetId)
-        let images = [ImageKind.thumbnail, .preview].map { shelves[$0.index].images[id]?.stamp }
+        let images = [ImageKind.thumbnail, .preview].map {
+            shelves[$0.index].images[id]?.lwwTimestamp
+        }
         return (images + [assets.bound(of: id)]).compactMap(\.self).max()
     }
 
-    /// What a change of an album must pass to end its thumbnail, also one that is being fetched. O(1).
-    func newest(ofAlbum albumId: String) -> Stamp? {
+    /// The LWW timestamp that a change of an album must exceed to end its thumbnail, including one being
+    /// fetched. O(1).
+    func newest(ofAlbum albumId: String) -> LWWTimestamp? {
         let id = EntityID(albumId)
-        let image = shelves[ImageKind.albumThumbnail.index].images[id]?.stamp
+        let image = shelves[ImageKind.albumThumbnail.index].images[id]?.lwwTimestamp
         return [image, albums.bound(of: id)].compactMap(\.self).max()
     }
 
-    /// Whether an image was cached so long ago that it will soon not be told from those that were
-    /// removed, unless it is cached anew. O(1).
-    ///
-    /// - Returns: what it must pass then; nil if it is not so old.
-    func fading(_ image: StoredImage) -> Stamp? {
+    /// Returns the LWW timestamp above which an image must be cached again, because the floor of a table may
+    /// soon reach it and end it; nil for an image that is recent enough. O(1).
+    func renewalBound(of image: StoredImage) -> LWWTimestamp? {
         let sources = image.kind == .albumThumbnail ? albums : assets
         return [
-            shelves[image.kind.index].removals.fading(image.stamp), sources.fading(image.stamp),
+            shelves[image.kind.index].removals.renewalBound(of: image.lwwTimestamp),
+            sources.renewalBound(of: image.lwwTimestamp),
         ].compactMap(\.self).max()
     }
 
-    // MARK: Questions
+    // MARK: Queries
 
-    /// A cached image. O(1).
+    /// Returns a cached image. O(1).
     public func image(_ kind: ImageKind, _ id: String) -> StoredImage? {
         shelves[kind.index][EntityID(id)]
     }
 
-    /// The cached images of a kind, those first that nobody has looked at for longest: the order in
-    /// which they go when room is needed, as far as it is on record. O(1) each.
+    /// Returns the cached images of a kind, the least recently accessed first. The order of eviction can
+    /// differ by accesses that were not recorded. O(1) each.
     public func leastRecentlyUsed(_ kind: ImageKind) -> some Sequence<StoredImage> {
         let shelf = shelves[kind.index]
         return shelf.byAccess.ascending.lazy.compactMap { shelf[$0.key] }
     }
 
-    /// How many images of a kind are cached, and their bytes. O(1).
+    /// Returns the number of cached images of a kind, and their bytes. O(1).
     public func size(of kind: ImageKind) -> ImageCacheSize {
         let shelf = shelves[kind.index]
-        return ImageCacheSize(images: shelf.byStamp.count, bytes: Int(clamping: shelf.bytes))
+        return ImageCacheSize(images: shelf.byLWWTimestamp.count, bytes: Int(clamping: shelf.bytes))
     }
 
     public func refers(to file: FileID) -> Bool { files[file] != nil }
 
-    /// One for each image, by kind and id.
+    /// Returns one row for each image, by kind and id.
     public func rows() -> [ViewRow] {
         shelves.flatMap { shelf in
             shelf.images.keys.sorted().compactMap { shelf[$0] }.map { image in
                 var row = ViewRow()
-                row.add("kind", image.kind.rawValue)
-                row.add("id", image.id)
-                row.add("file", image.file.description)
-                row.add("size", image.size)
-                row.add("cachedAt", image.cachedAt.description)
-                row.add("lastAccessedAt", image.lastAccessedAt.description)
+                row.appendField("kind", image.kind.rawValue)
+                row.appendField("id", image.id)
+                row.appendField("file", image.file.description)
+                row.appendField("size", image.size)
+                row.appendField("cachedAt", image.cachedAt.description)
+                row.appendField("lastAccessedAt", image.lastAccessedAt.description)
                 return row
             }
         }

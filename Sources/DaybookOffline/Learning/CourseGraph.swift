@@ -1,9 +1,9 @@
-// What there is to learn: courses with their lessons, in order, without the lessons' contents. Comes
-// from the app's server; kept by LearningView. Spec/model/learning.md, LRN-3.
+// The course graph: courses with their lessons, in order, without the lessons' contents. It comes from the
+// app's server and is stored in LearningView. Spec/model/learning.md, LRN-3.
 
 import Daybook
 
-/// What somebody learns, and in which language it is explained.
+/// The language that a user learns, and the one in which it is taught.
 public struct LanguageCombination: DeclaredObject, Hashable {
     /// The language that is learned: `es`.
     public var learnLanguage: String
@@ -29,7 +29,7 @@ public struct LanguageCombination: DeclaredObject, Hashable {
         (EntityID(learnLanguage), EntityID(displayLanguage))
     }
 
-    /// Byte by byte: Swift takes two spellings of one accent for equal.
+    /// Compares the bytes, because `String` compares canonical equivalents as equal.
     public static func == (lhs: LanguageCombination, rhs: LanguageCombination) -> Bool {
         lhs.keys == rhs.keys
     }
@@ -43,9 +43,9 @@ public struct LanguageCombination: DeclaredObject, Hashable {
 
 /// A course of the graph.
 public struct ListedCourse: DeclaredObject, Hashable, Identifiable {
-    /// The course.
+    /// The course's id.
     public var id: String
-    /// Its name, as users read it; nil if nothing is known.
+    /// The name for users; nil if unknown.
     public var title: String?
     /// Its lessons, in the order in which they are learned.
     public var lessons: [ListedLesson]
@@ -70,9 +70,9 @@ public struct ListedCourse: DeclaredObject, Hashable, Identifiable {
 
 /// A lesson of a course.
 public struct ListedLesson: DeclaredObject, Hashable, Identifiable {
-    /// The lesson.
+    /// The lesson's id.
     public var id: String
-    /// Its name, as users read it; nil if nothing is known.
+    /// The name for users; nil if unknown.
     public var title: String?
 
     /// Creates a lesson.

@@ -1,15 +1,15 @@
-// What is known of a learner beside the progress: basic information, the language combination, the
-// courses that it leads to, the vocabulary. Facts about this device: none of it is shipped.
+// The events of a learner other than progress: information about the user, the language combination, its
+// courses, the vocabulary. They concern this device only and are not shipped.
 // Spec/model/events.md, EVT-7.
 
 import Daybook
 
-/// What is known of a user was stored. It replaces what was known before.
+/// Information about a user was stored. It replaces the previous information.
 public struct UserStored: DeclaredPayload, Hashable {
     public static let type = "daybook.user.stored"
     /// The user.
     public var userId: String
-    /// What the app wants to know of the user offline: the text of a JSON object, kept as it is.
+    /// The information that the app needs offline: the text of a JSON object, stored unchanged.
     public var info: [UInt8]?
 
     /// Creates the event's data.
@@ -30,12 +30,12 @@ public struct UserStored: DeclaredPayload, Hashable {
     public var subject: String? { userId }
 }
 
-/// A user chose what to learn, and in which language.
+/// A user chose a language combination.
 public struct CombinationSelected: DeclaredPayload, Hashable {
     public static let type = "daybook.combination.selected"
     /// The user.
     public var userId: String
-    /// What was chosen.
+    /// The chosen combination.
     public var combination: LanguageCombination
 
     /// Creates the event's data.
@@ -56,12 +56,12 @@ public struct CombinationSelected: DeclaredPayload, Hashable {
     public var subject: String? { userId }
 }
 
-/// The courses of a language combination were fetched. They replace those before.
+/// The courses of a language combination were fetched. They replace the previous ones.
 public struct CoursesListed: DeclaredPayload, Hashable {
     public static let type = "daybook.courses.listed"
-    /// What they are for.
+    /// The combination of the courses.
     public var combination: LanguageCombination
-    /// The courses, in the order in which they were given.
+    /// The courses, in the given order.
     public var courses: [ListedCourse]
 
     /// Creates the event's data.
@@ -82,17 +82,17 @@ public struct CoursesListed: DeclaredPayload, Hashable {
     public var subject: String? { combination.learnLanguage }
 }
 
-/// Vocabulary of a user was cached. It replaces what was cached before.
+/// Vocabulary of a user was cached. It replaces the previous vocabulary.
 public struct VocabularyCached: DeclaredPayload, Hashable {
     public static let type = "daybook.vocabulary.cached"
     /// The user.
     public var userId: String
-    /// Of which languages.
+    /// The combination of the vocabulary.
     public var combination: LanguageCombination
-    /// The items, in the order in which they were given.
+    /// The items, in the given order.
     public var items: [VocabularyItem]
 
-    /// Items that are cached at most.
+    /// The greatest number of cached items.
     public static let itemsMax = 200
 
     /// Creates the event's data.
@@ -117,12 +117,12 @@ public struct VocabularyCached: DeclaredPayload, Hashable {
 
 /// A word or phrase that a user learns.
 public struct VocabularyItem: Hashable, Sendable, Identifiable {
-    /// The item. Unique in a vocabulary.
+    /// The item's id, unique in a vocabulary.
     public let id: String
     /// The item as the server describes it: the text of a JSON object with a member `id`.
     public let json: [UInt8]
 
-    /// Reads an item's JSON; whatever is in it beside the `id` is kept as it is.
+    /// Reads an item's JSON. Members other than `id` are stored unchanged.
     ///
     /// - Throws: `EventError` (`invalidData`) for anything but an object with an identifier `id`.
     public init(json: [UInt8]) throws(EventError) {
@@ -136,7 +136,7 @@ public struct VocabularyItem: Hashable, Sendable, Identifiable {
     }
 }
 
-/// Vocabulary: objects with an `id`, kept as they are written.
+/// Vocabulary: objects with an `id`, stored unchanged.
 private struct VocabularyItems: MemberKind {
     func read(_ name: StaticString, in object: JSONFields) throws(EventError) -> [VocabularyItem] {
         var items: [VocabularyItem] = []
@@ -155,7 +155,7 @@ private struct VocabularyItems: MemberKind {
     func write(
         _ value: [VocabularyItem], _ name: StaticString, to object: inout JSONObjectWriter
     ) throws(EventError) {
-        object.add(member: name, raw: JSONObjectWriter.array(value.map(\.json)))
+        object.appendMember(literal: name, raw: JSONObjectWriter.array(value.map(\.json)))
     }
 
     var schema: MemberSchema.Kind {

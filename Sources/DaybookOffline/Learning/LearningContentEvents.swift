@@ -1,5 +1,5 @@
-// A lesson or a review session comes to the device, with its files, and goes. What is done in it is
-// progress, and shipped; this is not. Spec/model/events.md, EVT-7.
+// The events of the contents of lessons and review sessions: stored, removed. They are not shipped. The
+// completions are progress, and shipped. Spec/model/events.md, EVT-7.
 
 import Daybook
 
@@ -10,7 +10,7 @@ public struct LessonStored: DeclaredPayload, Hashable {
     public var courseId: String
     /// The lesson.
     public var lessonId: String
-    /// What is in it.
+    /// The content and files.
     public var material: LearningMaterial
 
     /// Creates the event's data.
@@ -62,17 +62,17 @@ public struct LessonRemoved: DeclaredPayload, Hashable {
 /// The content of a review session was stored. It replaces the one with the same user and session.
 public struct ReviewStored: DeclaredPayload, Hashable {
     public static let type = "daybook.review.stored"
-    /// Whose session it is.
+    /// The user of the session.
     public var userId: String
     /// The session.
     public var reviewId: String
-    /// Of which languages.
+    /// The language combination.
     public var combination: LanguageCombination
-    /// The course, if it belongs to one.
+    /// The session's course, if it has one.
     public var courseId: String?
-    /// Its place among the sessions that come next, from 0.
+    /// The session's index among the next sessions, from 0.
     public var order: Int
-    /// What is in it.
+    /// The content and files.
     public var material: LearningMaterial
 
     /// Creates the event's data.
@@ -108,7 +108,7 @@ public struct ReviewStored: DeclaredPayload, Hashable {
 /// The content of a review session was removed.
 public struct ReviewRemoved: DeclaredPayload, Hashable {
     public static let type = "daybook.review.removed"
-    /// Whose session it was.
+    /// The user of the session.
     public var userId: String
     /// The session.
     public var reviewId: String
@@ -131,13 +131,13 @@ public struct ReviewRemoved: DeclaredPayload, Hashable {
     public var subject: String? { reviewId }
 }
 
-/// What a lesson or a review session consists of.
+/// The content and files of a lesson or a review session.
 public struct LearningMaterial: DeclaredObject, Hashable {
-    /// The text of a JSON object, kept as it is.
+    /// The text of a JSON object, stored unchanged.
     public var content: [UInt8]
-    /// The files that go with it, in the file store.
+    /// The files of the content, in the file store.
     public var files: [LearningFile]
-    /// Whether the user asked for it.
+    /// True if the user requested it.
     public var isExplicit: Bool
 
     /// Creates the material.
@@ -169,11 +169,11 @@ public struct LearningMaterial: DeclaredObject, Hashable {
 
 /// A file of a lesson or a review session. Its bytes are in the file store.
 public struct LearningFile: DeclaredObject, Hashable {
-    /// What the content calls it.
+    /// The file's name in the content.
     public var url: String
     /// Its content: `FileStore.read(_:)` for the bytes, `FileStore.path(of:)` for a path.
     public var file: FileID
-    /// Bytes of the content.
+    /// The size in bytes.
     public var size: Int
 
     /// Creates a description of a file that is in the file store.

@@ -1,4 +1,4 @@
-// LearningView as tools show it: courses, then lessons, then users. Spec/model/views.md, VIEW-24.
+// The rows of LearningView for tools: courses, then lessons, then users. Spec/model/views.md, VIEW-24.
 
 import Daybook
 
@@ -9,10 +9,10 @@ extension LearningView {
         courses.sorted { $0.key < $1.key }.flatMap { learn, byDisplay in
             byDisplay.sorted { $0.key < $1.key }.map { display, register in
                 var row = ViewRow()
-                row.add("kind", "courses")
-                row.add("learnLanguage", learn.string)
-                row.add("displayLanguage", display.string)
-                row.add("courses", objects: register.value)
+                row.appendField("kind", "courses")
+                row.appendField("learnLanguage", learn.string)
+                row.appendField("displayLanguage", display.string)
+                row.appendField("courses", objects: register.value)
                 return row
             }
         }
@@ -21,19 +21,19 @@ extension LearningView {
     private var userRows: [ViewRow] {
         learners.sorted { $0.key < $1.key }.map { userId, learner in
             var row = ViewRow()
-            row.add("kind", "user")
-            row.add("userId", userId.string)
+            row.appendField("kind", "user")
+            row.appendField("userId", userId.string)
             if let info = learner.info {
-                row.add("info", member: "info", ofEvent: info.value)
+                row.appendField("info", member: "info", ofEvent: info.value)
             } else {
-                row.add("info", raw: nil)
+                row.appendField("info", raw: nil)
             }
-            row.add("learnLanguage", learner.combination?.value.learnLanguage)
-            row.add("displayLanguage", learner.combination?.value.displayLanguage)
-            row.add(
+            row.appendField("learnLanguage", learner.combination?.value.learnLanguage)
+            row.appendField("displayLanguage", learner.combination?.value.displayLanguage)
+            row.appendField(
                 "reviews",
                 raw: JSONObjectWriter.array(reviews(of: userId.string).map(\.json)))
-            row.add("vocabularies", raw: JSONObjectWriter.array(learner.vocabularyRows))
+            row.appendField("vocabularies", raw: JSONObjectWriter.array(learner.vocabularyRows))
             return row
         }
     }
@@ -44,11 +44,11 @@ extension LearningView.Learner {
         vocabularies.sorted { $0.key < $1.key }.flatMap { learn, byDisplay in
             byDisplay.sorted { $0.key < $1.key }.map { display, register in
                 var writer = JSONObjectWriter()
-                writer.add("learnLanguage", learn.string)
-                writer.add("displayLanguage", display.string)
-                writer.add("items", register.value.count)
-                writer.add("cachedAt", register.stamp.time.description)
-                writer.add("event", register.value.event.text)
+                writer.appendMember("learnLanguage", learn.string)
+                writer.appendMember("displayLanguage", display.string)
+                writer.appendMember("items", register.value.count)
+                writer.appendMember("cachedAt", register.lwwTimestamp.time.description)
+                writer.appendMember("event", register.value.event.text)
                 return writer.finished()
             }
         }
@@ -58,14 +58,14 @@ extension LearningView.Learner {
 extension StoredLesson {
     fileprivate var row: ViewRow {
         var row = ViewRow()
-        row.add("kind", "lesson")
-        row.add("courseId", courseId)
-        row.add("lessonId", lessonId)
-        row.add("size", material.size)
-        row.add("files", objects: material.files)
-        row.add("isExplicit", material.isExplicit)
-        row.add("storedAt", material.storedAt.description)
-        row.add("event", material.event.text)
+        row.appendField("kind", "lesson")
+        row.appendField("courseId", courseId)
+        row.appendField("lessonId", lessonId)
+        row.appendField("size", material.size)
+        row.appendField("files", objects: material.files)
+        row.appendField("isExplicit", material.isExplicit)
+        row.appendField("storedAt", material.storedAt.description)
+        row.appendField("event", material.event.text)
         return row
     }
 }
@@ -73,16 +73,17 @@ extension StoredLesson {
 extension StoredReview {
     fileprivate var json: [UInt8] {
         var writer = JSONObjectWriter()
-        writer.add("reviewId", reviewId)
-        writer.add("learnLanguage", combination.learnLanguage)
-        writer.add("displayLanguage", combination.displayLanguage)
-        writer.add("courseId", raw: courseId.map(JSONObjectWriter.string) ?? Array("null".utf8))
-        writer.add("order", order)
-        writer.add("size", material.size)
-        writer.add("files", objects: material.files)
-        writer.add("isExplicit", material.isExplicit)
-        writer.add("storedAt", material.storedAt.description)
-        writer.add("event", material.event.text)
+        writer.appendMember("reviewId", reviewId)
+        writer.appendMember("learnLanguage", combination.learnLanguage)
+        writer.appendMember("displayLanguage", combination.displayLanguage)
+        writer.appendMember(
+            "courseId", raw: courseId.map(JSONObjectWriter.string) ?? Array("null".utf8))
+        writer.appendMember("order", order)
+        writer.appendMember("size", material.size)
+        writer.appendMember("files", objects: material.files)
+        writer.appendMember("isExplicit", material.isExplicit)
+        writer.appendMember("storedAt", material.storedAt.description)
+        writer.appendMember("event", material.event.text)
         return writer.finished()
     }
 }

@@ -1,4 +1,4 @@
-// The state of LearningView as bytes, and which events it still needs. Spec/model/views.md, VIEW-10;
+// The encoded state of LearningView, and the events that it still needs. Spec/model/views.md, VIEW-10;
 // Spec/format/compaction.md, CMP-3.
 
 import Daybook
@@ -8,17 +8,17 @@ import HashTreeCollections
 extension LearningView {
     public func encodedState() -> [UInt8]? {
         var writer = StateWriter()
-        writer.add(count: ignored)
-        writer.add(courses) { writer, courses in
-            writer.add(count: courses.count)
+        writer.write(count: ignored)
+        writer.write(courses) { writer, courses in
+            writer.write(count: courses.count)
             for course in courses { course.write(to: &writer) }
         }
         var entries = writer.entries(count: lessons.count)
         for (courseId, lessons) in lessons {
             writer.begin(courseId, of: &entries)
-            writer.add(lessons) { writer, held in
-                writer.add(held != nil)
-                held?.write(to: &writer)
+            writer.write(lessons) { writer, material in
+                writer.write(material != nil)
+                material?.write(to: &writer)
             }
         }
         writer.end(entries)
@@ -43,14 +43,16 @@ extension LearningView {
         var view = self
         try reader.entries { (reader, courseId) throws(EventError) in
             view.lessons[courseId] = try reader.registers { (reader) throws(EventError) in
-                let held = try reader.bool() ? try Held(&reader) : nil
-                view.count(held, by: 1)
-                return held
+                let material = try reader.bool() ? try Material(&reader) : nil
+                view.countFiles(of: material, by: 1)
+                return material
             }
         }
         try reader.entries { (reader, userId) throws(EventError) in
             let learner = try Learner(&reader)
-            for review in learner.reviews.values { view.count(review.value?.held, by: 1) }
+            for review in learner.reviews.values {
+                view.countFiles(of: review.value?.material, by: 1)
+            }
             view.learners[userId] = learner
         }
         try reader.finish()
@@ -60,16 +62,16 @@ extension LearningView {
 
 extension LearningView.Learner {
     fileprivate func write(to writer: inout StateWriter) {
-        writer.add(register: info) { $0.add($1) }
-        writer.add(register: combination) { $0.add($1) }
-        writer.add(vocabularies) { writer, vocabulary in
-            writer.add(vocabulary.event)
-            writer.add(count: vocabulary.count)
+        writer.write(register: info) { $0.write($1) }
+        writer.write(register: combination) { $0.write($1) }
+        writer.write(vocabularies) { writer, vocabulary in
+            writer.write(vocabulary.event)
+            writer.write(count: vocabulary.count)
         }
-        writer.add(!reviews.isEmpty)
+        writer.write(!reviews.isEmpty)
         if !reviews.isEmpty {
-            writer.add(reviews) { writer, review in
-                writer.add(review != nil)
+            writer.write(reviews) { writer, review in
+                writer.write(review != nil)
                 review?.write(to: &writer)
             }
         }
@@ -90,37 +92,37 @@ extension LearningView.Learner {
             }
         }
         guard info != nil || combination != nil || !vocabularies.isEmpty || !reviews.isEmpty else {
-            throw reader.fault("nothing is known of a learner")
+            throw reader.fault("the entry of a learner is empty")
         }
     }
 }
 
 extension LearningView.Review {
     fileprivate func write(to writer: inout StateWriter) {
-        writer.add(combination)
-        writer.add(optional: courseId)
-        writer.add(count: order)
-        held.write(to: &writer)
+        writer.write(combination)
+        writer.write(optional: courseId)
+        writer.write(count: order)
+        material.write(to: &writer)
     }
 
     fileprivate init(_ reader: inout StateReader) throws(EventError) {
         self.init(
             combination: try reader.combination(), courseId: try reader.optionalString(),
-            order: try reader.nonNegative(), held: try LearningView.Held(&reader))
+            order: try reader.nonNegative(), material: try LearningView.Material(&reader))
     }
 }
 
-extension LearningView.Held {
+extension LearningView.Material {
     fileprivate func write(to writer: inout StateWriter) {
-        writer.add(event)
-        writer.add(count: size)
-        writer.add(count: files.count)
+        writer.write(event)
+        writer.write(count: size)
+        writer.write(count: files.count)
         for file in files {
-            writer.add(file.url)
-            writer.add(file.file)
-            writer.add(count: file.size)
+            writer.write(file.url)
+            writer.write(file.file)
+            writer.write(count: file.size)
         }
-        writer.add(isExplicit)
+        writer.write(isExplicit)
     }
 
     fileprivate init(_ reader: inout StateReader) throws(EventError) {
@@ -139,12 +141,12 @@ extension LearningView.Held {
 
 extension ListedCourse {
     fileprivate func write(to writer: inout StateWriter) {
-        writer.add(id)
-        writer.add(optional: title)
-        writer.add(count: lessons.count)
+        writer.write(id)
+        writer.write(optional: title)
+        writer.write(count: lessons.count)
         for lesson in lessons {
-            writer.add(lesson.id)
-            writer.add(optional: lesson.title)
+            writer.write(lesson.id)
+            writer.write(optional: lesson.title)
         }
     }
 
@@ -158,32 +160,32 @@ extension ListedCourse {
 }
 
 extension StateWriter {
-    fileprivate mutating func add(_ combination: LanguageCombination) {
-        add(combination.learnLanguage)
-        add(combination.displayLanguage)
+    fileprivate mutating func write(_ combination: LanguageCombination) {
+        write(combination.learnLanguage)
+        write(combination.displayLanguage)
     }
 
-    fileprivate mutating func add<Value>(
+    fileprivate mutating func write<Value>(
         _ registers: TreeDictionary<EntityID, Register<Value>>,
-        _ write: (inout StateWriter, Value) -> Void
+        _ writeValue: (inout StateWriter, Value) -> Void
     ) {
         var entries = self.entries(count: registers.count)
         for (key, register) in registers {
             begin(key, of: &entries)
-            write(&self, register.value)
-            add(register.stamp)
+            writeValue(&self, register.value)
+            write(register.lwwTimestamp)
         }
         end(entries)
     }
 
-    fileprivate mutating func add<Value>(
-        _ all: LearningView.ByCombination<Register<Value>>,
-        _ write: (inout StateWriter, Value) -> Void
+    fileprivate mutating func write<Value>(
+        _ values: LearningView.ByCombination<Register<Value>>,
+        _ writeValue: (inout StateWriter, Value) -> Void
     ) {
-        var entries = self.entries(count: all.count)
-        for (language, registers) in all {
+        var entries = self.entries(count: values.count)
+        for (language, registers) in values {
             begin(language, of: &entries)
-            add(registers, write)
+            write(registers, writeValue)
         }
         end(entries)
     }
@@ -194,59 +196,68 @@ extension StateReader {
         LanguageCombination(learn: try string(), display: try string())
     }
 
-    /// Reads registers by key; there is at least one.
+    /// Reads registers by key.
+    ///
+    /// - Throws: `EventError` if there is none.
     fileprivate mutating func registers<Value>(
         _ read: (inout StateReader) throws(EventError) -> Value
     ) throws(EventError) -> TreeDictionary<EntityID, Register<Value>> {
         var registers: TreeDictionary<EntityID, Register<Value>> = [:]
         try entries { (reader, key) throws(EventError) in
             let value = try read(&reader)
-            registers[key] = Register(value, try reader.stamp())
+            registers[key] = Register(value, try reader.lwwTimestamp())
         }
-        guard !registers.isEmpty else { throw fault("there is nothing where something was") }
+        guard !registers.isEmpty else { throw fault("a map of registers is empty") }
         return registers
     }
 
     fileprivate mutating func byCombination<Value>(
         _ read: (inout StateReader) throws(EventError) -> Value
     ) throws(EventError) -> LearningView.ByCombination<Register<Value>> {
-        var all: LearningView.ByCombination<Register<Value>> = [:]
+        var values: LearningView.ByCombination<Register<Value>> = [:]
         try entries { (reader, language) throws(EventError) in
-            all[language] = try reader.registers(read)
+            values[language] = try reader.registers(read)
         }
-        return all
+        return values
     }
 }
 
 extension LearningView: CompactableView {
-    /// An event is needed while it holds its register.
+    /// An event is needed while it is the winner of its register.
     public func retention(of event: Event) -> Retention {
         guard Self.folds(event.type) else { return .unconcerned }
-        func held(_ stamp: Stamp?) -> Retention { .of(event, heldBy: [stamp]) }
+        func retention(winner lwwTimestamp: LWWTimestamp?) -> Retention {
+            .of(event, heldBy: [lwwTimestamp])
+        }
         do {
             switch event.type {
             case UserStored.type:
-                return held(learner(try event.payload(as: UserStored.self).userId)?.info?.stamp)
+                return retention(
+                    winner:
+                        learner(try event.payload(as: UserStored.self).userId)?.info?.lwwTimestamp)
             case CombinationSelected.type:
                 let userId = try event.payload(as: CombinationSelected.self).userId
-                return held(learner(userId)?.combination?.stamp)
+                return retention(winner: learner(userId)?.combination?.lwwTimestamp)
             case CoursesListed.type:
-                return held(coursesStamp(try event.payload(as: CoursesListed.self).combination))
+                return retention(
+                    winner: coursesTimestamp(try event.payload(as: CoursesListed.self).combination))
             case LessonStored.type:
                 let lesson = try event.payload(as: LessonStored.self)
-                return held(stamp(ofLesson: lesson.lessonId, course: lesson.courseId))
+                return retention(
+                    winner: lwwTimestamp(ofLesson: lesson.lessonId, course: lesson.courseId))
             case LessonRemoved.type:
                 let lesson = try event.payload(as: LessonRemoved.self)
-                return held(stamp(ofLesson: lesson.lessonId, course: lesson.courseId))
+                return retention(
+                    winner: lwwTimestamp(ofLesson: lesson.lessonId, course: lesson.courseId))
             case ReviewStored.type:
                 let review = try event.payload(as: ReviewStored.self)
-                return held(stamp(ofReview: review.reviewId, of: review.userId))
+                return retention(winner: lwwTimestamp(ofReview: review.reviewId, of: review.userId))
             case ReviewRemoved.type:
                 let review = try event.payload(as: ReviewRemoved.self)
-                return held(stamp(ofReview: review.reviewId, of: review.userId))
+                return retention(winner: lwwTimestamp(ofReview: review.reviewId, of: review.userId))
             case VocabularyCached.type:
                 let cached = try event.payload(as: VocabularyCached.self)
-                return held(vocabularyStamp(of: cached.userId, cached.combination))
+                return retention(winner: vocabularyTimestamp(of: cached.userId, cached.combination))
             default: return .unconcerned
             }
         } catch { return .needed(.notUnderstood) }

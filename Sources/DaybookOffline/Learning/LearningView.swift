@@ -1,12 +1,12 @@
-// What is on the device for learning without a network: users, their language combinations, courses,
-// and which lessons, review sessions and vocabularies there are. Registers by stamp; contents stay in
-// the log. Spec/model/learning.md, LRN-4; Spec/model/views.md.
+// The index of the material for learning without a network: users, their language combinations, courses,
+// lessons, review sessions and vocabularies. Registers by LWW timestamp; contents stay in the log.
+// Spec/model/learning.md, LRN-4; Spec/model/views.md.
 
 import Daybook
 import Foundation
 import HashTreeCollections
 
-/// What there is to learn, and what of it is on the device.
+/// The courses of each language combination, and the material on the device.
 public struct LearningView: ListableView, FileReferring {
     public static let name = "learning"
     public static let version = 1
@@ -15,9 +15,9 @@ public struct LearningView: ListableView, FileReferring {
         LessonRemoved.type, ReviewStored.type, ReviewRemoved.type, VocabularyCached.type,
     ]
 
-    /// What is kept in memory of a lesson's or a session's material.
-    struct Held: Hashable, Sendable {
-        /// The event that holds the content.
+    /// The material of a lesson or a session, without its content.
+    struct Material: Hashable, Sendable {
+        /// The event with the content.
         var event: UUID
         var size: Int
         var files: [LearningFile]
@@ -28,21 +28,21 @@ public struct LearningView: ListableView, FileReferring {
         var combination: LanguageCombination
         var courseId: String?
         var order: Int
-        var held: Held
+        var material: Material
     }
 
     struct Vocabulary: Hashable, Sendable {
-        /// The event that holds the items.
+        /// The event with the items.
         var event: UUID
         var count: Int
     }
 
-    /// Something for each language combination: by the language that is learned, then by the other
-    /// one. No dictionary within is empty.
+    /// A value for each language combination: by the learned language, then by the display language. No
+    /// inner dictionary is empty.
     typealias ByCombination<Value> = TreeDictionary<EntityID, TreeDictionary<EntityID, Value>>
 
     struct Learner: Sendable {
-        /// The event that holds the information.
+        /// The event with the information.
         var info: Register<UUID>?
         var combination: Register<LanguageCombination>?
         var vocabularies: ByCombination<Register<Vocabulary>> = [:]
@@ -51,80 +51,83 @@ public struct LearningView: ListableView, FileReferring {
 
     var learners: TreeDictionary<EntityID, Learner> = [:]
     var courses: ByCombination<Register<[ListedCourse]>> = [:]
-    /// By course, then by lesson; no dictionary within is empty.
-    var lessons: TreeDictionary<EntityID, TreeDictionary<EntityID, Register<Held?>>> = [:]
-    /// How many things name each file.
+    /// By course, then by lesson. No inner dictionary is empty.
+    var lessons: TreeDictionary<EntityID, TreeDictionary<EntityID, Register<Material?>>> =
+        [:]
+    /// The number of references to each file.
     var files: TreeDictionary<FileID, Int> = [:]
-    /// Events whose data no rule can make sense of.
+    /// The number of events with invalid data.
     public internal(set) var ignored = 0
 
     public init() {}
 
     public mutating func fold(_ event: Event) {
-        let stamp = event.stamp
+        let lwwTimestamp = event.lwwTimestamp
         do {
             switch event.type {
             case UserStored.type:
                 let user = try event.payload(as: UserStored.self)
-                learners[EntityID(user.userId), default: Learner()].info.set(event.id, stamp)
+                learners[EntityID(user.userId), default: Learner()].info.set(event.id, lwwTimestamp)
             case CombinationSelected.type:
                 let selected = try event.payload(as: CombinationSelected.self)
                 learners[EntityID(selected.userId), default: Learner()].combination
-                    .set(selected.combination, stamp)
+                    .set(selected.combination, lwwTimestamp)
             case CoursesListed.type:
                 let listed = try event.payload(as: CoursesListed.self)
                 let (learn, display) = listed.combination.keys
-                courses[learn, default: [:]][display].set(listed.courses, stamp)
+                courses[learn, default: [:]][display].set(listed.courses, lwwTimestamp)
             case LessonStored.type:
                 let stored = try event.payload(as: LessonStored.self)
-                set(Held(stored.material, event.id), stamp, stored.courseId, stored.lessonId)
+                setLesson(
+                    Material(stored.material, event.id), lwwTimestamp, stored.courseId,
+                    stored.lessonId)
             case LessonRemoved.type:
                 let removed = try event.payload(as: LessonRemoved.self)
-                set(nil, stamp, removed.courseId, removed.lessonId)
+                setLesson(nil, lwwTimestamp, removed.courseId, removed.lessonId)
             case ReviewStored.type:
                 let stored = try event.payload(as: ReviewStored.self)
                 let review = Review(
                     combination: stored.combination, courseId: stored.courseId,
-                    order: stored.order, held: Held(stored.material, event.id))
-                set(review, stamp, stored.userId, review: stored.reviewId)
+                    order: stored.order, material: Material(stored.material, event.id))
+                setReview(review, lwwTimestamp, stored.userId, stored.reviewId)
             case ReviewRemoved.type:
                 let removed = try event.payload(as: ReviewRemoved.self)
-                set(nil, stamp, removed.userId, review: removed.reviewId)
+                setReview(nil, lwwTimestamp, removed.userId, removed.reviewId)
             case VocabularyCached.type:
                 let cached = try event.payload(as: VocabularyCached.self)
                 let (learn, display) = cached.combination.keys
                 learners[EntityID(cached.userId), default: Learner()].vocabularies[
                     learn, default: [:]][display]
-                    .set(Vocabulary(event: event.id, count: cached.items.count), stamp)
+                    .set(Vocabulary(event: event.id, count: cached.items.count), lwwTimestamp)
             default: break
             }
         } catch { ignored += 1 }
     }
 
-    private mutating func set(
-        _ lesson: Held?, _ stamp: Stamp, _ courseId: String, _ lessonId: String
+    private mutating func setLesson(
+        _ lesson: Material?, _ lwwTimestamp: LWWTimestamp, _ courseId: String, _ lessonId: String
     ) {
         let (courseId, lessonId) = (EntityID(courseId), EntityID(lessonId))
         let old = lessons[courseId]?[lessonId]
-        guard old.map({ $0.stamp < stamp }) ?? true else { return }
-        lessons[courseId, default: [:]][lessonId] = Register(lesson, stamp)
-        count(lesson, by: 1)
-        count(old?.value, by: -1)
+        guard old.map({ $0.lwwTimestamp < lwwTimestamp }) ?? true else { return }
+        lessons[courseId, default: [:]][lessonId] = Register(lesson, lwwTimestamp)
+        countFiles(of: lesson, by: 1)
+        countFiles(of: old?.value, by: -1)
     }
 
-    private mutating func set(
-        _ review: Review?, _ stamp: Stamp, _ userId: String, review reviewId: String
+    private mutating func setReview(
+        _ review: Review?, _ lwwTimestamp: LWWTimestamp, _ userId: String, _ reviewId: String
     ) {
         let (userId, reviewId) = (EntityID(userId), EntityID(reviewId))
         let old = learners[userId]?.reviews[reviewId]
-        guard old.map({ $0.stamp < stamp }) ?? true else { return }
-        learners[userId, default: Learner()].reviews[reviewId] = Register(review, stamp)
-        count(review?.held, by: 1)
-        count(old?.value?.held, by: -1)
+        guard old.map({ $0.lwwTimestamp < lwwTimestamp }) ?? true else { return }
+        learners[userId, default: Learner()].reviews[reviewId] = Register(review, lwwTimestamp)
+        countFiles(of: review?.material, by: 1)
+        countFiles(of: old?.value?.material, by: -1)
     }
 
-    mutating func count(_ held: Held?, by sign: Int) {
-        for file in held?.files ?? [] {
+    mutating func countFiles(of material: Material?, by sign: Int) {
+        for file in material?.files ?? [] {
             let count = (files[file.file] ?? 0) + sign
             files[file.file] = count > 0 ? count : nil
         }
@@ -132,18 +135,19 @@ public struct LearningView: ListableView, FileReferring {
 
     public func refers(to file: FileID) -> Bool { files[file] != nil }
 
-    // MARK: What counts
+    // MARK: LWW timestamps
 
     func learner(_ userId: String) -> Learner? { learners[EntityID(userId)] }
 
-    /// What the next list of courses must pass to count. O(1).
-    func coursesStamp(_ combination: LanguageCombination) -> Stamp? {
-        courses[combination.keys.learn]?[combination.keys.display]?.stamp
+    /// The LWW timestamp that the next list of courses must exceed to take effect. O(1).
+    func coursesTimestamp(_ combination: LanguageCombination) -> LWWTimestamp? {
+        courses[combination.keys.learn]?[combination.keys.display]?.lwwTimestamp
     }
 
-    /// What the next vocabulary must pass to count. O(1).
-    func vocabularyStamp(of userId: String, _ combination: LanguageCombination) -> Stamp? {
-        vocabulary(of: userId, combination)?.stamp
+    /// The LWW timestamp that the next vocabulary must exceed to take effect. O(1).
+    func vocabularyTimestamp(of userId: String, _ combination: LanguageCombination) -> LWWTimestamp?
+    {
+        vocabulary(of: userId, combination)?.lwwTimestamp
     }
 
     func vocabulary(
@@ -152,39 +156,39 @@ public struct LearningView: ListableView, FileReferring {
         learner(userId)?.vocabularies[combination.keys.learn]?[combination.keys.display]
     }
 
-    /// What the next event of a lesson must pass to count. O(1).
-    func stamp(ofLesson lessonId: String, course courseId: String) -> Stamp? {
-        lessons[EntityID(courseId)]?[EntityID(lessonId)]?.stamp
+    /// The LWW timestamp that the next event of a lesson must exceed to take effect. O(1).
+    func lwwTimestamp(ofLesson lessonId: String, course courseId: String) -> LWWTimestamp? {
+        lessons[EntityID(courseId)]?[EntityID(lessonId)]?.lwwTimestamp
     }
 
-    /// What the next event of a session must pass to count. O(1).
-    func stamp(ofReview reviewId: String, of userId: String) -> Stamp? {
-        learner(userId)?.reviews[EntityID(reviewId)]?.stamp
+    /// The LWW timestamp that the next event of a session must exceed to take effect. O(1).
+    func lwwTimestamp(ofReview reviewId: String, of userId: String) -> LWWTimestamp? {
+        learner(userId)?.reviews[EntityID(reviewId)]?.lwwTimestamp
     }
 
-    // MARK: Questions about courses
+    // MARK: Queries of courses
 
-    /// What a user learns; nil if nothing was chosen. O(1).
+    /// Returns a user's language combination; nil if none was chosen. O(1).
     public func combination(of userId: String) -> LanguageCombination? {
         learner(userId)?.combination?.value
     }
 
-    /// The courses of a language combination, in the order in which they were given; nil if they
-    /// were never stored. O(1).
+    /// Returns the courses of a language combination, in the given order; nil if they were never stored.
+    /// O(1).
     public func courses(of combination: LanguageCombination) -> [ListedCourse]? {
         courses[combination.keys.learn]?[combination.keys.display]?.value
     }
 
-    /// The lesson that follows another one in its course; nil for the last of a course, whose
-    /// successor nobody can know, and for one that is not there. O(lessons of the combination).
+    /// Returns the lesson after another one in its course; nil for the last lesson of a course and for an
+    /// unknown one. O(lessons of the combination).
     public func lesson(
         after lessonId: String, course courseId: String, in combination: LanguageCombination
     ) -> ListedLesson? {
         neighbour(of: lessonId, 1, courseId, combination)
     }
 
-    /// The lesson that comes before another one in its course; nil for the first of a course, and
-    /// for one that is not there. O(lessons of the combination).
+    /// Returns the lesson before another one in its course; nil for the first lesson of a course and for an
+    /// unknown one. O(lessons of the combination).
     public func lesson(
         before lessonId: String, course courseId: String, in combination: LanguageCombination
     ) -> ListedLesson? {
@@ -203,22 +207,23 @@ public struct LearningView: ListableView, FileReferring {
         return lessons[index + step]
     }
 
-    // MARK: Questions about what is stored
+    // MARK: Queries of stored material
 
-    /// Whether any lesson of a course is on the device. O(lessons of the course).
+    /// True if any lesson of a course is on the device. O(lessons of the course).
     func hasLessons(of courseId: String) -> Bool {
         lessons[EntityID(courseId)]?.values.contains { $0.value != nil } ?? false
     }
 
-    /// A lesson that is on the device. O(1).
+    /// Returns a lesson on the device; nil if it is not there. O(1).
     public func lesson(_ lessonId: String, course courseId: String) -> StoredLesson? {
         let register = lessons[EntityID(courseId)]?[EntityID(lessonId)]
-        guard let register, let held = register.value else { return nil }
+        guard let register, let material = register.value else { return nil }
         return StoredLesson(
-            courseId: courseId, lessonId: lessonId, material: StoredMaterial(held, register.stamp))
+            courseId: courseId, lessonId: lessonId,
+            material: StoredMaterial(material, register.lwwTimestamp))
     }
 
-    /// The lessons that are on the device, by course and lesson. O(n log n) for all that ever were.
+    /// The lessons on the device, by course and lesson. O(n log n) for n lessons ever stored.
     public var storedLessons: [StoredLesson] {
         lessons.sorted { $0.key < $1.key }.flatMap { courseId, lessons in
             lessons.sorted { $0.key < $1.key }.compactMap { lessonId, _ in
@@ -227,19 +232,19 @@ public struct LearningView: ListableView, FileReferring {
         }
     }
 
-    /// A review session that is on the device. O(1).
+    /// Returns a review session on the device; nil if it is not there. O(1).
     public func review(_ reviewId: String, of userId: String) -> StoredReview? {
         learner(userId)?.reviews[EntityID(reviewId)].flatMap {
             StoredReview(userId, reviewId, $0)
         }
     }
 
-    /// A user's review sessions that are on the device: by their `order`, then by id. O(n log n) for
-    /// all that ever were.
+    /// Returns a user's review sessions on the device, by `order`, then by id. O(n log n) for n sessions
+    /// ever stored.
     ///
     /// - Parameters:
-    ///   - userId: the learner.
-    ///   - combination: nil for those of all languages.
+    ///   - userId: the learner's id.
+    ///   - combination: the languages; nil for all.
     public func reviews(
         of userId: String, _ combination: LanguageCombination? = nil
     ) -> [StoredReview] {
@@ -249,18 +254,18 @@ public struct LearningView: ListableView, FileReferring {
             .sorted { ($0.order, EntityID($0.reviewId)) < ($1.order, EntityID($1.reviewId)) }
     }
 
-    /// How many items of a user's vocabulary are on the device; nil if none was ever cached. O(1).
+    /// Returns the number of items of a user's vocabulary; nil if no vocabulary was ever cached. O(1).
     public func vocabularyCount(
         of userId: String, _ combination: LanguageCombination
     ) -> Int? {
         vocabulary(of: userId, combination)?.value.count
     }
 
-    /// The users of whom anything is known, sorted. O(users).
+    /// The ids of all users with an entry, sorted. O(users).
     public var userIDs: [String] { learners.keys.sorted().map(\.string) }
 }
 
-extension LearningView.Held {
+extension LearningView.Material {
     init(_ material: LearningMaterial, _ event: UUID) {
         self.init(
             event: event, size: material.size, files: material.files,

@@ -1,11 +1,11 @@
-// What is to be fetched before anybody asks for it, and when: a pure function of what happened and of
-// what the views say. LearningDownloads does what it says. Spec/model/learning.md, LRN-20.
+// Decides what is prefetched and when: a pure function of a trigger and the state of the views.
+// LearningDownloads carries it out. Spec/model/learning.md, LRN-20.
 
 import Daybook
 
-/// When review sessions and lessons are fetched by themselves.
+/// The rules for automatic fetches of review sessions and lessons.
 public struct PrefetchPolicy: Hashable, Sendable {
-    /// What can make something be fetched.
+    /// An occurrence that can cause a fetch.
     public enum Trigger: Hashable, Sendable {
         /// The app was started.
         case appStart
@@ -17,44 +17,44 @@ public struct PrefetchPolicy: Hashable, Sendable {
         case combinationChange
         /// A review session was completed.
         case reviewFinish
-        /// Of the review sessions on the device the last was completed.
+        /// The last review session on the device was completed.
         case lastReviewDone
-        /// A review or a lesson was completed some time ago.
+        /// The first completion since the last fetch has reached the age `completionAgeSeconds`.
         case completionAge
         /// A lesson was started.
         case lessonStart(lessonId: String, courseId: String)
     }
 
-    /// What is to be fetched.
+    /// A fetch to carry out.
     public enum Work: Hashable, Sendable {
-        /// The first review sessions of those that come next, whether or not they are there.
+        /// The next review sessions, whether or not they are on the device.
         case reviews(first: Int, LanguageCombination)
-        /// A lesson that is not there.
+        /// A lesson that is not on the device.
         case lesson(lessonId: String, courseId: String, LanguageCombination)
     }
 
-    /// What makes review sessions be fetched.
+    /// The triggers that cause a fetch of review sessions.
     public var reviewTriggers: Set<Trigger>
-    /// How many sessions are fetched. Below 1 nothing is.
+    /// The number of sessions per fetch. Below 1 none is fetched.
     public var reviewCount = 5
-    /// How long after a completion sessions are fetched at the latest, in seconds; only with the
-    /// trigger `completionAge`. Less than a minute is a minute.
+    /// The time in seconds after a completion by which sessions are fetched; only with the trigger
+    /// `completionAge`. The minimum is 60.
     public var completionAgeSeconds = 18 * 3_600
-    /// Whether a lesson that is started makes the next one of the course be fetched.
+    /// True if the start of a lesson causes a fetch of the next lesson of the course.
     public var fetchesNextLesson = true
 
     /// Creates a policy.
     public init(reviewTriggers: Set<Trigger>) { self.reviewTriggers = reviewTriggers }
 
-    /// What the app for iOS does.
+    /// The policy of the iOS app.
     public static let iOS = PrefetchPolicy(
         reviewTriggers: [.appStart, .appResume, .reviewFinish, .logIn, .combinationChange])
-    /// What the app for Android does.
+    /// The policy of the Android app.
     public static let android = PrefetchPolicy(
         reviewTriggers: [.appStart, .completionAge, .lastReviewDone])
 
-    /// What is to be fetched now that something has happened. `lastReviewDone` and `completionAge`
-    /// are believed only where the state agrees.
+    /// Returns the fetches that a trigger causes. `lastReviewDone` and `completionAge` cause one only if the
+    /// state confirms them.
     ///
     /// - Complexity: O(lessons of the combination + sessions on the device + completions of the
     ///   learner).
@@ -76,8 +76,8 @@ public struct PrefetchPolicy: Hashable, Sendable {
         }
     }
 
-    /// When sessions are fetched at the latest because something was completed since they were
-    /// fetched last; nil where nothing was, or the policy does not care.
+    /// Returns the time at which sessions are fetched because of a completion since the last fetch; nil
+    /// without such a completion or without the trigger `completionAge`.
     ///
     /// - Complexity: O(sessions on the device + completions of the learner).
     public func due(in state: PrefetchState) -> Timestamp? {
@@ -86,8 +86,8 @@ public struct PrefetchPolicy: Hashable, Sendable {
         else { return nil }
         let wait = Int64(clamping: max(60, completionAgeSeconds)).multipliedReportingOverflow(
             by: 1_000)
-        // What lies in a time yet to come, because a clock was wrong, is not waited for.
-        guard let start = completion <= state.now ? completion : state.fetched else {
+        // A completion in the future, from a wrong clock, does not delay the fetch.
+        guard let start = completion <= state.now ? completion : state.lastFetch else {
             return state.now
         }
         let due = start.milliseconds.addingReportingOverflow(
@@ -96,18 +96,18 @@ public struct PrefetchPolicy: Hashable, Sendable {
     }
 }
 
-/// What a policy decides by: the views as they are, for one user.
+/// The input of a policy: the current views, for one user.
 public struct PrefetchState: Sendable {
-    /// What is on the device.
+    /// The material on the device.
     public var learning: LearningView
-    /// What was completed.
+    /// The completions.
     public var progress: ProgressView
-    /// Whose sessions.
+    /// The id of the user of the sessions.
     public var userId: String
-    /// The time.
+    /// The current time.
     public var now: Timestamp
-    /// When sessions were fetched last, if the caller knows of a time that is not on record: a
-    /// server that has no sessions leaves none on the device.
+    /// The time of a last fetch that left no sessions on the device, if the caller knows one: the views do
+    /// not contain it.
     public var fetchedAt: Timestamp?
 
     /// Creates a state.
@@ -122,13 +122,13 @@ public struct PrefetchState: Sendable {
         self.fetchedAt = fetchedAt
     }
 
-    /// What the user learns.
+    /// The user's language combination.
     public var combination: LanguageCombination? { learning.combination(of: userId) }
 
     private var reviews: [StoredReview] { learning.reviews(of: userId, combination) }
 
-    /// Whether there are sessions on the device, and all of them were done since they were stored. A
-    /// time yet to come says nothing.
+    /// True if there are sessions on the device and all were completed after they were stored. A stored time
+    /// in the future is ignored.
     var isLastReviewDone: Bool {
         let reviews = reviews
         return !reviews.isEmpty
@@ -139,12 +139,12 @@ public struct PrefetchState: Sendable {
             }
     }
 
-    /// When sessions were fetched last: when the newest was stored. A time yet to come says nothing.
-    var fetched: Timestamp? {
+    /// The time of the last fetch: that of the newest stored session. Times in the future are ignored.
+    var lastFetch: Timestamp? {
         (reviews.map(\.material.storedAt) + [fetchedAt].compactMap(\.self))
             .filter { $0 <= now }.max()
     }
 
-    /// The first completion since sessions were fetched last.
-    var firstCompletion: Timestamp? { progress.firstCompletion(by: userId, from: fetched) }
+    /// The first completion since the last fetch of sessions.
+    var firstCompletion: Timestamp? { progress.firstCompletion(by: userId, from: lastFetch) }
 }

@@ -1,57 +1,57 @@
-// What apps see of the lessons and review sessions that are on the device: everything but their
-// contents, which LearningCommands reads from the log. Spec/model/learning.md.
+// The public types of the lessons and review sessions on the device, without their contents, which
+// LearningCommands reads from the log. Spec/model/learning.md.
 
 import Daybook
 import Foundation
 
-/// What is on the device of a lesson or a review session.
+/// The stored material of a lesson or a review session, without its content.
 public struct StoredMaterial: Hashable, Sendable {
-    /// The event that holds the content.
+    /// The event with the content.
     public let event: UUID
-    /// Bytes of the content and of its files.
+    /// The size of the content and its files in bytes.
     public let size: Int
-    /// The files that go with it.
+    /// The files of the content.
     public let files: [LearningFile]
-    /// Whether the user asked for it.
+    /// True if the user requested it.
     public let isExplicit: Bool
-    /// When it was stored.
+    /// The time at which it was stored.
     public let storedAt: Timestamp
 
-    init(_ held: LearningView.Held, _ stamp: Stamp) {
-        event = held.event
-        size = held.size
-        files = held.files
-        isExplicit = held.isExplicit
-        storedAt = stamp.time
+    init(_ material: LearningView.Material, _ lwwTimestamp: LWWTimestamp) {
+        event = material.event
+        size = material.size
+        files = material.files
+        isExplicit = material.isExplicit
+        storedAt = lwwTimestamp.time
     }
 }
 
-/// A lesson that is on the device.
+/// A lesson on the device.
 public struct StoredLesson: Hashable, Sendable {
     /// The course.
     public let courseId: String
     /// The lesson.
     public let lessonId: String
-    /// What is on the device of it.
+    /// The stored material.
     public let material: StoredMaterial
 }
 
-/// A review session that is on the device.
+/// A review session on the device.
 public struct StoredReview: Hashable, Sendable, Identifiable {
-    /// Whose session it is.
+    /// The user of the session.
     public let userId: String
     /// The session.
     public let reviewId: String
-    /// Of which languages.
+    /// The language combination.
     public let combination: LanguageCombination
-    /// The course, if it belongs to one.
+    /// The session's course, if it has one.
     public let courseId: String?
-    /// Its place among the sessions that come next, from 0.
+    /// The session's index among the next sessions, from 0.
     public let order: Int
-    /// What is on the device of it.
+    /// The stored material.
     public let material: StoredMaterial
 
-    /// The session.
+    /// The session's id.
     public var id: String { reviewId }
 
     init?(
@@ -63,6 +63,6 @@ public struct StoredReview: Hashable, Sendable, Identifiable {
         combination = review.combination
         courseId = review.courseId
         order = review.order
-        material = StoredMaterial(review.held, register.stamp)
+        material = StoredMaterial(review.material, register.lwwTimestamp)
     }
 }

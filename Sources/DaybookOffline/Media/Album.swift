@@ -1,26 +1,26 @@
-// An album as the library knows it. Stored by AlbumCommands, found by AlbumsView. Spec/model/media.md.
+// An album of the library. AlbumCommands stores it, AlbumsView indexes it. Spec/model/media.md.
 
 import Daybook
 
-/// An album. Which assets are in it, and with whom it is shared, say its links.
+/// An album. Its links contain its assets and the users with whom it is shared.
 public struct Album: DeclaredObject, Hashable, Identifiable {
-    /// The id under which the app knows it.
+    /// The app's id of the album.
     public var id: String
-    /// The server's id; nil while the server does not know it.
+    /// The server's id; nil while the album is not on the server.
     public var remoteId: String?
-    /// Who owns it.
+    /// The id of its owner.
     public var ownerId: String
     /// Its name; may be empty.
     public var name: String
-    /// When it was made.
+    /// The time of its creation.
     public var createdAt: ZonedTime
-    /// When it was changed last.
+    /// The time of its last change.
     public var modifiedAt: ZonedTime
-    /// When its first asset was taken.
+    /// The time at which its first asset was taken.
     public var startDate: ZonedTime?
-    /// When its last asset was taken.
+    /// The time at which its last asset was taken.
     public var endDate: ZonedTime?
-    /// The asset that stands for it.
+    /// The asset of its thumbnail.
     public var thumbnailAssetId: String?
 
     /// Creates an album.

@@ -1,9 +1,9 @@
-// An album becomes known or goes; assets and users come to it and leave it. Facts about this device:
-// none of it is shipped. Spec/model/events.md, EVT-7.
+// The events of albums and their links to assets and users. They concern this device only and are not
+// shipped. Spec/model/events.md, EVT-7.
 
 import Daybook
 
-/// An album was stored. It replaces all that was known of the album but its links.
+/// An album was stored. It replaces the album's data, but not its links.
 public struct AlbumStored: DeclaredPayload, Hashable {
     public static let type = "daybook.album.stored"
     /// The album.
@@ -43,7 +43,7 @@ public struct AlbumRemoved: DeclaredPayload, Hashable {
     public var subject: String? { albumId }
 }
 
-/// Assets and users an album is linked to, or no longer.
+/// Links of an album to assets and users, which are added or removed.
 public struct AlbumLinks: DeclaredObject, Hashable {
     /// The album.
     public var albumId: String
@@ -72,10 +72,10 @@ public struct AlbumLinks: DeclaredObject, Hashable {
     }
 }
 
-/// Assets came to an album, or it was shared with users.
+/// Assets were added to an album, or it was shared with users.
 public struct AlbumLinked: DeclaredPayload, Hashable {
     public static let type = "daybook.album.linked"
-    /// What was linked.
+    /// The added links.
     public var links: AlbumLinks
 
     /// Creates the event's data.
@@ -92,10 +92,10 @@ public struct AlbumLinked: DeclaredPayload, Hashable {
     public var subject: String? { links.albumId }
 }
 
-/// Assets left an album, or it is no longer shared with users.
+/// Assets were removed from an album, or it is no longer shared with users.
 public struct AlbumUnlinked: DeclaredPayload, Hashable {
     public static let type = "daybook.album.unlinked"
-    /// What was unlinked.
+    /// The removed links.
     public var links: AlbumLinks
 
     /// Creates the event's data.

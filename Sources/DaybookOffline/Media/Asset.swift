@@ -1,43 +1,43 @@
-// A photo or video as the library knows it. Stored by AssetCommands, found by AssetsView.
+// A photo or video of the library. AssetCommands stores it, AssetsView indexes it.
 // Spec/model/media.md.
 
 import Daybook
 
 /// A photo, a video or another file of a library: on the device, on the server, or on both.
 public struct Asset: Hashable, Sendable, Identifiable {
-    /// The id under which the app knows it, on the device or not.
+    /// The app's id of the asset, on the device or not.
     public var id: String
     /// The server's id; nil while it is not backed up.
     public var remoteId: String?
-    /// The device's id; nil where there is no copy on the device.
+    /// The device's id; nil without a copy on the device.
     public var localId: String?
-    /// Who owns it.
+    /// The id of its owner.
     public var ownerId: String
-    /// The digest of its bytes, as the app writes digests.
+    /// The digest of its bytes, in the app's format.
     public var checksum: String
-    /// What it is.
+    /// The type of its content.
     public var type: AssetType
     /// The name of the file; may be empty.
     public var fileName: String
-    /// When it was taken.
+    /// The time at which it was taken.
     public var fileCreatedAt: ZonedTime
-    /// When the file was changed last.
+    /// The time of the file's last change.
     public var fileModifiedAt: ZonedTime
-    /// When what is known of it was changed last.
+    /// The time of the last change of its metadata.
     public var updatedAt: ZonedTime
-    /// How long it runs; 0 or more.
+    /// The duration in seconds; 0 or more.
     public var durationSeconds: Double?
-    /// Pixels.
+    /// The width in pixels.
     public var width: Int?
-    /// Pixels.
+    /// The height in pixels.
     public var height: Int?
-    /// The video that belongs to a live photo.
+    /// The id of a live photo's video.
     public var livePhotoVideoId: String?
-    /// Whether the user likes it best.
+    /// True if it is a favorite of the user.
     public var isFavorite: Bool
-    /// Whether it is shown in the archive only.
+    /// True if it is shown in the archive only.
     public var isArchived: Bool
-    /// Whether it waits in the trash.
+    /// True if it is in the trash.
     public var isTrashed: Bool
 
     /// Creates an asset.
@@ -68,14 +68,14 @@ public struct Asset: Hashable, Sendable, Identifiable {
     }
 }
 
-/// What an asset is.
+/// The type of an asset's content.
 public enum AssetType: String, Hashable, Sendable, CaseIterable {
     /// A photo.
     case image
     /// A video.
     case video
-    /// A sound.
+    /// A sound recording.
     case audio
-    /// Anything else.
+    /// Another type.
     case other
 }

@@ -1,15 +1,15 @@
-// An asset becomes known, changes, or goes. Facts about this device: none of it is shipped.
+// The events of assets: stored, removed. They concern this device only and are not shipped.
 // Spec/model/events.md, EVT-7.
 
 import Daybook
 
-/// An asset was stored. It replaces all that was known of the asset.
+/// An asset was stored. It replaces the asset's previous data.
 public struct AssetStored: EventPayload, Hashable {
     public static let type = "daybook.asset.stored"
     /// The asset.
     public var asset: Asset
-    /// What else is known of it: a JSON object whose members the type does not name. They are kept
-    /// in the event as they are.
+    /// Further properties: a JSON object whose members the type does not name. They are stored in the event
+    /// unchanged.
     public var properties: [UInt8]?
 
     /// Creates the event's data.
@@ -53,36 +53,36 @@ public struct AssetStored: EventPayload, Hashable {
 
     public var subject: String? { asset.id }
 
-    /// The data as JSON text.
+    /// Encodes the data as JSON text.
     ///
-    /// - Throws: `EventError` (`invalidData`) for a duration that is no number, and for properties
-    ///   that are no JSON object or name a member that an asset has.
+    /// - Throws: `EventError` (`invalidData`) for a duration that is not finite, and for properties that are
+    ///   not a JSON object or contain a member that the type names.
     public func json() throws -> [UInt8] {
         var writer = JSONObjectWriter()
-        writer.add("assetId", asset.id)
-        if let id = asset.remoteId { writer.add("remoteId", id) }
-        if let id = asset.localId { writer.add("localId", id) }
-        writer.add("ownerId", asset.ownerId)
-        writer.add("checksum", asset.checksum)
-        writer.add("type", asset.type.rawValue)
-        writer.add("fileName", asset.fileName)
-        writer.add("fileCreatedAt", asset.fileCreatedAt.text)
-        writer.add("fileModifiedAt", asset.fileModifiedAt.text)
-        writer.add("updatedAt", asset.updatedAt.text)
+        writer.appendMember("assetId", asset.id)
+        if let id = asset.remoteId { writer.appendMember("remoteId", id) }
+        if let id = asset.localId { writer.appendMember("localId", id) }
+        writer.appendMember("ownerId", asset.ownerId)
+        writer.appendMember("checksum", asset.checksum)
+        writer.appendMember("type", asset.type.rawValue)
+        writer.appendMember("fileName", asset.fileName)
+        writer.appendMember("fileCreatedAt", asset.fileCreatedAt.text)
+        writer.appendMember("fileModifiedAt", asset.fileModifiedAt.text)
+        writer.appendMember("updatedAt", asset.updatedAt.text)
         if let duration = asset.durationSeconds {
             guard duration.isFinite else {
-                throw EventError(.invalidData, "the duration of \(asset.id) is no number")
+                throw EventError(.invalidData, "the duration of \(asset.id) is not a finite number")
             }
-            writer.add("durationSeconds", duration)
+            writer.appendMember("durationSeconds", duration)
         }
-        if let width = asset.width { writer.add("width", width) }
-        if let height = asset.height { writer.add("height", height) }
-        if let id = asset.livePhotoVideoId { writer.add("livePhotoVideoId", id) }
-        if asset.isFavorite { writer.add("isFavorite", true) }
-        if asset.isArchived { writer.add("isArchived", true) }
-        if asset.isTrashed { writer.add("isTrashed", true) }
-        if let others = try checkedProperties(properties, beside: Self.names) {
-            writer.addMembers(of: others)
+        if let width = asset.width { writer.appendMember("width", width) }
+        if let height = asset.height { writer.appendMember("height", height) }
+        if let id = asset.livePhotoVideoId { writer.appendMember("livePhotoVideoId", id) }
+        if asset.isFavorite { writer.appendMember("isFavorite", true) }
+        if asset.isArchived { writer.appendMember("isArchived", true) }
+        if asset.isTrashed { writer.appendMember("isTrashed", true) }
+        if let properties = try checkedProperties(properties, beside: Self.names) {
+            writer.appendMembers(of: properties)
         }
         return writer.finished()
     }

@@ -1,12 +1,12 @@
-// Finds assets by what stands in their records: one reference for each asset and key, no copies of
-// the keys. Part of AssetsView. Spec/model/media.md, MED-4 and MED-9.
+// Indexes of assets by the keys in their records: one reference for each asset and key, no copies of the
+// keys. Part of AssetsView. Spec/model/media.md, MED-4 and MED-9.
 
 import Daybook
 import HashTreeCollections
 
-/// What an asset is found by.
+/// A key by which assets are found.
 protocol AssetKey: Sendable {
-    /// Where the key stands in a record, lengths included; nil for a record without it.
+    /// Returns the range of the key in a record, lengths included; nil for a record without the key.
     static func range(in record: AssetRecord) -> Range<Int>?
 }
 
@@ -25,7 +25,7 @@ enum ByLocalID: AssetKey {
     static func range(in record: AssetRecord) -> Range<Int>? { record.localIdRange }
 }
 
-/// The owner. Many assets have one.
+/// The owner, which many assets share.
 enum ByOwner: AssetKey {
     static func range(in record: AssetRecord) -> Range<Int>? { record.ownerRange }
 }
@@ -35,19 +35,19 @@ enum ByChecksum: AssetKey {
     static func range(in record: AssetRecord) -> Range<Int>? { record.checksumRange }
 }
 
-/// A record that stands for one of its keys, or a key that is looked for.
+/// A record with the hash and equality of one of its keys, or a key to look up.
 enum AssetReference<Key: AssetKey>: Hashable, Sendable {
     case record(AssetRecord)
     case key([UInt8])
 
-    /// A key of identifiers.
+    /// Creates a key from identifiers.
     init(_ parts: String...) {
         var writer = StateWriter()
-        for part in parts { writer.add(part) }
+        for part in parts { writer.write(part) }
         self = .key(writer.bytes)
     }
 
-    /// The key of a record, without the record.
+    /// Creates the key of a record, without a reference to the record.
     init(keyOf record: AssetRecord) {
         self = .key(Array(record.bytes[Key.range(in: record) ?? 0..<0]))
     }
@@ -74,56 +74,56 @@ enum AssetReference<Key: AssetKey>: Hashable, Sendable {
     }
 }
 
-/// Assets by a key that should be unique. Where several assets have one key, which only imported
-/// events can bring about, the one with the greatest stamp is found.
+/// Assets by a key that should be unique. If several assets have one key, which only imported events can
+/// cause, the lookup returns the one with the greatest LWW timestamp.
 struct AssetIndex<Key: AssetKey>: Sendable {
-    private var found: TreeSet<AssetReference<Key>> = []
-    /// The others of each key that several have.
+    private var winners: TreeSet<AssetReference<Key>> = []
+    /// The further records of each key that several records have.
     private var hidden: TreeDictionary<AssetReference<Key>, SortedIndex<AssetRecord>> = [:]
 
-    /// Adds an asset if it has the key. O(log n).
+    /// Inserts a record if it has the key. O(log n).
     mutating func insert(_ record: AssetRecord) {
         guard Key.range(in: record) != nil else { return }
         let reference = AssetReference<Key>.record(record)
-        guard let other = found.update(with: reference)?.record else { return }
-        if record < other { found.update(with: .record(other)) }
+        guard let other = winners.update(with: reference)?.record else { return }
+        if record < other { winners.update(with: .record(other)) }
         hidden[reference, default: SortedIndex()].insert(min(record, other))
     }
 
-    /// Takes out an asset that is there. O(log n).
+    /// Removes a record of the index. O(log n).
     mutating func remove(_ record: AssetRecord) {
         guard Key.range(in: record) != nil else { return }
         let reference = AssetReference<Key>.record(record)
-        guard var others = hidden[reference] else {
-            found.remove(reference)
+        guard var remaining = hidden[reference] else {
+            winners.remove(reference)
             return
         }
         hidden[reference] = nil
         if self[reference] == record {
-            guard let next = others.last else { return }
-            others.remove(next)
-            found.update(with: .record(next))
+            guard let next = remaining.last else { return }
+            remaining.remove(next)
+            winners.update(with: .record(next))
         } else {
-            others.remove(record)
+            remaining.remove(record)
         }
-        // The key must not be that of a record which has gone.
-        if others.count > 0, let key = others.last { hidden[.record(key)] = others }
+        // The dictionary's key must not refer to the removed record.
+        if remaining.count > 0, let key = remaining.last { hidden[.record(key)] = remaining }
     }
 
     /// The asset with a key. O(1).
     subscript(reference: AssetReference<Key>) -> AssetRecord? {
-        found.firstIndex(of: reference).flatMap { found[$0].record }
+        winners.firstIndex(of: reference).flatMap { winners[$0].record }
     }
 
-    /// All assets with a key, the one that is found first. O(their number).
+    /// Returns all assets with a key, by descending LWW timestamp. O(their number).
     func all(_ reference: AssetReference<Key>) -> [AssetRecord] {
         guard let first = self[reference] else { return [] }
         return [first] + (hidden[reference].map { Array($0.descending) } ?? [])
     }
 }
 
-/// Where an asset stands in the order in which they were taken.
-struct AssetPlace: Comparable, Sendable {
+/// An asset in the order of the times at which assets were taken, then by id.
+struct AssetTimelineEntry: Comparable, Sendable {
     let moment: Int64
     let record: AssetRecord
 
@@ -133,18 +133,18 @@ struct AssetPlace: Comparable, Sendable {
         self.record = record
     }
 
-    /// Before all that were taken at a moment.
+    /// Creates a bound before all assets taken at a moment.
     init(before moment: Int64) {
         self.moment = moment
         record = AssetRecord(
-            removed: "", Stamp(time: Timestamp(milliseconds: 0), source: 0, sequence: 0))
+            removed: "", LWWTimestamp(time: Timestamp(milliseconds: 0), source: 0, sequence: 0))
     }
 
-    static func == (lhs: AssetPlace, rhs: AssetPlace) -> Bool {
+    static func == (lhs: AssetTimelineEntry, rhs: AssetTimelineEntry) -> Bool {
         lhs.moment == rhs.moment && lhs.record == rhs.record
     }
 
-    static func < (lhs: AssetPlace, rhs: AssetPlace) -> Bool {
+    static func < (lhs: AssetTimelineEntry, rhs: AssetTimelineEntry) -> Bool {
         lhs.moment == rhs.moment ? lhs.record.idPrecedes(rhs.record) : lhs.moment < rhs.moment
     }
 }

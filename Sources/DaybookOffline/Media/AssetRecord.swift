@@ -1,15 +1,14 @@
-// What is kept in memory of an asset: its entry of the stored state, byte for byte, so that one asset
-// is one allocation. Made by AssetsView, which finds it by the keys that stand in it. Spec/model/media.md,
-// MED-9.
+// An asset in memory: the bytes of its entry in the stored state, so that one asset is one allocation.
+// AssetsView creates records and indexes them by the keys in their bytes. Spec/model/media.md, MED-9.
 
 import Daybook
 import Foundation
 
-/// The last word on an asset: stored or removed.
+/// The register of an asset: stored or removed.
 ///
-/// In the order of the bytes: the id, the stamp, a tag. Behind the tag of one that is stored: its
-/// event, two bytes of flags, when it was taken, the owner, the checksum, the remote and the local
-/// id where there are any, and the rest.
+/// The order of the bytes: the id, the LWW timestamp, a tag. After the tag of a stored asset: the id of its
+/// event, two bytes of flags, the time at which it was taken, the owner, the checksum, the remote and the
+/// local id if there are any, and the remaining members.
 struct AssetRecord: Sendable {
     let bytes: [UInt8]
 
@@ -30,7 +29,7 @@ struct AssetRecord: Sendable {
         static let duration = Flags(rawValue: 1 << 7)
         static let width = Flags(rawValue: 1 << 8)
         static let height = Flags(rawValue: 1 << 9)
-        /// Where the type's code stands.
+        /// The offset of the type's code.
         static let typeShift: UInt16 = 10
 
         init(rawValue: UInt16) { self.rawValue = rawValue }
@@ -53,52 +52,52 @@ struct AssetRecord: Sendable {
         var type: AssetType? { AssetType(code: rawValue >> Self.typeShift) }
     }
 
-    // MARK: Making one
+    // MARK: Creating a record
 
-    /// An asset that was stored.
+    /// Creates the record of a stored asset.
     init(_ stored: AssetStored, _ event: Event) {
         let asset = stored.asset
         var writer = StateWriter()
-        writer.add(asset.id)
-        writer.add(event.stamp)
-        writer.add(byte: Tag.stored)
-        writer.add(event.id)
+        writer.write(asset.id)
+        writer.write(event.lwwTimestamp)
+        writer.write(byte: Tag.stored)
+        writer.write(event.id)
         let flags = Flags(asset, hasProperties: stored.properties != nil).rawValue
-        writer.add(byte: UInt8(truncatingIfNeeded: flags))
-        writer.add(byte: UInt8(truncatingIfNeeded: flags >> 8))
-        writer.add(packed: asset.fileCreatedAt)
-        writer.add(asset.ownerId)
-        writer.add(asset.checksum)
-        if let id = asset.remoteId { writer.add(id) }
-        if let id = asset.localId { writer.add(id) }
-        writer.add(asset.fileName)
-        writer.add(packed: asset.fileModifiedAt)
-        writer.add(packed: asset.updatedAt)
-        if let id = asset.livePhotoVideoId { writer.add(id) }
-        if let duration = asset.durationSeconds { writer.add(duration) }
-        if let width = asset.width { writer.add(count: width) }
-        if let height = asset.height { writer.add(count: height) }
+        writer.write(byte: UInt8(truncatingIfNeeded: flags))
+        writer.write(byte: UInt8(truncatingIfNeeded: flags >> 8))
+        writer.write(packed: asset.fileCreatedAt)
+        writer.write(asset.ownerId)
+        writer.write(asset.checksum)
+        if let id = asset.remoteId { writer.write(id) }
+        if let id = asset.localId { writer.write(id) }
+        writer.write(asset.fileName)
+        writer.write(packed: asset.fileModifiedAt)
+        writer.write(packed: asset.updatedAt)
+        if let id = asset.livePhotoVideoId { writer.write(id) }
+        if let duration = asset.durationSeconds { writer.write(duration) }
+        if let width = asset.width { writer.write(count: width) }
+        if let height = asset.height { writer.write(count: height) }
         bytes = writer.trimmedBytes
     }
 
-    /// An asset that was removed.
-    init(removed assetId: String, _ stamp: Stamp) {
+    /// Creates the record of a removed asset.
+    init(removed assetId: String, _ lwwTimestamp: LWWTimestamp) {
         var writer = StateWriter()
-        writer.add(assetId)
-        writer.add(stamp)
-        writer.add(byte: Tag.removed)
+        writer.write(assetId)
+        writer.write(lwwTimestamp)
+        writer.write(byte: Tag.removed)
         bytes = writer.bytes
     }
 
-    /// An entry of a stored state.
+    /// Reads and checks an entry of a stored state.
     init(from reader: inout StateReader) throws(EventError) {
         let entry = try reader.bytes { (reader) throws(EventError) in
             try reader.checkString()
-            _ = try reader.stamp()
+            _ = try reader.lwwTimestamp()
             switch try reader.byte() {
             case Tag.removed: break
             case Tag.stored: try Self.check(&reader)
-            default: throw reader.fault("an asset is of no known kind")
+            default: throw reader.fault("an asset has an unknown tag")
             }
         }
         bytes = Array(entry)
@@ -107,7 +106,7 @@ struct AssetRecord: Sendable {
     private static func check(_ reader: inout StateReader) throws(EventError) {
         _ = try reader.uuid()
         let flags = try flags(&reader)
-        guard flags.type != nil else { throw reader.fault("an asset is of no known type") }
+        guard flags.type != nil else { throw reader.fault("an asset has an unknown type") }
         try reader.checkPackedTime()
         // The owner, the checksum and the ids.
         let ids = [flags.contains(.remoteId), flags.contains(.localId)].count(where: \.self)
@@ -118,7 +117,7 @@ struct AssetRecord: Sendable {
         if flags.contains(.livePhoto) { try reader.checkString() }
         if flags.contains(.duration) {
             let duration = try reader.double()
-            guard duration.isFinite else { throw reader.fault("a duration is no number") }
+            guard duration.isFinite else { throw reader.fault("a duration is not a finite number") }
         }
         if flags.contains(.width) { _ = try reader.nonNegative() }
         if flags.contains(.height) { _ = try reader.nonNegative() }
@@ -129,41 +128,43 @@ struct AssetRecord: Sendable {
         return Flags(rawValue: UInt16(low) | UInt16(try reader.byte()) << 8)
     }
 
-    // MARK: Reading it
+    // MARK: Reading a record
 
-    /// What decides between two events about the asset.
-    var stamp: Stamp { read { (reader) throws(EventError) in try reader.stamp() } ?? .least }
+    /// The LWW timestamp of the event that set the register.
+    var lwwTimestamp: LWWTimestamp {
+        read { (reader) throws(EventError) in try reader.lwwTimestamp() } ?? .least
+    }
 
-    /// Whether it is there.
-    var isStored: Bool { bytes[stampRange.upperBound] == Tag.stored }
+    /// True if the asset is stored, false if it was removed.
+    var isStored: Bool { bytes[lwwTimestampRange.upperBound] == Tag.stored }
 
-    /// The event that has stored it; nil for one that was removed.
+    /// The id of the event that stored it; nil for a removed asset.
     var event: UUID? {
         guard isStored else { return nil }
         return read { (reader) throws(EventError) in
-            _ = try reader.stamp()
+            _ = try reader.lwwTimestamp()
             _ = try reader.byte()
             return try reader.uuid()
         }
     }
 
-    /// Whether its event has members that the type does not name.
+    /// True if its event has members that the type does not name.
     var hasProperties: Bool { flags.contains(.properties) }
 
-    /// Whether the user likes it best.
+    /// True if it is a favorite of the user.
     var isFavorite: Bool { flags.contains(.favorite) }
 
-    /// What it is.
+    /// The type of its content.
     var type: AssetType { flags.type ?? .other }
 
-    /// Whether the server has it, and does not keep it in the trash, and the device has it, too.
+    /// True if both the server and the device have it, and it is not in the server's trash.
     var isBackedUpCopy: Bool {
         flags.isSuperset(of: [.remoteId, .localId]) && !flags.contains(.trashed)
     }
 
     private var flags: Flags {
         guard isStored else { return [] }
-        let offset = stampRange.upperBound + 1 + 16
+        let offset = lwwTimestampRange.upperBound + 1 + 16
         return Flags(rawValue: UInt16(bytes[offset]) | UInt16(bytes[offset + 1]) << 8)
     }
 
@@ -179,10 +180,10 @@ struct AssetRecord: Sendable {
 
     /// The asset; nil if it was removed.
     var asset: Asset? {
-        let tag = stampRange.upperBound
+        let tag = lwwTimestampRange.upperBound
         guard bytes[tag] == Tag.stored else { return nil }
         var reader = StateReader(bytes)
-        // The bytes were checked when they were taken in.
+        // Cannot fail: the initializers write or check the bytes.
         return try? Self.asset(&reader, flagsAt: tag + 1 + 16)
     }
 
@@ -199,8 +200,8 @@ struct AssetRecord: Sendable {
     private static func asset(
         _ reader: inout StateReader, flagsAt offset: Int
     ) throws(EventError) -> Asset {
-        var front = reader
-        let id = try front.string()
+        var start = reader
+        let id = try start.string()
         try reader.skip(offset)
         let flags = try flags(&reader)
         let fileCreatedAt = try reader.packedTime()
@@ -224,37 +225,37 @@ struct AssetRecord: Sendable {
             isTrashed: flags.contains(.trashed))
     }
 
-    // MARK: Where its keys are
+    // MARK: Ranges of the keys
 
-    /// The id with its length.
+    /// The range of the id with its length.
     var idRange: Range<Int> { 0..<endOfString(0) }
 
-    private var stampRange: Range<Int> {
+    private var lwwTimestampRange: Range<Int> {
         let start = idRange.upperBound
         return start..<endOfNumber(endOfNumber(start) + 16)
     }
 
-    /// The owner and the checksum with their lengths; nil for one that was removed.
+    /// The range of the owner and the checksum with their lengths; nil for a removed asset.
     var checksumRange: Range<Int>? {
-        let tag = stampRange.upperBound
+        let tag = lwwTimestampRange.upperBound
         guard bytes[tag] == Tag.stored else { return nil }
         let start = endOfPackedTime(tag + 1 + 16 + 2)
         return start..<endOfString(endOfString(start))
     }
 
-    /// The owner with its length.
+    /// The range of the owner with its length.
     var ownerRange: Range<Int>? {
         guard let start = checksumRange?.lowerBound else { return nil }
         return start..<endOfString(start)
     }
 
-    /// The server's id with its length, if there is one.
+    /// The range of the server's id with its length, if there is one.
     var remoteIdRange: Range<Int>? {
         guard flags.contains(.remoteId), let start = checksumRange?.upperBound else { return nil }
         return start..<endOfString(start)
     }
 
-    /// The device's id with its length, if there is one.
+    /// The range of the device's id with its length, if there is one.
     var localIdRange: Range<Int>? {
         guard flags.contains(.localId), let checksum = checksumRange?.upperBound else {
             return nil
@@ -263,12 +264,12 @@ struct AssetRecord: Sendable {
         return start..<endOfString(start)
     }
 
-    /// When it was taken.
+    /// The time at which it was taken; nil for a removed asset.
     var fileCreatedAt: Timestamp? {
         guard isStored else { return nil }
         var reader = StateReader(bytes)
         do throws(EventError) {
-            try reader.skip(stampRange.upperBound + 1 + 16 + 2)
+            try reader.skip(lwwTimestampRange.upperBound + 1 + 16 + 2)
             return try reader.packedTime().moment
         } catch { return nil }
     }
@@ -297,19 +298,19 @@ struct AssetRecord: Sendable {
 }
 
 extension AssetRecord: Comparable {
-    /// The record of one asset with one stamp is one.
+    /// Compares the bytes.
     static func == (lhs: AssetRecord, rhs: AssetRecord) -> Bool { lhs.bytes == rhs.bytes }
 
-    /// By stamp, then by id: of several with one key the greatest counts.
+    /// Orders by LWW timestamp, then by id: of several records with one key the greatest is the winner.
     static func < (lhs: AssetRecord, rhs: AssetRecord) -> Bool {
-        let (a, b) = (lhs.stamp, rhs.stamp)
+        let (a, b) = (lhs.lwwTimestamp, rhs.lwwTimestamp)
         return a == b ? lhs.idPrecedes(rhs) : a < b
     }
 
     /// Orders by the bytes of the ids.
     func idPrecedes(_ other: AssetRecord) -> Bool {
         let (a, b) = (idRange, other.idRange)
-        // The text begins behind its length, which takes as many bytes as the end says.
+        // The text begins after its length, whose number of bytes varies.
         let (text, otherText) = (bytes[textRange(a)], other.bytes[other.textRange(b)])
         let (one, two) = (text.span, otherText.span)
         for index in 0..<min(one.count, two.count) where one[index] != two[index] {
@@ -323,8 +324,8 @@ extension AssetRecord: Comparable {
     }
 }
 
-extension Stamp {
-    fileprivate static let least = Stamp(
+extension LWWTimestamp {
+    fileprivate static let least = LWWTimestamp(
         time: Timestamp(milliseconds: .min), source: 0, sequence: 0)
 }
 

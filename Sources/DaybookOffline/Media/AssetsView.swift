@@ -1,29 +1,30 @@
-// The assets of a library: one register for each, with what finds them by the server's id, by the
-// device's, by owner and checksum, by owner, and by when they were taken. Spec/model/media.md;
+// The assets of a library: one register for each, with indexes by the server's id, by the device's id, by
+// owner and checksum, by owner, and by the time at which they were taken. Spec/model/media.md;
 // Spec/model/views.md.
 
 import Daybook
 import Foundation
 import HashTreeCollections
 
-/// All assets that are known on this device.
+/// All assets of the library.
 ///
-/// Answers come from memory. An asset is made when it is asked for, from one run of bytes; what its
-/// event has beside the named members stays in the log (`AssetCommands.properties(of:)`).
+/// Queries read memory only. An `Asset` is decoded from its record on each query. Members of its event that
+/// the type does not name stay in the log (`AssetCommands.properties(of:)`).
 public struct AssetsView: ListableView {
     public static let name = "assets"
     public static let version = 1
     public static let eventTypes: Set<String>? = [AssetStored.type, AssetRemoved.type]
 
-    /// The last word on each asset.
+    /// The register of each asset.
     private var entries: TreeSet<AssetReference<ByAssetID>> = []
-    /// Follow from the entries.
-    private var remote = AssetIndex<ByRemoteID>()
-    private var local = AssetIndex<ByLocalID>()
-    private var checksums = AssetIndex<ByChecksum>()
-    private var taken = SortedIndex<AssetPlace>()
-    private var owners: TreeDictionary<AssetReference<ByOwner>, SortedIndex<AssetPlace>> = [:]
-    /// Events whose data no rule can make sense of.
+    /// Indexes, computed from the entries.
+    private var byRemoteID = AssetIndex<ByRemoteID>()
+    private var byLocalID = AssetIndex<ByLocalID>()
+    private var byChecksum = AssetIndex<ByChecksum>()
+    private var timeline = SortedIndex<AssetTimelineEntry>()
+    private var timelinesByOwner:
+        TreeDictionary<AssetReference<ByOwner>, SortedIndex<AssetTimelineEntry>> = [:]
+    /// The number of events with invalid data.
     public private(set) var ignored = 0
 
     public init() {}
@@ -37,7 +38,8 @@ public struct AssetsView: ListableView {
             case AssetRemoved.type:
                 set(
                     AssetRecord(
-                        removed: try event.payload(as: AssetRemoved.self).assetId, event.stamp))
+                        removed: try event.payload(as: AssetRemoved.self).assetId,
+                        event.lwwTimestamp))
             default: break
             }
         } catch { ignored += 1 }
@@ -45,105 +47,109 @@ public struct AssetsView: ListableView {
 
     private mutating func set(_ record: AssetRecord) {
         if let old = entries.update(with: .record(record))?.record {
-            guard old.stamp < record.stamp else {
+            guard old.lwwTimestamp < record.lwwTimestamp else {
                 entries.update(with: .record(old))
                 return
             }
-            unlist(old)
+            removeFromIndexes(old)
         }
-        remote.insert(record)
-        local.insert(record)
-        checksums.insert(record)
-        guard let place = AssetPlace(record) else { return }
-        taken.insert(place)
-        owners[AssetReference(keyOf: record), default: SortedIndex()].insert(place)
+        byRemoteID.insert(record)
+        byLocalID.insert(record)
+        byChecksum.insert(record)
+        guard let entry = AssetTimelineEntry(record) else { return }
+        timeline.insert(entry)
+        timelinesByOwner[AssetReference(keyOf: record), default: SortedIndex()].insert(entry)
     }
 
-    private mutating func unlist(_ record: AssetRecord) {
-        remote.remove(record)
-        local.remove(record)
-        checksums.remove(record)
-        guard let place = AssetPlace(record) else { return }
+    private mutating func removeFromIndexes(_ record: AssetRecord) {
+        byRemoteID.remove(record)
+        byLocalID.remove(record)
+        byChecksum.remove(record)
+        guard let entry = AssetTimelineEntry(record) else { return }
         let owner = AssetReference<ByOwner>.record(record)
-        taken.remove(place)
-        owners[owner]?.remove(place)
-        if owners[owner]?.count == 0 { owners[owner] = nil }
+        timeline.remove(entry)
+        timelinesByOwner[owner]?.remove(entry)
+        if timelinesByOwner[owner]?.count == 0 { timelinesByOwner[owner] = nil }
     }
 
-    // MARK: What counts
+    // MARK: Records
 
-    /// The last word on an asset. O(1).
+    /// Returns the register of an asset. O(1).
     func entry(_ id: String) -> AssetRecord? {
         entries.firstIndex(of: AssetReference(id)).flatMap { entries[$0].record }
     }
 
-    /// True if an asset is there byte for byte as given, and neither has properties: those of a stored
-    /// one are in the log only. O(bytes).
+    /// True if an asset is stored with exactly the given data, and neither has properties: those of a stored
+    /// asset are in the log only. O(bytes).
     func has(_ stored: AssetStored) throws -> Bool {
         guard let entry = entry(stored.asset.id), !entry.hasProperties, let asset = entry.asset
         else { return false }
         return try AssetStored(asset).json() == stored.json()
     }
 
-    /// What the next event of an asset must pass to count. O(1).
-    func stamp(of id: String) -> Stamp? { entry(id)?.stamp }
+    /// The LWW timestamp that the next event of an asset must exceed to take effect. O(1).
+    func lwwTimestamp(of id: String) -> LWWTimestamp? { entry(id)?.lwwTimestamp }
 
-    /// The assets with a server's id, the one that is found first. O(their number).
-    func all(remoteId: String) -> [AssetRecord] { remote.all(AssetReference(remoteId)) }
+    /// Returns the assets with a server's id, by descending LWW timestamp. O(their number).
+    func all(remoteId: String) -> [AssetRecord] { byRemoteID.all(AssetReference(remoteId)) }
 
-    /// The assets with a device's id, the one that is found first. O(their number).
-    func all(localId: String) -> [AssetRecord] { local.all(AssetReference(localId)) }
+    /// Returns the assets with a device's id, by descending LWW timestamp. O(their number).
+    func all(localId: String) -> [AssetRecord] { byLocalID.all(AssetReference(localId)) }
 
-    /// The assets of an owner with a checksum, the one that is found first. O(their number).
+    /// Returns the assets of an owner with a checksum, by descending LWW timestamp. O(their number).
     func all(ownerId: String, checksum: String) -> [AssetRecord] {
-        checksums.all(AssetReference(ownerId, checksum))
+        byChecksum.all(AssetReference(ownerId, checksum))
     }
 
-    // MARK: Questions
+    // MARK: Queries
 
-    /// How many assets there are. O(1).
-    public var count: Int { taken.count }
+    /// The number of assets. O(1).
+    public var count: Int { timeline.count }
 
-    /// An asset; nil if there is none with this id. O(1).
+    /// The asset with this id; nil if there is none. O(1).
     public subscript(id: String) -> Asset? { entry(id)?.asset }
 
-    /// The asset with the server's id. O(1).
+    /// Returns the asset with the server's id. O(1).
     ///
-    /// Where imported events gave several assets one id, the one that was stored last; so with the
+    /// If imported events gave several assets one id, it returns the one stored last. The same holds for the
     /// other keys.
-    public func asset(remoteId: String) -> Asset? { remote[AssetReference(remoteId)]?.asset }
+    public func asset(remoteId: String) -> Asset? { byRemoteID[AssetReference(remoteId)]?.asset }
 
-    /// The asset with the device's id. O(1).
-    public func asset(localId: String) -> Asset? { local[AssetReference(localId)]?.asset }
+    /// Returns the asset with the device's id. O(1).
+    public func asset(localId: String) -> Asset? { byLocalID[AssetReference(localId)]?.asset }
 
-    /// The asset of an owner with a checksum. O(1).
+    /// Returns the asset of an owner with a checksum. O(1).
     public func asset(ownerId: String, checksum: String) -> Asset? {
-        checksums[AssetReference(ownerId, checksum)]?.asset
+        byChecksum[AssetReference(ownerId, checksum)]?.asset
     }
 
-    /// The assets of an owner in the order in which they were taken, then by id. O(1) each.
+    /// Returns the assets of an owner, by the time at which they were taken, then by id. O(1) each.
     public func assets(ownedBy ownerId: String) -> some Sequence<Asset> {
-        (owners[AssetReference(ownerId)] ?? SortedIndex()).ascending.lazy.compactMap(\.record.asset)
+        (timelinesByOwner[AssetReference(ownerId)] ?? SortedIndex()).ascending.lazy.compactMap(
+            \.record.asset)
     }
 
-    /// How many assets of an owner the server has. O(assets of the owner).
+    /// Returns the number of an owner's assets that the server has. O(assets of the owner).
     func count(ofServerAssetsOf ownerId: String) -> Int {
         assets(ownedBy: ownerId).count { $0.remoteId != nil }
     }
 
-    /// The assets that were taken from one moment through another, both included, in that order,
-    /// then by id. O(log n), and O(1) each.
+    /// Returns the assets taken from `start` through `end`, both included, by time, then by id. O(log n), and
+    /// O(1) each.
     public func assets(takenFrom start: Timestamp, through end: Timestamp) -> some Sequence<Asset> {
         records(from: start.milliseconds, upTo: end.milliseconds + 1).lazy.compactMap(\.asset)
     }
 
-    /// All assets in the order in which they were taken, then by id. O(1) each.
-    public var all: some Sequence<Asset> { taken.ascending.lazy.compactMap(\.record.asset) }
+    /// All assets, by the time at which they were taken, then by id. O(1) each.
+    public var all: some Sequence<Asset> { timeline.ascending.lazy.compactMap(\.record.asset) }
 
-    /// What was taken from a moment on and before another.
+    /// Returns the records of the assets taken at or after `start` and before `end`.
     func records(from start: Int64, upTo end: Int64) -> some Sequence<AssetRecord> {
-        taken.elements(from: AssetPlace(before: start), upTo: AssetPlace(before: max(start, end)))
-            .lazy.map(\.record)
+        timeline.elements(
+            from: AssetTimelineEntry(before: start),
+            upTo: AssetTimelineEntry(before: max(start, end))
+        )
+        .lazy.map(\.record)
     }
 
     public func rows() -> [ViewRow] {
@@ -156,23 +162,23 @@ extension Asset {
     fileprivate var row: ViewRow {
         func number<Value>(_ value: Value?) -> [UInt8]? { value.map { Array("\($0)".utf8) } }
         var row = ViewRow()
-        row.add("assetId", id)
-        row.add("remoteId", remoteId)
-        row.add("localId", localId)
-        row.add("ownerId", ownerId)
-        row.add("checksum", checksum)
-        row.add("type", type.rawValue)
-        row.add("fileName", fileName)
-        row.add("fileCreatedAt", fileCreatedAt.text)
-        row.add("fileModifiedAt", fileModifiedAt.text)
-        row.add("updatedAt", updatedAt.text)
-        row.add("durationSeconds", raw: number(durationSeconds))
-        row.add("width", raw: number(width))
-        row.add("height", raw: number(height))
-        row.add("livePhotoVideoId", livePhotoVideoId)
-        row.add("isFavorite", isFavorite)
-        row.add("isArchived", isArchived)
-        row.add("isTrashed", isTrashed)
+        row.appendField("assetId", id)
+        row.appendField("remoteId", remoteId)
+        row.appendField("localId", localId)
+        row.appendField("ownerId", ownerId)
+        row.appendField("checksum", checksum)
+        row.appendField("type", type.rawValue)
+        row.appendField("fileName", fileName)
+        row.appendField("fileCreatedAt", fileCreatedAt.text)
+        row.appendField("fileModifiedAt", fileModifiedAt.text)
+        row.appendField("updatedAt", updatedAt.text)
+        row.appendField("durationSeconds", raw: number(durationSeconds))
+        row.appendField("width", raw: number(width))
+        row.appendField("height", raw: number(height))
+        row.appendField("livePhotoVideoId", livePhotoVideoId)
+        row.appendField("isFavorite", isFavorite)
+        row.appendField("isArchived", isArchived)
+        row.appendField("isTrashed", isTrashed)
         return row
     }
 }
@@ -180,9 +186,9 @@ extension Asset {
 extension AssetsView {
     public func encodedState() -> [UInt8]? {
         var writer = StateWriter()
-        writer.add(count: ignored)
+        writer.write(count: ignored)
         var list = writer.entries(count: entries.count)
-        for case .record(let record) in entries { writer.add(entry: record.bytes, to: &list) }
+        for case .record(let record) in entries { writer.write(entry: record.bytes, to: &list) }
         writer.end(list)
         return writer.bytes
     }
@@ -199,28 +205,28 @@ extension AssetsView {
             records.append(record)
         }
         try reader.finish()
-        var places: [AssetPlace] = []
-        var owned: [AssetReference<ByOwner>: [AssetPlace]] = [:]
+        var timelineEntries: [AssetTimelineEntry] = []
+        var owned: [AssetReference<ByOwner>: [AssetTimelineEntry]] = [:]
         for record in records {
             entries.insert(.record(record))
-            remote.insert(record)
-            local.insert(record)
-            checksums.insert(record)
-            guard let place = AssetPlace(record) else { continue }
-            places.append(place)
+            byRemoteID.insert(record)
+            byLocalID.insert(record)
+            byChecksum.insert(record)
+            guard let entry = AssetTimelineEntry(record) else { continue }
+            timelineEntries.append(entry)
         }
-        places.sort()
-        taken = SortedIndex(sorted: places)
-        for place in places { owned[.record(place.record), default: []].append(place) }
-        for (owner, places) in owned {
+        timelineEntries.sort()
+        timeline = SortedIndex(sorted: timelineEntries)
+        for entry in timelineEntries { owned[.record(entry.record), default: []].append(entry) }
+        for (owner, timelineEntries) in owned {
             guard let record = owner.record else { continue }
-            owners[AssetReference(keyOf: record)] = SortedIndex(sorted: places)
+            timelinesByOwner[AssetReference(keyOf: record)] = SortedIndex(sorted: timelineEntries)
         }
     }
 }
 
 extension AssetsView: CompactableView {
-    /// An event is needed while it holds the register of its asset.
+    /// An event is needed while it is the winner of its asset's register.
     public func retention(of event: Event) -> Retention {
         let id: String?
         switch event.type {
@@ -229,6 +235,6 @@ extension AssetsView: CompactableView {
         default: return .unconcerned
         }
         guard let id else { return .needed(.notUnderstood) }
-        return .of(event, heldBy: [stamp(of: id)])
+        return .of(event, heldBy: [lwwTimestamp(of: id)])
     }
 }

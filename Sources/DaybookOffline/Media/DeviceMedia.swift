@@ -1,18 +1,18 @@
-// The small collections beside assets and albums: what is backed up, what is uploaded already, the
-// hashes of the device's files. Stored by DeviceMediaCommands, found by DeviceMediaView.
+// The small collections beside assets and albums: albums for backup, uploaded files, hashes of the device's
+// files. DeviceMediaCommands stores them, DeviceMediaView indexes them.
 // Spec/model/media.md.
 
 import Daybook
 
-/// An album of the device, and whether it is backed up.
+/// An album of the device, with its selection for backup.
 public struct BackupAlbum: DeclaredObject, Hashable, Identifiable {
     /// The device's id.
     public var id: String
     /// Its name; may be empty.
     public var name: String
-    /// Whether it is backed up.
+    /// The selection for backup.
     public var selection: BackupSelection
-    /// When it was backed up last; nil if it never was.
+    /// The time of the last backup; nil if there was none.
     public var lastBackup: ZonedTime?
 
     /// Creates an album.
@@ -37,23 +37,23 @@ public struct BackupAlbum: DeclaredObject, Hashable, Identifiable {
     }
 }
 
-/// Whether an album is backed up.
+/// The selection of an album for backup.
 public enum BackupSelection: String, Hashable, Sendable, CaseIterable {
-    /// It is.
+    /// The album is backed up.
     case include
-    /// It is not, also where its assets are in another album that is.
+    /// The album is not backed up, even if another album that is backed up contains its assets.
     case exclude
-    /// Nobody has said so.
+    /// The user has made no selection.
     case none
 }
 
-/// What a user's assets were like at the last synchronisation.
+/// The state of a user's assets at the last synchronisation.
 public struct AssetETag: DeclaredObject, Hashable, Identifiable {
     /// The user.
     public var id: String
-    /// How many assets the user had.
+    /// The number of the user's assets.
     public var assetCount: Int
-    /// When it was.
+    /// The time of the synchronisation.
     public var time: ZonedTime
 
     /// Creates an ETag.
@@ -76,23 +76,23 @@ public struct AssetETag: DeclaredObject, Hashable, Identifiable {
 
 /// The hash of a file in the device's media library.
 public struct DeviceAsset: DeclaredObject, Hashable, Identifiable {
-    /// Whose library it is.
+    /// The platform of the library.
     public var platform: DevicePlatform
     /// The device's id.
     public var id: String
-    /// The hash of its bytes, as the app writes hashes.
+    /// The hash of its bytes, in the app's format.
     public var hash: String
-    /// When it was changed last; iOS says so always.
+    /// The time of its last change; always known on iOS.
     public var modifiedTime: ZonedTime?
 
-    /// A file of an Android device.
+    /// Creates the entry of a file of an Android device.
     public static func android(
         id: String, hash: String, modifiedTime: ZonedTime? = nil
     ) -> DeviceAsset {
         DeviceAsset(platform: .android, id: id, hash: hash, modifiedTime: modifiedTime)
     }
 
-    /// A file of an iOS device.
+    /// Creates the entry of a file of an iOS device.
     public static func ios(id: String, hash: String, modifiedTime: ZonedTime) -> DeviceAsset {
         DeviceAsset(platform: .ios, id: id, hash: hash, modifiedTime: modifiedTime)
     }
@@ -119,10 +119,10 @@ public struct DeviceAsset: DeclaredObject, Hashable, Identifiable {
     }
 }
 
-/// Whose media library a file is in.
+/// The platform of a media library.
 public enum DevicePlatform: String, Hashable, Sendable, CaseIterable {
-    /// Android's.
+    /// Android.
     case android
-    /// That of iOS.
+    /// iOS.
     case ios
 }

@@ -1,9 +1,9 @@
-// What the device's own media library says, and what the backup has made of it. Facts about this
-// device: none of it is shipped. Spec/model/events.md, EVT-7.
+// The events of the device's own media library and of its backup. They concern this device only and are not
+// shipped. Spec/model/events.md, EVT-7.
 
 import Daybook
 
-/// A device album was selected for backup, or what is known of it has changed.
+/// A device album was selected for backup, or its data has changed.
 public struct BackupAlbumStored: DeclaredPayload, Hashable {
     public static let type = "daybook.backupalbum.stored"
     /// The album.
@@ -23,7 +23,7 @@ public struct BackupAlbumStored: DeclaredPayload, Hashable {
     public var subject: String? { album.id }
 }
 
-/// A device album is not known any more.
+/// The entry of a device album was removed.
 public struct BackupAlbumRemoved: DeclaredPayload, Hashable {
     public static let type = "daybook.backupalbum.removed"
     /// The album.
@@ -63,7 +63,7 @@ public struct DuplicateStored: DeclaredPayload, Hashable {
     public var subject: String? { deviceAssetId }
 }
 
-/// A file of the device does not count as uploaded any more.
+/// A file of the device no longer counts as uploaded.
 public struct DuplicateRemoved: DeclaredPayload, Hashable {
     public static let type = "daybook.duplicate.removed"
     /// The file, by the device's id.
@@ -103,7 +103,7 @@ public struct ETagStored: DeclaredPayload, Hashable {
     public var subject: String? { etag.id }
 }
 
-/// Nothing is known any more of a user's last synchronisation.
+/// The ETag of a user was removed.
 public struct ETagRemoved: DeclaredPayload, Hashable {
     public static let type = "daybook.etag.removed"
     /// The user.
@@ -123,7 +123,7 @@ public struct ETagRemoved: DeclaredPayload, Hashable {
     public var subject: String? { userId }
 }
 
-/// The hash of a file of the device is known.
+/// The hash of a file of the device was stored.
 public struct DeviceAssetStored: DeclaredPayload, Hashable {
     public static let type = "daybook.deviceasset.stored"
     /// The file.
@@ -143,10 +143,10 @@ public struct DeviceAssetStored: DeclaredPayload, Hashable {
     public var subject: String? { asset.id }
 }
 
-/// A file of the device is not known any more.
+/// The entry of a file of the device was removed.
 public struct DeviceAssetRemoved: DeclaredPayload, Hashable {
     public static let type = "daybook.deviceasset.removed"
-    /// The platform whose library had it.
+    /// The platform of the library.
     public var platform: DevicePlatform
     /// The file, by the device's id.
     public var assetId: String

@@ -3,7 +3,7 @@
 
 import Daybook
 
-/// What the device's media library says, and what the backup has made of it.
+/// The entries of the device's media library and of its backup.
 public struct DeviceMediaView: ListableView {
     public static let name = "devicemedia"
     public static let version = 1
@@ -13,7 +13,7 @@ public struct DeviceMediaView: ListableView {
         DeviceAssetRemoved.type,
     ]
 
-    /// The device's id of a file that is uploaded already.
+    /// A file that is already uploaded, by the device's id.
     private struct Duplicate: PackedValue {
         let id: String
         init(id: String) { self.id = id }
@@ -26,7 +26,7 @@ public struct DeviceMediaView: ListableView {
     private var etags = PackedRegisters<AssetETag>()
     private var android = PackedRegisters<DeviceAsset>()
     private var ios = PackedRegisters<DeviceAsset>()
-    /// Events whose data no rule can make sense of.
+    /// The number of events with invalid data.
     public private(set) var ignored = 0
 
     public init() {}
@@ -35,21 +35,21 @@ public struct DeviceMediaView: ListableView {
 
     public mutating func fold(_ event: Event) {
         do {
-            guard let key = try Key(event) else { return }
-            let stamp = event.stamp
-            switch key {
-            case .album(let id, let album): albums.set(album, EntityID(id), stamp)
-            case .duplicate(let id, let isThere):
-                duplicates.set(isThere ? Duplicate(id: id) : nil, EntityID(id), stamp)
-            case .etag(let id, let etag): etags.set(etag, EntityID(id), stamp)
-            case .asset(.android, let id, let asset): android.set(asset, EntityID(id), stamp)
-            case .asset(.ios, let id, let asset): ios.set(asset, EntityID(id), stamp)
+            guard let change = try Change(event) else { return }
+            let lwwTimestamp = event.lwwTimestamp
+            switch change {
+            case .album(let id, let album): albums.set(album, EntityID(id), lwwTimestamp)
+            case .duplicate(let id, let isUploaded):
+                duplicates.set(isUploaded ? Duplicate(id: id) : nil, EntityID(id), lwwTimestamp)
+            case .etag(let id, let etag): etags.set(etag, EntityID(id), lwwTimestamp)
+            case .asset(.android, let id, let asset): android.set(asset, EntityID(id), lwwTimestamp)
+            case .asset(.ios, let id, let asset): ios.set(asset, EntityID(id), lwwTimestamp)
             }
         } catch { ignored += 1 }
     }
 
-    /// Which register an event sets, and to what.
-    private enum Key {
+    /// The register that an event sets, with its new value.
+    private enum Change {
         case album(String, BackupAlbum?)
         case duplicate(String, Bool)
         case etag(String, AssetETag?)
@@ -81,13 +81,17 @@ public struct DeviceMediaView: ListableView {
         }
     }
 
-    // MARK: What counts
+    // MARK: LWW timestamps
 
-    func stamp(ofBackupAlbum id: String) -> Stamp? { albums.stamp(of: EntityID(id)) }
-    func stamp(ofDuplicate id: String) -> Stamp? { duplicates.stamp(of: EntityID(id)) }
-    func stamp(ofETag id: String) -> Stamp? { etags.stamp(of: EntityID(id)) }
-    func stamp(ofDeviceAsset id: String, _ platform: DevicePlatform) -> Stamp? {
-        assets(platform).stamp(of: EntityID(id))
+    func lwwTimestamp(ofBackupAlbum id: String) -> LWWTimestamp? {
+        albums.lwwTimestamp(of: EntityID(id))
+    }
+    func lwwTimestamp(ofDuplicate id: String) -> LWWTimestamp? {
+        duplicates.lwwTimestamp(of: EntityID(id))
+    }
+    func lwwTimestamp(ofETag id: String) -> LWWTimestamp? { etags.lwwTimestamp(of: EntityID(id)) }
+    func lwwTimestamp(ofDeviceAsset id: String, _ platform: DevicePlatform) -> LWWTimestamp? {
+        assets(platform).lwwTimestamp(of: EntityID(id))
     }
 
     private func assets(_ platform: DevicePlatform) -> PackedRegisters<DeviceAsset> {
@@ -97,34 +101,34 @@ public struct DeviceMediaView: ListableView {
         }
     }
 
-    // MARK: Questions
+    // MARK: Queries
 
-    /// A device album; nil if nothing is known of it. O(1).
+    /// Returns a device album; nil if there is none with this id. O(1).
     public func backupAlbum(_ id: String) -> BackupAlbum? { albums[EntityID(id)] }
 
     /// The device albums, by id. O(n log n).
     public var backupAlbums: [BackupAlbum] { albums.all }
 
-    /// Whether a file of the device is uploaded already. O(1).
+    /// True if a file of the device is already uploaded. O(1).
     public func isDuplicate(_ deviceAssetId: String) -> Bool {
-        duplicates.has(EntityID(deviceAssetId))
+        duplicates.contains(EntityID(deviceAssetId))
     }
 
-    /// The files of the device that are uploaded already, sorted. O(n log n).
+    /// The ids of the device's files that are already uploaded, sorted. O(n log n).
     public var duplicateIDs: [String] { duplicates.all.map(\.id) }
 
-    /// A user's ETag; nil before the first synchronisation. O(1).
+    /// Returns a user's ETag; nil before the first synchronisation. O(1).
     public func etag(of userId: String) -> AssetETag? { etags[EntityID(userId)] }
 
     /// All ETags, by user. O(n log n).
     public var allETags: [AssetETag] { etags.all }
 
-    /// A file of the device; nil if nothing is known of it. O(1).
+    /// Returns a file of the device; nil if there is none with this id. O(1).
     public func deviceAsset(_ id: String, on platform: DevicePlatform) -> DeviceAsset? {
         assets(platform)[EntityID(id)]
     }
 
-    /// The files of the device, by id. O(n log n).
+    /// Returns the files of the device, by id. O(n log n).
     public func deviceAssets(on platform: DevicePlatform) -> [DeviceAsset] {
         assets(platform).all
     }
@@ -132,35 +136,35 @@ public struct DeviceMediaView: ListableView {
     public func rows() -> [ViewRow] {
         var rows = backupAlbums.map { album in
             var row = ViewRow()
-            row.add("kind", "backupAlbum")
-            row.add("id", album.id)
-            row.add("name", album.name)
-            row.add("selection", album.selection.rawValue)
-            row.add("lastBackup", album.lastBackup?.text)
+            row.appendField("kind", "backupAlbum")
+            row.appendField("id", album.id)
+            row.appendField("name", album.name)
+            row.appendField("selection", album.selection.rawValue)
+            row.appendField("lastBackup", album.lastBackup?.text)
             return row
         }
         rows += duplicateIDs.map { id in
             var row = ViewRow()
-            row.add("kind", "duplicate")
-            row.add("id", id)
+            row.appendField("kind", "duplicate")
+            row.appendField("id", id)
             return row
         }
         rows += allETags.map { etag in
             var row = ViewRow()
-            row.add("kind", "etag")
-            row.add("id", etag.id)
-            row.add("assetCount", etag.assetCount)
-            row.add("time", etag.time.text)
+            row.appendField("kind", "etag")
+            row.appendField("id", etag.id)
+            row.appendField("assetCount", etag.assetCount)
+            row.appendField("time", etag.time.text)
             return row
         }
         return rows
             + (android.all + ios.all).map { asset in
                 var row = ViewRow()
-                row.add("kind", "deviceAsset")
-                row.add("id", asset.id)
-                row.add("platform", asset.platform.rawValue)
-                row.add("hash", asset.hash)
-                row.add("modifiedTime", asset.modifiedTime?.text)
+                row.appendField("kind", "deviceAsset")
+                row.appendField("id", asset.id)
+                row.appendField("platform", asset.platform.rawValue)
+                row.appendField("hash", asset.hash)
+                row.appendField("modifiedTime", asset.modifiedTime?.text)
                 return row
             }
     }
@@ -169,7 +173,7 @@ public struct DeviceMediaView: ListableView {
 extension DeviceMediaView {
     public func encodedState() -> [UInt8]? {
         var writer = StateWriter()
-        writer.add(count: ignored)
+        writer.write(count: ignored)
         albums.encode(to: &writer)
         duplicates.encode(to: &writer)
         etags.encode(to: &writer)
@@ -195,15 +199,15 @@ extension DeviceMediaView {
 }
 
 extension DeviceMediaView: CompactableView {
-    /// An event is needed while it holds its register.
+    /// An event is needed while it is the winner of its register.
     public func retention(of event: Event) -> Retention {
         do {
-            switch try Key(event) {
-            case .album(let id, _): return .of(event, heldBy: [stamp(ofBackupAlbum: id)])
-            case .duplicate(let id, _): return .of(event, heldBy: [stamp(ofDuplicate: id)])
-            case .etag(let id, _): return .of(event, heldBy: [stamp(ofETag: id)])
+            switch try Change(event) {
+            case .album(let id, _): return .of(event, heldBy: [lwwTimestamp(ofBackupAlbum: id)])
+            case .duplicate(let id, _): return .of(event, heldBy: [lwwTimestamp(ofDuplicate: id)])
+            case .etag(let id, _): return .of(event, heldBy: [lwwTimestamp(ofETag: id)])
             case .asset(let platform, let id, _):
-                return .of(event, heldBy: [stamp(ofDeviceAsset: id, platform)])
+                return .of(event, heldBy: [lwwTimestamp(ofDeviceAsset: id, platform)])
             case nil: return .unconcerned
             }
         } catch { return .needed(.notUnderstood) }
@@ -212,9 +216,9 @@ extension DeviceMediaView: CompactableView {
 
 extension BackupAlbum: PackedValue {
     func write(to writer: inout StateWriter) {
-        writer.add(name)
-        writer.add(byte: selection.code)
-        writer.add(packed: lastBackup)
+        writer.write(name)
+        writer.write(byte: selection.code)
+        writer.write(packed: lastBackup)
     }
 
     init(id: String, _ reader: inout StateReader) throws(EventError) {
@@ -222,10 +226,10 @@ extension BackupAlbum: PackedValue {
         name = try reader.string()
         let code = try reader.byte()
         guard let selection = BackupSelection.allCases.first(where: { $0.code == code }) else {
-            throw reader.fault("a backup album is selected in no known way")
+            throw reader.fault("a backup album has an unknown selection")
         }
         self.selection = selection
-        lastBackup = try reader.packedTimeIfThere()
+        lastBackup = try reader.optionalPackedTime()
     }
 }
 
@@ -241,8 +245,8 @@ extension BackupSelection {
 
 extension AssetETag: PackedValue {
     func write(to writer: inout StateWriter) {
-        writer.add(count: assetCount)
-        writer.add(packed: time)
+        writer.write(count: assetCount)
+        writer.write(packed: time)
     }
 
     init(id: String, _ reader: inout StateReader) throws(EventError) {
@@ -254,15 +258,15 @@ extension AssetETag: PackedValue {
 
 extension DeviceAsset: PackedValue {
     func write(to writer: inout StateWriter) {
-        writer.add(platform == .ios)
-        writer.add(hash)
-        writer.add(packed: modifiedTime)
+        writer.write(platform == .ios)
+        writer.write(hash)
+        writer.write(packed: modifiedTime)
     }
 
     init(id: String, _ reader: inout StateReader) throws(EventError) {
         self.id = id
         platform = try reader.bool() ? .ios : .android
         hash = try reader.string()
-        modifiedTime = try reader.packedTimeIfThere()
+        modifiedTime = try reader.optionalPackedTime()
     }
 }

@@ -1,47 +1,47 @@
-// Registers of the small collections, each as the bytes that the stored state has of it: one
-// allocation and one key for each. Part of DeviceMediaView. Spec/model/media.md, MED-9.
+// Registers of the small collections, each as the bytes of its entry in the stored state: one key and one
+// allocation per register. Part of DeviceMediaView. Spec/model/media.md, MED-9.
 
 import Daybook
 import HashTreeCollections
 
-/// A value that a stored state holds behind its key.
+/// A value that is stored after its key in an encoded state.
 protocol PackedValue: Sendable {
     func write(to writer: inout StateWriter)
     init(id: String, _ reader: inout StateReader) throws(EventError)
 }
 
-/// One register for each key: the value that the event with the greatest stamp has set, or its
+/// One register for each key: the value that the event with the greatest LWW timestamp has set, or its
 /// removal.
 struct PackedRegisters<Value: PackedValue>: Sendable {
-    /// The stamp, whether there is a value, the value.
+    /// The bytes of each register: the LWW timestamp, a flag, and if the flag is set the value.
     private var entries: TreeDictionary<EntityID, [UInt8]> = [:]
-    /// How many values there are.
+    /// The number of values.
     private(set) var count = 0
 
-    /// Sets a value, or nil for its removal, if the event counts more than the one before. O(1).
-    mutating func set(_ value: Value?, _ id: EntityID, _ stamp: Stamp) {
-        if let last = self.stamp(of: id), last >= stamp { return }
-        if has(id) { count -= 1 }
+    /// Sets a value, or nil for its removal, if the LWW timestamp is greater than the current one. O(1).
+    mutating func set(_ value: Value?, _ id: EntityID, _ lwwTimestamp: LWWTimestamp) {
+        if let last = self.lwwTimestamp(of: id), last >= lwwTimestamp { return }
+        if contains(id) { count -= 1 }
         if value != nil { count += 1 }
         var writer = StateWriter()
-        writer.add(stamp)
-        writer.add(value != nil)
+        writer.write(lwwTimestamp)
+        writer.write(value != nil)
         value?.write(to: &writer)
         entries[id] = writer.trimmedBytes
     }
 
-    /// What the next event of a key must pass to count. O(1).
-    func stamp(of id: EntityID) -> Stamp? {
+    /// The LWW timestamp that the next event of a key must exceed to take effect. O(1).
+    func lwwTimestamp(of id: EntityID) -> LWWTimestamp? {
         guard let bytes = entries[id] else { return nil }
         var reader = StateReader(bytes)
-        return try? reader.stamp()
+        return try? reader.lwwTimestamp()
     }
 
-    /// Whether there is a value. O(1).
-    func has(_ id: EntityID) -> Bool {
+    /// True if the key has a value. O(1).
+    func contains(_ id: EntityID) -> Bool {
         guard let bytes = entries[id] else { return false }
         var reader = StateReader(bytes)
-        _ = try? reader.stamp()
+        _ = try? reader.lwwTimestamp()
         return (try? reader.bool()) ?? false
     }
 
@@ -50,14 +50,14 @@ struct PackedRegisters<Value: PackedValue>: Sendable {
 
     private static func value(_ id: EntityID, _ bytes: [UInt8]) -> Value? {
         var reader = StateReader(bytes)
-        // The bytes were checked when they were taken in.
+        // Cannot fail: `set` wrote the bytes, or the initializer checked them.
         return try? read(id, &reader)
     }
 
     private static func read(
         _ id: EntityID, _ reader: inout StateReader
     ) throws(EventError) -> Value? {
-        _ = try reader.stamp()
+        _ = try reader.lwwTimestamp()
         return try reader.bool() ? try Value(id: id.string, &reader) : nil
     }
 
@@ -70,7 +70,7 @@ struct PackedRegisters<Value: PackedValue>: Sendable {
         var list = writer.entries(count: entries.count)
         for (id, bytes) in entries {
             writer.begin(id, of: &list)
-            writer.add(written: bytes)
+            writer.write(written: bytes)
         }
         writer.end(list)
     }

@@ -1,9 +1,9 @@
-// Times in the states of the media views: a moment where that says all, else the text. Used by
-// AssetRecord, AlbumsView and DeviceMediaView. Spec/model/media.md, MED-9.
+// Encodes times in the states of the media views: the moment if the text is that of the moment in UTC,
+// otherwise the text. Spec/model/media.md, MED-9.
 
 import Daybook
 
-/// What stands before a time.
+/// The tag before a time.
 enum PackedTime {
     /// The moment follows; the text is the one of that moment in UTC.
     static let moment: UInt8 = 0
@@ -12,20 +12,20 @@ enum PackedTime {
 }
 
 extension StateWriter {
-    /// Writes a time in the one way there is for it.
-    mutating func add(packed time: ZonedTime) {
+    /// Writes a time in its canonical form.
+    mutating func write(packed time: ZonedTime) {
         if time.isInUTC {
-            add(byte: PackedTime.moment)
-            add(time.moment)
+            write(byte: PackedTime.moment)
+            write(time.moment)
         } else {
-            add(byte: PackedTime.text)
-            add(time.text)
+            write(byte: PackedTime.text)
+            write(time.text)
         }
     }
 
-    mutating func add(packed time: ZonedTime?) {
-        add(time != nil)
-        if let time { add(packed: time) }
+    mutating func write(packed time: ZonedTime?) {
+        write(time != nil)
+        if let time { write(packed: time) }
     }
 }
 
@@ -37,27 +37,27 @@ extension StateReader {
         case PackedTime.text:
             let time = try zonedTime()
             guard !time.isInUTC else {
-                throw fault("a time is written longer than need be")
+                throw fault("a time is not in its canonical form")
             }
             return time
-        default: throw fault("a time is of no known kind")
+        default: throw fault("a time has an unknown tag")
         }
     }
 
-    mutating func packedTimeIfThere() throws(EventError) -> ZonedTime? {
+    mutating func optionalPackedTime() throws(EventError) -> ZonedTime? {
         try bool() ? try packedTime() : nil
     }
 
-    /// Reads a time that nobody wants to know yet.
+    /// Checks a time and skips it.
     mutating func checkPackedTime() throws(EventError) {
         switch try byte() {
         case PackedTime.moment: _ = try time()
         case PackedTime.text:
             let time = try zonedTime()
             guard !time.isInUTC else {
-                throw fault("a time is written longer than need be")
+                throw fault("a time is not in its canonical form")
             }
-        default: throw fault("a time is of no known kind")
+        default: throw fault("a time has an unknown tag")
         }
     }
 }

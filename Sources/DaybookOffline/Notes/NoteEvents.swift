@@ -1,4 +1,4 @@
-// A note about a city is added, changed, deleted. Spec/model/events.md.
+// The events of notes about cities: added, updated, deleted. Spec/model/events.md.
 
 import Daybook
 
@@ -7,11 +7,11 @@ public struct NoteAdded: DeclaredPayload, Hashable {
     public static let type = "daybook.note.added"
     /// The note.
     public var noteId: String
-    /// The city it is about.
+    /// The note's city.
     public var cityId: String
     /// Its text.
     public var content: String
-    /// Who wrote it.
+    /// The user who added it.
     public var createdBy: String
 
     /// Creates the event's data.
@@ -44,7 +44,7 @@ public struct NoteUpdated: DeclaredPayload, Hashable {
     public var noteId: String
     /// Its new text.
     public var content: String
-    /// Who changed it.
+    /// The user who changed it.
     public var updatedBy: String
 
     /// Creates the event's data.
@@ -73,7 +73,7 @@ public struct NoteDeleted: DeclaredPayload, Hashable {
     public static let type = "daybook.note.deleted"
     /// The note.
     public var noteId: String
-    /// Who deleted it.
+    /// The user who deleted it.
     public var deletedBy: String
 
     /// Creates the event's data.

@@ -1,5 +1,5 @@
-// The notes that live. A note's text and origin are registers; its deletion is final; a change whose
-// note has not arrived waits in its register. Spec/model/views.md, VIEW-6.
+// The notes that exist. A note's text and origin are registers; its deletion is final; a change that arrives
+// before its note waits in its register. Spec/model/views.md, VIEW-6.
 
 import Daybook
 import Foundation
@@ -9,19 +9,19 @@ import HashTreeCollections
 public struct Note: Hashable, Sendable, Identifiable {
     /// The note's id.
     public let id: String
-    /// The city it is about.
+    /// The note's city.
     public let cityId: String
     /// Its text.
     public let content: String
-    /// Who wrote it.
+    /// The user who added it.
     public let createdBy: String
-    /// When it was added.
+    /// The time at which it was added.
     public let createdAt: Timestamp
-    /// When its text was set last: `createdAt` for a note that was never changed.
+    /// The time of the last change of its text; `createdAt` for a note that was never changed.
     public let updatedAt: Timestamp
 }
 
-/// What a view knows of a note that was not deleted. Lists share it with the view.
+/// The registers of a note that was not deleted. The view and its lists share the record.
 private final class NoteRecord: Sendable {
     struct Origin: Hashable, Sendable {
         var cityId: String
@@ -42,13 +42,13 @@ private final class NoteRecord: Sendable {
         self.text = text
     }
 
-    /// The note as its city's list has it; nil while it has no origin.
+    /// Returns the element of the city's list; nil while the note has no origin.
     func listed(_ id: EntityID) -> ListedNote? {
-        origin.map { ListedNote(createdAt: $0.stamp.time, id: id, record: self) }
+        origin.map { ListedNote(createdAt: $0.lwwTimestamp.time, id: id, record: self) }
     }
 }
 
-/// A note in its city's list. Ordered by the time at which it was added, then by its id.
+/// A note in its city's list, sorted by the time at which it was added, then by id.
 private struct ListedNote: Comparable, Sendable {
     let createdAt: Timestamp
     let id: EntityID
@@ -68,21 +68,22 @@ private struct ListedNote: Comparable, Sendable {
         Note(
             id: id.string, cityId: record.origin?.value.cityId ?? "",
             content: record.text.value.content, createdBy: record.origin?.value.createdBy ?? "",
-            createdAt: createdAt, updatedAt: record.text.stamp.time)
+            createdAt: createdAt, updatedAt: record.text.lwwTimestamp.time)
     }
 }
 
-/// The notes of a city, oldest first. A list shares its memory with the view: it is quick to copy, to
-/// compare and to page through, however many notes there are. A note is built when it is read.
+/// The notes of a city, oldest first. A list shares its memory with the view, so copies, comparisons and
+/// pages are fast for any number of notes. A `Note` is created on each read.
 public struct NoteList: RandomAccessCollection, StructureSharing, Equatable, Sendable,
     ExpressibleByArrayLiteral, CustomStringConvertible
 {
     fileprivate var notes = SortedIndex<ListedNote>()
 
-    /// An empty list.
+    /// Creates an empty list.
     public init() {}
 
-    /// A list of notes in any order; of two with one id and time of origin, the first. O(n log n).
+    /// Creates a list from notes in any order. Of several with one id and `createdAt`, the first remains.
+    /// O(n log n).
     public init(_ notes: some Sequence<Note>) {
         var sorted: [ListedNote] = []
         for note in notes.map(ListedNote.init).sorted() where sorted.last.map({ $0 < note }) ?? true
@@ -99,21 +100,22 @@ public struct NoteList: RandomAccessCollection, StructureSharing, Equatable, Sen
     public var startIndex: Int { 0 }
     public var endIndex: Int { notes.count }
 
-    /// The note at an offset. O(n / 2,048): iterate rather than index.
+    /// The note at an offset. O(n / 2,048): prefer iteration to indexing.
     public subscript(position: Int) -> Note { notes[position].note }
 
     public func makeIterator() -> some IteratorProtocol<Note> {
         notes.lazy.map(\.note).makeIterator()
     }
 
-    /// At most `limit` notes after another, which may have been deleted meanwhile; the oldest for nil.
+    /// Returns at most `limit` notes after `note`, which may have been deleted meanwhile; the oldest notes
+    /// for nil.
     ///
     /// - Complexity: O(log n + limit).
     public func page(after note: Note?, limit: Int) -> [Note] {
         notes.page(after: note.map(ListedNote.init), limit: limit).map(\.note)
     }
 
-    /// What changed since another state of the list. O(n / 2,048) where little did, and the changes.
+    /// Returns the changes since another state of the list. O(n / 2,048 + changes) for few changes.
     public func changes(since other: NoteList) -> CollectionDifference<Note> {
         typealias Change = CollectionDifference<Note>.Change
         let changes = notes.changes(since: other.notes).map { change -> Change in
@@ -134,10 +136,10 @@ public struct NoteList: RandomAccessCollection, StructureSharing, Equatable, Sen
 }
 
 extension ListedNote {
-    /// A note that no view holds.
+    /// Creates an element from a note that is not part of a view.
     fileprivate init(_ note: Note) {
         func register<Value>(_ value: Value, _ time: Timestamp) -> Register<Value> {
-            Register(value, Stamp(time: time, source: 0, sequence: 0))
+            Register(value, LWWTimestamp(time: time, source: 0, sequence: 0))
         }
         self.init(
             createdAt: note.createdAt, id: EntityID(note.id),
@@ -150,7 +152,8 @@ extension ListedNote {
 }
 
 extension ViewQuery where Value == NoteList {
-    /// At most `limit` notes after another, which may have been deleted meanwhile; the oldest for nil.
+    /// Returns at most `limit` notes after `note`, which may have been deleted meanwhile; the oldest notes
+    /// for nil.
     public func page(after note: Note? = nil, limit: Int) -> ViewQuery<[Note]> {
         map { $0.page(after: note, limit: limit) }
     }
@@ -166,8 +169,8 @@ public struct NotesView: ListableView {
 
     private enum Entry: Sendable {
         case known(NoteRecord)
-        /// The least stamp of all events that deleted it.
-        case deleted(Stamp)
+        /// The least LWW timestamp of all deletions of the note.
+        case deleted(LWWTimestamp)
 
         func listed(_ id: EntityID) -> ListedNote? {
             if case .known(let record) = self { record.listed(id) } else { nil }
@@ -176,7 +179,7 @@ public struct NotesView: ListableView {
 
     private var entries: TreeDictionary<EntityID, Entry> = [:]
     private var byCity: TreeDictionary<EntityID, NoteList> = [:]
-    /// Events whose data no rule can make sense of.
+    /// The number of events with invalid data.
     public private(set) var ignored = 0
 
     public init() {}
@@ -192,8 +195,8 @@ public struct NotesView: ListableView {
         case NoteDeleted.type:
             guard let note = try? event.payload(as: NoteDeleted.self) else { return ignored += 1 }
             let id = EntityID(note.noteId)
-            var first = event.stamp
-            if case .deleted(let stamp) = entries[id] { first = min(first, stamp) }
+            var first = event.lwwTimestamp
+            if case .deleted(let lwwTimestamp) = entries[id] { first = min(first, lwwTimestamp) }
             set(id, to: .deleted(first))
         default: break
         }
@@ -203,17 +206,18 @@ public struct NotesView: ListableView {
         _ noteId: String, _ event: Event, origin: NoteAdded?, content: String
     ) {
         let id = EntityID(noteId)
-        let new = Register(NoteRecord.Text(content: content, event: event.id), event.stamp)
+        let new = Register(NoteRecord.Text(content: content, event: event.id), event.lwwTimestamp)
         var (known, text): (Register<NoteRecord.Origin>?, _) = (nil, new)
         switch entries[id] {
         case .deleted: return
         case .known(let record): (known, text) = (record.origin, record.text)
         case nil: break
         }
-        text.set(new.value, new.stamp)
+        text.set(new.value, new.lwwTimestamp)
         if let origin {
             known.set(
-                NoteRecord.Origin(cityId: origin.cityId, createdBy: origin.createdBy), event.stamp)
+                NoteRecord.Origin(cityId: origin.cityId, createdBy: origin.createdBy),
+                event.lwwTimestamp)
         }
         set(id, to: .known(NoteRecord(origin: known, text: text)))
     }
@@ -232,30 +236,30 @@ public struct NotesView: ListableView {
         }
     }
 
-    /// A note, if it lives. O(1).
+    /// The note with this id; nil if it does not exist or was deleted. O(1).
     public subscript(noteId: String) -> Note? { note(EntityID(noteId)) }
 
     private func note(_ id: EntityID) -> Note? { entries[id]?.listed(id)?.note }
 
-    /// Whether a note was deleted. O(1).
+    /// True if a note was deleted. O(1).
     public func isDeleted(_ noteId: String) -> Bool {
         if case .deleted = entries[EntityID(noteId)] { true } else { false }
     }
 
-    /// The event that set a note's text: what the next change is based on. O(1).
+    /// Returns the id of the event that set a note's text, on which the next change is based. O(1).
     public func head(_ noteId: String) -> UUID? {
         if case .known(let note) = entries[EntityID(noteId)] { note.text.value.event } else { nil }
     }
 
-    /// The LWW timestamp of a note's text; nil for one that is not known, or deleted. O(1).
-    func textStamp(_ noteId: String) -> Stamp? {
-        if case .known(let note) = entries[EntityID(noteId)] { note.text.stamp } else { nil }
+    /// The LWW timestamp of a note's text; nil for an unknown or deleted note. O(1).
+    func textTimestamp(_ noteId: String) -> LWWTimestamp? {
+        if case .known(let note) = entries[EntityID(noteId)] { note.text.lwwTimestamp } else { nil }
     }
 
-    /// The notes of a city, oldest first. O(1).
+    /// Returns the notes of a city, oldest first. O(1).
     public func notes(in cityId: String) -> NoteList { byCity[EntityID(cityId)] ?? NoteList() }
 
-    /// How many notes live, and how many changes wait for a note that has not arrived. O(notes).
+    /// The number of existing notes, and of changes that wait for a note that has not arrived. O(notes).
     public var counts: (live: Int, waiting: Int) {
         var live = 0
         var waiting = 0
@@ -269,12 +273,12 @@ public struct NotesView: ListableView {
     public func rows() -> [ViewRow] {
         entries.keys.sorted().compactMap { note($0) }.map { note in
             var row = ViewRow()
-            row.add("noteId", note.id)
-            row.add("cityId", note.cityId)
-            row.add("content", note.content)
-            row.add("createdBy", note.createdBy)
-            row.add("createdAt", note.createdAt.description)
-            row.add("updatedAt", note.updatedAt.description)
+            row.appendField("noteId", note.id)
+            row.appendField("cityId", note.cityId)
+            row.appendField("content", note.content)
+            row.appendField("createdBy", note.createdBy)
+            row.appendField("createdAt", note.createdAt.description)
+            row.appendField("updatedAt", note.updatedAt.description)
             return row
         }
     }
@@ -290,23 +294,23 @@ extension NotesView {
 
     public func encodedState() -> [UInt8]? {
         var writer = StateWriter()
-        writer.add(count: ignored)
+        writer.write(count: ignored)
         var notes = writer.entries(count: entries.count)
         for (noteId, entry) in entries {
             writer.begin(noteId, of: &notes)
             switch entry {
-            case .deleted(let stamp):
-                writer.add(byte: Tag.deleted)
-                writer.add(stamp)
+            case .deleted(let lwwTimestamp):
+                writer.write(byte: Tag.deleted)
+                writer.write(lwwTimestamp)
             case .known(let note):
-                writer.add(byte: note.origin == nil ? Tag.waiting : Tag.living)
-                writer.add(note.text.value.content)
-                writer.add(note.text.value.event)
-                writer.add(note.text.stamp)
+                writer.write(byte: note.origin == nil ? Tag.waiting : Tag.living)
+                writer.write(note.text.value.content)
+                writer.write(note.text.value.event)
+                writer.write(note.text.lwwTimestamp)
                 guard let origin = note.origin else { break }
-                writer.add(origin.value.cityId)
-                writer.add(origin.value.createdBy)
-                writer.add(origin.stamp)
+                writer.write(origin.value.cityId)
+                writer.write(origin.value.createdBy)
+                writer.write(origin.lwwTimestamp)
             }
         }
         writer.end(notes)
@@ -321,19 +325,19 @@ extension NotesView {
         try reader.entries { (reader, noteId) throws(EventError) in
             let tag = try reader.byte()
             guard tag != Tag.deleted else {
-                entries[noteId] = .deleted(try reader.stamp())
+                entries[noteId] = .deleted(try reader.lwwTimestamp())
                 return
             }
             let text = Register(
                 NoteRecord.Text(content: try reader.string(), event: try reader.uuid()),
-                try reader.stamp())
+                try reader.lwwTimestamp())
             var origin: Register<NoteRecord.Origin>?
             if tag == Tag.living {
                 origin = Register(
                     NoteRecord.Origin(cityId: try reader.string(), createdBy: try reader.string()),
-                    try reader.stamp())
+                    try reader.lwwTimestamp())
             } else if tag != Tag.waiting {
-                throw reader.fault("a note is of no known kind")
+                throw reader.fault("a note has an unknown tag")
             }
             let note = NoteRecord(origin: origin, text: text)
             entries[noteId] = .known(note)
@@ -351,8 +355,8 @@ extension NotesView {
 }
 
 extension NotesView: CompactableView {
-    /// Deletions are needed for ever, and supersede everything else of their note. Of a note that
-    /// lives, the events that hold its origin and its text are needed.
+    /// Deletions are always needed, and supersede all other events of their note. Of an existing note, the
+    /// winners of its origin and its text are needed.
     public func retention(of event: Event) -> Retention {
         switch event.type {
         case NoteAdded.type:
@@ -378,15 +382,16 @@ extension NotesView: CompactableView {
         of event: Event, _ noteId: String, setsOrigin: Bool
     ) -> Retention {
         switch entries[EntityID(noteId)] {
-        case .deleted(let stamp): .superseded(by: [stamp])
+        case .deleted(let lwwTimestamp): .superseded(by: [lwwTimestamp])
         case .known(let note):
-            if setsOrigin, note.origin?.stamp == event.stamp {
+            if setsOrigin, note.origin?.lwwTimestamp == event.lwwTimestamp {
                 .needed(.origin)
             } else {
                 .of(
                     event,
                     heldBy: setsOrigin
-                        ? [note.origin?.stamp, note.text.stamp] : [note.text.stamp])
+                        ? [note.origin?.lwwTimestamp, note.text.lwwTimestamp]
+                        : [note.text.lwwTimestamp])
             }
         case nil: .needed(.current)
         }

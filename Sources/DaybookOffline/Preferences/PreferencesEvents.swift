@@ -1,34 +1,34 @@
-// A user changes some of the settings that steer offline behaviour. Spec/model/events.md.
+// The event that changes a user's settings for offline behaviour. Spec/model/events.md.
 
 import Daybook
 
 /// Some settings of a user were changed.
 public struct PreferencesUpdated: DeclaredPayload, Hashable {
     public static let type = "daybook.preferences.updated"
-    /// Whose settings.
+    /// The user of the settings.
     public var userId: String
-    /// What changed.
+    /// The changed settings.
     public var changes: Changes
 
-    /// New values of some settings; nil leaves a setting as it is.
+    /// New values of some settings; nil leaves a setting unchanged.
     public struct Changes: DeclaredObject, Hashable {
-        /// Download saved cities by themselves. Off unless asked for.
+        /// Download saved cities automatically. False by default.
         public var autoDownloadEnabled: Bool?
         /// Download on Wi-Fi only.
         public var wifiOnlyDownload: Bool?
-        /// Most storage for cached cities, in bytes: 50 to 500 MB of 1,048,576 bytes.
+        /// The storage limit for cached cities, in bytes: 50 to 500 MiB.
         public var maxStorageLimit: Int?
         /// Synchronise when online.
         public var autoSync: Bool?
         /// Warn about data older than 30 days.
         public var showStaleDataWarning: Bool?
-        /// Days after which a city that was not looked at is deleted: 1 to 90.
+        /// The days without access after which a cached city is deleted: 1 to 90.
         public var pruneAfterDays: Int?
 
-        /// No changes.
+        /// Creates empty changes.
         public init() {}
 
-        /// The settings of a user without a change. Each has a value.
+        /// The settings of a user who has changed none. Each has a value.
         public static let defaults: Changes = {
             var defaults = Changes()
             defaults.autoDownloadEnabled = false
@@ -53,7 +53,7 @@ public struct PreferencesUpdated: DeclaredPayload, Hashable {
             try members.optional("pruneAfterDays", &pruneAfterDays, .count)
         }
 
-        /// The settings that have another value here.
+        /// Returns the settings whose values differ from those of `other`, with the values of this instance.
         func differences(from other: Changes) throws(EventError) -> Changes {
             let (new, old) = (
                 try JSONFields(try memberJSON()), try JSONFields(try other.memberJSON())
@@ -63,7 +63,7 @@ public struct PreferencesUpdated: DeclaredPayload, Hashable {
                 guard let value = new.raw(named: name), value != old.raw(named: name) else {
                     continue
                 }
-                changed.add(name, raw: value)
+                changed.appendMember(name, raw: value)
             }
             return try Changes(members: try JSONFields(changed.finished()))
         }

@@ -7,11 +7,11 @@ import Daybook
 /// value or its default.
 @dynamicMemberLookup
 public struct OfflinePreferences: Hashable, Sendable {
-    /// The user.
+    /// The user's id.
     public let userId: String
     /// The time of the last change; nil if there was none.
     public internal(set) var updatedAt: Timestamp?
-    /// Every setting has a value.
+    /// The values; none is nil.
     private(set) var values = PreferencesUpdated.Changes.defaults
 
     /// The accepted values of `maxStorageLimit`.
@@ -19,7 +19,7 @@ public struct OfflinePreferences: Hashable, Sendable {
     /// The accepted values of `pruneAfterDays`.
     public static let pruneDays = 1...90
 
-    /// The defaults.
+    /// Creates the defaults.
     public init(userId: String) { self.userId = userId }
 
     init(userId: String, _ registers: MemberRegisters<PreferencesUpdated.Changes>) {
@@ -28,7 +28,7 @@ public struct OfflinePreferences: Hashable, Sendable {
         updatedAt = registers.newest?.time
     }
 
-    /// A setting.
+    /// The value of a setting.
     public subscript<Value>(
         dynamicMember setting: WritableKeyPath<PreferencesUpdated.Changes, Value?>
     ) -> Value {
@@ -65,9 +65,9 @@ public struct PreferencesView: RegisterView {
             ?? OfflinePreferences(userId: userId)
     }
 
-    /// The users who changed a setting, sorted. O(users · log users).
+    /// The ids of the users who changed a setting, sorted. O(users · log users).
     public var userIDs: [String] { keys.map { $0[0] } }
 
-    /// Events whose data no rule can make sense of.
+    /// The number of events with invalid data.
     public var ignored: Int { registers.ignored }
 }

@@ -1,4 +1,5 @@
-// A learner activates a course, completes a lesson, completes a review. Spec/model/events.md.
+// The events of learning progress: course activated, lesson completed, review completed.
+// Spec/model/events.md.
 
 import Daybook
 
@@ -34,13 +35,13 @@ public struct LessonCompleted: DeclaredPayload, Hashable {
     public static let type = "daybook.lesson.completed"
     /// The learner.
     public var userId: String
-    /// The course the lesson belongs to.
+    /// The course of the lesson.
     public var courseId: String
     /// The lesson.
     public var lessonId: String
-    /// How well it went, from 0 to 1.
+    /// The score, from 0 to 1.
     public var score: Double?
-    /// How long it took.
+    /// The duration in seconds.
     public var durationSeconds: Double?
 
     /// Creates the event's data.
@@ -76,13 +77,13 @@ public struct ReviewCompleted: DeclaredPayload, Hashable {
     public static let type = "daybook.review.completed"
     /// The learner.
     public var userId: String
-    /// The course the review belongs to.
+    /// The course of the review session.
     public var courseId: String
     /// The review session.
     public var reviewId: String
-    /// How many items were asked.
+    /// The number of items asked.
     public var itemsSeen: Int
-    /// How many of them were answered right.
+    /// The number of items answered correctly.
     public var itemsCorrect: Int
 
     /// Creates the event's data.

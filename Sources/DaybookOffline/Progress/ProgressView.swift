@@ -1,38 +1,38 @@
-// How far each learner is. Completions are sets: doing a lesson twice counts once, with the best
+// The progress of each learner. Completions are sets: a lesson completed twice counts once, with the best
 // score and the first completion. Spec/model/views.md.
 
 import Daybook
 import HashTreeCollections
 
-/// What a learner has done in one course.
+/// A learner's progress in one course.
 public struct CourseProgress: Hashable, Sendable {
     /// The course.
     public let courseId: String
-    /// Number of different lessons completed.
+    /// The number of different lessons completed.
     public internal(set) var lessonsCompleted = 0
-    /// Number of different review sessions completed.
+    /// The number of different review sessions completed.
     public internal(set) var reviewsCompleted = 0
-    /// Items asked in them.
+    /// The number of items asked in them.
     public internal(set) var itemsSeen = 0
-    /// Items answered right.
+    /// The number of items answered correctly.
     public internal(set) var itemsCorrect = 0
 }
 
 /// A completed lesson.
 public struct LessonCompletion: Hashable, Sendable {
-    /// The best score of all completions that had one.
+    /// The best score of all completions with a score.
     public var bestScore: Double? { best?.score }
-    /// When the lesson was completed first.
+    /// The time of the first completion.
     public var completedAt: Timestamp { first.time }
-    /// The completion with the least stamp, and the one with the greatest.
-    var first: Stamp
-    var last: Stamp
-    /// The completion with the best score; of several the one with the least stamp.
+    /// The least and the greatest LWW timestamp of the completions.
+    var first: LWWTimestamp
+    var last: LWWTimestamp
+    /// The completion with the best score; of several, the one with the least LWW timestamp.
     var best: Best?
 
     struct Best: Hashable, Sendable {
         var score: Double
-        var stamp: Stamp
+        var lwwTimestamp: LWWTimestamp
     }
 }
 
@@ -50,24 +50,23 @@ public struct ProgressView: ListableView {
         var itemsCorrect: Int
     }
 
-    /// A completed review session: the result of its last completion, and the stamp of its first.
+    /// A completed review session: the result of its last completion, and the LWW timestamp of its first.
     fileprivate struct ReviewCompletion: Hashable, Sendable {
         var last: Register<ReviewResult>
-        var first: Stamp
+        var first: LWWTimestamp
 
-        /// Takes in one completion.
-        mutating func record(_ result: ReviewResult, at stamp: Stamp) {
-            last.set(result, stamp)
-            if stamp < first { first = stamp }
+        /// Records a completion.
+        mutating func record(_ result: ReviewResult, at lwwTimestamp: LWWTimestamp) {
+            last.set(result, lwwTimestamp)
+            if lwwTimestamp < first { first = lwwTimestamp }
         }
-
     }
 
-    /// The earliest time from `start` on at which something may have been completed. Between the first
-    /// and the last completion the view keeps none, so if the first was earlier and the last was not,
-    /// that is `start` itself (LRN-42).
+    /// Returns the earliest possible time of a completion at or after `start`. The view does not store the
+    /// completions between the first and the last, so if only the last is at or after `start`, the result is
+    /// `start` itself (LRN-42).
     private static func earliestTime(
-        from start: Timestamp, first: Stamp, last: Stamp
+        from start: Timestamp, first: LWWTimestamp, last: LWWTimestamp
     ) -> Timestamp? {
         if first.time >= start { return first.time }
         return last.time >= start ? start : nil
@@ -80,7 +79,7 @@ public struct ProgressView: ListableView {
     }
 
     private var learners: TreeDictionary<EntityID, Learner> = [:]
-    /// Events whose data no rule can make sense of.
+    /// The number of events with invalid data.
     public private(set) var ignored = 0
 
     public init() {}
@@ -92,17 +91,17 @@ public struct ProgressView: ListableView {
                 return ignored += 1
             }
             learners[EntityID(course.userId), default: Learner()].active
-                .set(course.courseId, event.stamp)
+                .set(course.courseId, event.lwwTimestamp)
         case LessonCompleted.type:
             guard let lesson = try? event.payload(as: LessonCompleted.self) else {
                 return ignored += 1
             }
-            let stamp = event.stamp
+            let lwwTimestamp = event.lwwTimestamp
             learners[EntityID(lesson.userId), default: Learner()]
                 .lessons[EntityID(lesson.courseId), default: [:]][
                     EntityID(lesson.lessonId),
-                    default: LessonCompletion(first: stamp, last: stamp)
-                ].add(lesson.score, stamp)
+                    default: LessonCompletion(first: lwwTimestamp, last: lwwTimestamp)
+                ].record(lesson.score, at: lwwTimestamp)
         case ReviewCompleted.type:
             guard let review = try? event.payload(as: ReviewCompleted.self) else {
                 return ignored += 1
@@ -110,51 +109,52 @@ public struct ProgressView: ListableView {
             let result = ReviewResult(
                 courseId: review.courseId, itemsSeen: review.itemsSeen,
                 itemsCorrect: review.itemsCorrect)
-            let stamp = event.stamp
+            let lwwTimestamp = event.lwwTimestamp
             learners[EntityID(review.userId), default: Learner()]
                 .reviews[
                     EntityID(review.reviewId),
-                    default: ReviewCompletion(last: Register(result, stamp), first: stamp)
-                ].record(result, at: stamp)
+                    default: ReviewCompletion(
+                        last: Register(result, lwwTimestamp), first: lwwTimestamp)
+                ].record(result, at: lwwTimestamp)
         default: break
         }
     }
 
-    /// The learner's active course. O(1).
+    /// Returns the learner's active course. O(1).
     public func activeCourse(of userId: String) -> String? {
         learners[EntityID(userId)]?.active?.value
     }
 
     /// The LWW timestamp of the learner's active course. O(1).
-    func activeStamp(of userId: String) -> Stamp? {
-        learners[EntityID(userId)]?.active?.stamp
+    func activeTimestamp(of userId: String) -> LWWTimestamp? {
+        learners[EntityID(userId)]?.active?.lwwTimestamp
     }
 
-    /// The LWW timestamp of a review session's completion. O(1).
-    func stamp(ofReview reviewId: String, by userId: String) -> Stamp? {
-        learners[EntityID(userId)]?.reviews[EntityID(reviewId)]?.last.stamp
+    /// The LWW timestamp of a review session's last completion. O(1).
+    func lwwTimestamp(ofReview reviewId: String, by userId: String) -> LWWTimestamp? {
+        learners[EntityID(userId)]?.reviews[EntityID(reviewId)]?.last.lwwTimestamp
     }
 
-    /// A lesson that the learner has completed. O(1).
+    /// Returns the completion of a lesson; nil if the learner has not completed it. O(1).
     public func lesson(
         _ lessonId: String, course courseId: String, of userId: String
     ) -> LessonCompletion? {
         learners[EntityID(userId)]?.lessons[EntityID(courseId)]?[EntityID(lessonId)]
     }
 
-    /// The learner's progress in every course with a completion, sorted by course. O(completions of
+    /// Returns the learner's progress in every course with a completion, sorted by course. O(completions of
     /// the learner).
     public func courses(of userId: String) -> [CourseProgress] {
         guard let learner = learners[EntityID(userId)] else { return [] }
         var courses: [EntityID: CourseProgress] = [:]
-        func change(_ courseId: EntityID, _ body: (inout CourseProgress) -> Void) {
+        func update(_ courseId: EntityID, _ body: (inout CourseProgress) -> Void) {
             body(&courses[courseId, default: CourseProgress(courseId: courseId.string)])
         }
         for (courseId, lessons) in learner.lessons {
-            change(courseId) { $0.lessonsCompleted = lessons.count }
+            update(courseId) { $0.lessonsCompleted = lessons.count }
         }
         for review in learner.reviews.values.map(\.last.value) {
-            change(EntityID(review.courseId)) {
+            update(EntityID(review.courseId)) {
                 $0.reviewsCompleted += 1
                 $0.itemsSeen = $0.itemsSeen.addingSaturating(review.itemsSeen)
                 $0.itemsCorrect = $0.itemsCorrect.addingSaturating(review.itemsCorrect)
@@ -163,52 +163,54 @@ public struct ProgressView: ListableView {
         return courses.sorted { $0.key < $1.key }.map(\.value)
     }
 
-    /// Whether the learner has completed a review session. O(1).
+    /// True if the learner has completed a review session. O(1).
     public func hasCompleted(review reviewId: String, by userId: String) -> Bool {
         learners[EntityID(userId)]?.reviews[EntityID(reviewId)] != nil
     }
 
-    /// When the learner completed a review session last; nil if never. O(1).
+    /// The time of the last completion of a review session; nil if there was none. O(1).
     func completion(ofReview reviewId: String, by userId: String) -> Timestamp? {
-        stamp(ofReview: reviewId, by: userId)?.time
+        lwwTimestamp(ofReview: reviewId, by: userId)?.time
     }
 
-    /// The last completion of each review session. O(review sessions of the learner).
-    func reviewStamps(by userId: String) -> Set<Stamp> {
-        Set(learners[EntityID(userId)]?.reviews.values.map(\.last.stamp) ?? [])
+    /// The LWW timestamps of the last completion of each review session. O(review sessions of the learner).
+    func reviewTimestamps(by userId: String) -> Set<LWWTimestamp> {
+        Set(learners[EntityID(userId)]?.reviews.values.map(\.last.lwwTimestamp) ?? [])
     }
 
-    /// The first completion of a lesson or a review session at or after `start`, of all if it is nil.
-    /// What was completed before `start` and again after it counts with `start`. O(completions of the
-    /// learner).
+    /// The time of the first completion of a lesson or a review session at or after `start`; of all, if
+    /// `start` is nil. A completion before `start` and another one after it count as one at `start`.
+    /// O(completions of the learner).
     func firstCompletion(by userId: String, from start: Timestamp?) -> Timestamp? {
         guard let learner = learners[EntityID(userId)] else { return nil }
         let start = start ?? Timestamp(milliseconds: Timestamp.range.lowerBound)
         let lessons = learner.lessons.values.lazy.flatMap { $0.values }
             .compactMap { Self.earliestTime(from: start, first: $0.first, last: $0.last) }
         let reviews = learner.reviews.values.lazy
-            .compactMap { Self.earliestTime(from: start, first: $0.first, last: $0.last.stamp) }
+            .compactMap {
+                Self.earliestTime(from: start, first: $0.first, last: $0.last.lwwTimestamp)
+            }
         return [lessons.min(), reviews.min()].compactMap(\.self).min()
     }
 
-    /// All learners, sorted. O(learners).
+    /// The ids of all learners, sorted. O(learners).
     public var userIDs: [String] { learners.keys.sorted().map(\.string) }
 
     public func rows() -> [ViewRow] {
         userIDs.map { userId in
             var row = ViewRow()
-            row.add("userId", userId)
-            row.add("activeCourseId", activeCourse(of: userId))
+            row.appendField("userId", userId)
+            row.appendField("activeCourseId", activeCourse(of: userId))
             let courses = courses(of: userId).map { course in
                 var writer = JSONObjectWriter()
-                writer.add("courseId", course.courseId)
-                writer.add("lessonsCompleted", course.lessonsCompleted)
-                writer.add("reviewsCompleted", course.reviewsCompleted)
-                writer.add("itemsSeen", course.itemsSeen)
-                writer.add("itemsCorrect", course.itemsCorrect)
+                writer.appendMember("courseId", course.courseId)
+                writer.appendMember("lessonsCompleted", course.lessonsCompleted)
+                writer.appendMember("reviewsCompleted", course.reviewsCompleted)
+                writer.appendMember("itemsSeen", course.itemsSeen)
+                writer.appendMember("itemsCorrect", course.itemsCorrect)
                 return writer.finished()
             }
-            row.add("courses", raw: JSONObjectWriter.array(courses))
+            row.appendField("courses", raw: JSONObjectWriter.array(courses))
             return row
         }
     }
@@ -217,7 +219,7 @@ public struct ProgressView: ListableView {
 extension ProgressView {
     public func encodedState() -> [UInt8]? {
         var writer = StateWriter()
-        writer.add(count: ignored)
+        writer.write(count: ignored)
         var entries = writer.entries(count: learners.count)
         for (userId, learner) in learners {
             writer.begin(userId, of: &entries)
@@ -240,30 +242,30 @@ extension ProgressView {
 }
 
 extension ProgressView: CompactableView {
-    /// Needed are the active course, a lesson's first, last and best completion, and a review session's
-    /// first and last.
+    /// Needed are the event of the active course, a lesson's first, last and best completion, and a review
+    /// session's first and last.
     public func retention(of event: Event) -> Retention {
         switch event.type {
         case CourseActivated.type:
             guard let course = try? event.payload(as: CourseActivated.self) else {
                 return .needed(.notUnderstood)
             }
-            return .of(event, heldBy: [learners[EntityID(course.userId)]?.active?.stamp])
+            return .of(event, heldBy: [learners[EntityID(course.userId)]?.active?.lwwTimestamp])
         case LessonCompleted.type:
             guard let lesson = try? event.payload(as: LessonCompleted.self) else {
                 return .needed(.notUnderstood)
             }
             let completion = self.lesson(
                 lesson.lessonId, course: lesson.courseId, of: lesson.userId)
-            // Without a score it can be the first or the last one only.
-            let best = lesson.score == nil ? [] : [completion?.best?.stamp]
+            // A completion without a score cannot be the best one.
+            let best = lesson.score == nil ? [] : [completion?.best?.lwwTimestamp]
             return .of(event, heldBy: [completion?.first, completion?.last] + best)
         case ReviewCompleted.type:
             guard let review = try? event.payload(as: ReviewCompleted.self) else {
                 return .needed(.notUnderstood)
             }
             let completion = learners[EntityID(review.userId)]?.reviews[EntityID(review.reviewId)]
-            return .of(event, heldBy: [completion?.last.stamp, completion?.first])
+            return .of(event, heldBy: [completion?.last.lwwTimestamp, completion?.first])
         default: return .unconcerned
         }
     }
@@ -271,10 +273,10 @@ extension ProgressView: CompactableView {
 
 extension ProgressView.Learner {
     fileprivate func encode(to writer: inout StateWriter) {
-        writer.add(active != nil)
+        writer.write(active != nil)
         if let active {
-            writer.add(active.value)
-            writer.add(active.stamp)
+            writer.write(active.value)
+            writer.write(active.lwwTimestamp)
         }
         var courses = writer.entries(count: lessons.count)
         for (courseId, lessons) in lessons {
@@ -282,12 +284,12 @@ extension ProgressView.Learner {
             var entries = writer.entries(count: lessons.count)
             for (lessonId, lesson) in lessons {
                 writer.begin(lessonId, of: &entries)
-                writer.add(lesson.first)
-                writer.add(lesson.last)
-                writer.add(lesson.best != nil)
+                writer.write(lesson.first)
+                writer.write(lesson.last)
+                writer.write(lesson.best != nil)
                 guard let best = lesson.best else { continue }
-                writer.add(best.score)
-                writer.add(best.stamp)
+                writer.write(best.score)
+                writer.write(best.lwwTimestamp)
             }
             writer.end(entries)
         }
@@ -295,17 +297,17 @@ extension ProgressView.Learner {
         var entries = writer.entries(count: reviews.count)
         for (reviewId, review) in reviews {
             writer.begin(reviewId, of: &entries)
-            writer.add(review.last.value.courseId)
-            writer.add(count: review.last.value.itemsSeen)
-            writer.add(count: review.last.value.itemsCorrect)
-            writer.add(review.last.stamp)
-            writer.add(review.first)
+            writer.write(review.last.value.courseId)
+            writer.write(count: review.last.value.itemsSeen)
+            writer.write(count: review.last.value.itemsCorrect)
+            writer.write(review.last.lwwTimestamp)
+            writer.write(review.first)
         }
         writer.end(entries)
     }
 
     fileprivate init(_ reader: inout StateReader) throws(EventError) {
-        if try reader.bool() { active = Register(try reader.string(), try reader.stamp()) }
+        if try reader.bool() { active = Register(try reader.string(), try reader.lwwTimestamp()) }
         var lessons = self.lessons
         try reader.entries { (reader, courseId) throws(EventError) in
             var course: TreeDictionary<EntityID, LessonCompletion> = [:]
@@ -322,48 +324,50 @@ extension ProgressView.Learner {
                 courseId: try reader.string(), itemsSeen: try reader.nonNegative(),
                 itemsCorrect: try reader.nonNegative())
             guard result.itemsCorrect <= result.itemsSeen else {
-                throw reader.fault("more items were answered right than were asked")
+                throw reader.fault("a review session has more correct items than items")
             }
-            let last = Register(result, try reader.stamp())
-            let first = try reader.stamp()
-            guard first <= last.stamp else {
+            let last = Register(result, try reader.lwwTimestamp())
+            let first = try reader.lwwTimestamp()
+            guard first <= last.lwwTimestamp else {
                 throw reader.fault("a session's first completion is after its last")
             }
             reviews[reviewId] = ProgressView.ReviewCompletion(last: last, first: first)
         }
         self.reviews = reviews
         guard active != nil || !lessons.isEmpty || !reviews.isEmpty else {
-            throw reader.fault("a learner has done nothing")
+            throw reader.fault("the entry of a learner is empty")
         }
     }
 }
 
 extension LessonCompletion {
-    fileprivate mutating func add(_ score: Double?, _ stamp: Stamp) {
-        first = min(first, stamp)
-        last = max(last, stamp)
+    /// Records a completion.
+    fileprivate mutating func record(_ score: Double?, at lwwTimestamp: LWWTimestamp) {
+        first = min(first, lwwTimestamp)
+        last = max(last, lwwTimestamp)
         guard let score else { return }
         if let best {
-            guard score > best.score || (score == best.score && stamp < best.stamp) else { return }
+            guard score > best.score || (score == best.score && lwwTimestamp < best.lwwTimestamp)
+            else { return }
         }
-        best = Best(score: score, stamp: stamp)
+        best = Best(score: score, lwwTimestamp: lwwTimestamp)
     }
 
     fileprivate init(_ reader: inout StateReader) throws(EventError) {
-        first = try reader.stamp()
-        last = try reader.stamp()
+        first = try reader.lwwTimestamp()
+        last = try reader.lwwTimestamp()
         guard first <= last else {
             throw reader.fault("a lesson's first completion is after its last")
         }
         guard try reader.bool() else { return }
         let score = try reader.double()
         guard (0...1).contains(score) else { throw reader.fault("a score is not from 0 to 1") }
-        best = Best(score: score, stamp: try reader.stamp())
+        best = Best(score: score, lwwTimestamp: try reader.lwwTimestamp())
     }
 }
 
 extension Int {
-    /// Counts from a log can be anything; a sum must not trap.
+    /// Adds without a trap, because counts from a log can have any value.
     fileprivate func addingSaturating(_ other: Int) -> Int {
         let (sum, overflow) = addingReportingOverflow(other)
         return overflow ? .max : sum

@@ -1,16 +1,17 @@
-// A setting is put or deleted. Kept on the device. Spec/model/events.md, EVT-7; Spec/model/settings.md.
+// The events of settings: put, deleted. They are not shipped. Spec/model/events.md, EVT-7;
+// Spec/model/settings.md.
 
 import Daybook
 
-/// A setting got a value.
+/// The value of a setting was set.
 public struct SettingPut: EventPayload, Hashable {
     public static let type = "daybook.setting.put"
-    /// Its key.
+    /// The setting's key.
     public let key: String
-    /// Its value, as JSON text.
+    /// The value as JSON text.
     public let value: [UInt8]
 
-    /// Keys of what is never recorded: such values belong into a `SecretStore`.
+    /// The keys of secrets, which are never recorded: they belong in a `SecretStore`.
     public static let secretKeys: Set<String> = [
         "accessToken", "clientCertificate", "clientCertificatePassword", "customHeaders",
     ]
@@ -21,18 +22,18 @@ public struct SettingPut: EventPayload, Hashable {
     ///   encoder throws.
     public init(key: String, value: some SettingValue) throws {
         try Self.require(key, "key of the setting")
-        guard !Self.secretKeys.contains(key) else { throw Self.isSecret(.refused, key) }
+        guard !Self.secretKeys.contains(key) else { throw Self.secretError(.refused, key) }
         self.key = key
         self.value = try value.settingJSON()
         guard self.value != Array("null".utf8) else {
-            throw EventError(.refused, "the value of \(key) is null. Delete it instead")
+            throw EventError(.refused, "the value of \(key) is null; delete the setting instead")
         }
     }
 
     public init(json: [UInt8]) throws {
         let fields = try JSONFields(json)
         key = try fields.identifier("key")
-        guard !Self.secretKeys.contains(key) else { throw Self.isSecret(.invalidData, key) }
+        guard !Self.secretKeys.contains(key) else { throw Self.secretError(.invalidData, key) }
         value = try fields.required(fields.raw("value"), "value")
         guard value != Array("null".utf8) else {
             throw EventError(.invalidData, "data.value is null; a deletion is an event of its own")
@@ -43,20 +44,21 @@ public struct SettingPut: EventPayload, Hashable {
 
     public func json() -> [UInt8] {
         var writer = JSONObjectWriter()
-        writer.add("key", key)
-        writer.add("value", raw: value)
+        writer.appendMember("key", key)
+        writer.appendMember("value", raw: value)
         return writer.finished()
     }
 
-    private static func isSecret(_ code: EventError.Code, _ key: String) -> EventError {
-        EventError(code, "\(key) is a secret; a log holds none. Put it into a SecretStore")
+    private static func secretError(_ code: EventError.Code, _ key: String) -> EventError {
+        EventError(
+            code, "\(key) is a secret and is not recorded in a log; store it in a SecretStore")
     }
 }
 
-/// A setting has no value any more.
+/// The value of a setting was deleted.
 public struct SettingDeleted: DeclaredPayload, Hashable {
     public static let type = "daybook.setting.deleted"
-    /// Its key.
+    /// The setting's key.
     public private(set) var key: String
 
     /// Creates the event's data.

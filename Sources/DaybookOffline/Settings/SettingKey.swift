@@ -1,9 +1,9 @@
-// The names of settings with the types of their values: those that the documents list, and those that
-// an app adds. Secrets have keys of another type: SecretKey in Replay. Spec/model/settings.md, SET-1 and SET-3.
+// The keys of settings with the types of their values: built-in ones, and those that an app adds. Secrets
+// have keys of another type: SecretKey in Replay. Spec/model/settings.md, SET-1 and SET-3.
 
 import Daybook
 
-/// The key of a stored value that has no default.
+/// The key of a setting without a default.
 ///
 /// ```swift
 /// extension SettingKey where Value == String {
@@ -11,21 +11,21 @@ import Daybook
 /// }
 /// ```
 public struct SettingKey<Value: SettingValue>: Hashable, Sendable {
-    /// The key as events hold it.
+    /// The key in events.
     public let name: String
 
-    /// Names a key. Names of secrets are refused when something is put under them.
+    /// Creates a key. The key of a secret is refused when a value is put.
     public init(_ name: String) { self.name = name }
 }
 
-/// The key of a user's setting: there is always a value, the default where none was put.
+/// The key of a user's setting with a default.
 public struct UserSetting<Value: SettingValue>: Hashable, Sendable {
     /// The key.
     public let key: SettingKey<Value>
-    /// The value where none was put.
+    /// The value if none was put.
     public let defaultValue: Value
 
-    /// Names a setting.
+    /// Creates a setting.
     public init(_ name: String, default defaultValue: Value) {
         key = SettingKey(name)
         self.defaultValue = defaultValue
@@ -33,7 +33,7 @@ public struct UserSetting<Value: SettingValue>: Hashable, Sendable {
 }
 
 extension SettingKey where Value == Int {
-    /// The version that the data of the app have: what migrations lead to. See `MigrationPlan`.
+    /// The version of the app's data, which migrations raise. See `MigrationPlan`.
     public static var version: Self { SettingKey("version") }
     /// A hash of the device's id.
     public static var deviceIdHash: Self { SettingKey("deviceIdHash") }
@@ -48,92 +48,92 @@ extension SettingKey where Value == String {
     public static var deviceId: Self { SettingKey("deviceId") }
     /// The server's address.
     public static var serverUrl: Self { SettingKey("serverUrl") }
-    /// The address of the server's interface.
+    /// The address of the server's API.
     public static var serverEndpoint: Self { SettingKey("serverEndpoint") }
 }
 
 extension SettingKey where Value == Bool {
-    /// Whether backups start by themselves.
+    /// True if backups start automatically.
     public static var autoBackup: Self { SettingKey("autoBackup") }
-    /// Whether backups run in the background.
+    /// True if backups run in the background.
     public static var backgroundBackup: Self { SettingKey("backgroundBackup") }
-    /// Whether backups wait for Wi-Fi.
+    /// True if backups wait for Wi-Fi.
     public static var backupRequireWifi: Self { SettingKey("backupRequireWifi") }
-    /// Whether backups wait for the charger.
+    /// True if backups wait for the charger.
     public static var backupRequireCharging: Self { SettingKey("backupRequireCharging") }
 }
 
 extension SettingKey where Value == Timestamp {
-    /// Since when backups fail.
+    /// The time since which backups fail.
     public static var backupFailedSince: Self { SettingKey("backupFailedSince") }
 }
 
 extension SettingKey {
-    /// The user who is logged in, as the app describes one.
+    /// The user who is logged in, as a type of the app.
     public static func currentUser(as type: Value.Type) -> Self { SettingKey("currentUser") }
 }
 
 extension UserSetting where Value == Bool {
-    /// Whether previews are loaded: yes.
+    /// True to load previews; the default is true.
     public static var loadPreview: Self { UserSetting("loadPreview", default: true) }
-    /// Whether images are loaded in full resolution: no.
+    /// True to load images in full resolution; the default is false.
     public static var loadOriginal: Self { UserSetting("loadOriginal", default: false) }
-    /// Whether colours follow the system: no.
+    /// True if colours follow the system; the default is false.
     public static var dynamicTheme: Self { UserSetting("dynamicTheme", default: false) }
-    /// Whether the interface is colourful: yes.
+    /// True for a colourful interface; the default is true.
     public static var colorfulInterface: Self { UserSetting("colorfulInterface", default: true) }
-    /// Whether the grid's layout is dynamic: no.
+    /// True for a dynamic layout of the grid; the default is false.
     public static var dynamicLayout: Self { UserSetting("dynamicLayout", default: false) }
-    /// Whether it is shown where an asset is stored: yes.
+    /// True to show where an asset is stored; the default is true.
     public static var storageIndicator: Self { UserSetting("storageIndicator", default: true) }
-    /// Whether videos begin again at their end: yes.
+    /// True to play videos in a loop; the default is true.
     public static var loopVideo: Self { UserSetting("loopVideo", default: true) }
-    /// Whether videos start by themselves: yes.
+    /// True to start videos automatically; the default is true.
     public static var autoPlayVideo: Self { UserSetting("autoPlayVideo", default: true) }
-    /// Whether the device answers touches with a tick: yes.
+    /// True for haptic feedback; the default is true.
     public static var enableHapticFeedback: Self {
         UserSetting("enableHapticFeedback", default: true)
     }
-    /// Whether favourites stay on the device when space is freed: yes.
+    /// True to keep favourites on the device when space is freed; the default is true.
     public static var cleanupKeepFavorites: Self {
         UserSetting("cleanupKeepFavorites", default: true)
     }
 }
 
 extension UserSetting where Value == String {
-    /// `light`, `dark` or `system`, the default.
+    /// `light`, `dark` or `system`; the default is `system`.
     public static var themeMode: Self { UserSetting("themeMode", default: "system") }
-    /// The accent colour by its name in the app; `default` unless set.
+    /// The accent colour by its name in the app; the default is `default`.
     public static var primaryColor: Self { UserSetting("primaryColor", default: "default") }
-    /// What stays on the device when space is freed: `photos`, `videos`, `both`, or `none`, the
-    /// default.
+    /// The media types that stay on the device when space is freed: `photos`, `videos`, `both` or `none`; the
+    /// default is `none`.
     public static var cleanupKeepMediaType: Self {
         UserSetting("cleanupKeepMediaType", default: "none")
     }
 }
 
 extension UserSetting where Value == Int {
-    /// Columns of the grid: 4.
+    /// The number of columns of the grid; the default is 4.
     public static var tilesPerRow: Self { UserSetting("tilesPerRow", default: 4) }
-    /// How assets are grouped, by the app's numbers: 0.
+    /// The grouping of assets, by the app's numbers; the default is 0.
     public static var groupAssetsBy: Self { UserSetting("groupAssetsBy", default: 0) }
-    /// Most cached thumbnails: 10,000.
+    /// The greatest number of cached thumbnails; the default is 10,000.
     public static var thumbnailCacheSize: Self {
         UserSetting("thumbnailCacheSize", default: 10_000)
     }
-    /// Most cached previews: 350.
+    /// The greatest number of cached previews; the default is 350.
     public static var imageCacheSize: Self { UserSetting("imageCacheSize", default: 350) }
-    /// Most cached thumbnails of albums: 200.
+    /// The greatest number of cached thumbnails of albums; the default is 200.
     public static var albumThumbnailCacheSize: Self {
         UserSetting("albumThumbnailCacheSize", default: 200)
     }
-    /// How many days old an asset must be at least to go when space is freed: 0, any.
+    /// The least age in days of assets that are removed when space is freed; the default is 0, any age.
     public static var cleanupCutoffDaysAgo: Self {
         UserSetting("cleanupCutoffDaysAgo", default: 0)
     }
 }
 
 extension UserSetting where Value == [String] {
-    /// Albums whose assets stay on the device when space is freed: none.
+    /// The albums whose assets stay on the device when space is freed; the default is none.
     public static var cleanupKeepAlbumIds: Self { UserSetting("cleanupKeepAlbumIds", default: []) }
 }

@@ -1,17 +1,16 @@
-// What can be the value of a setting: JSON of a shape that the key's type knows. Before SettingKey.
-// Spec/model/settings.md, SET-2.
+// The types of settings' values, and their encoding as JSON. Spec/model/settings.md, SET-2.
 
 import Daybook
 import Foundation
 
-/// A value that a setting can have.
+/// A value of a setting.
 ///
-/// Truth values, numbers, texts, times and lists of such are; an app's own type is with
-/// `Codable` alone: `extension Profile: SettingValue {}`.
+/// `Bool`, `Int`, `Double`, `String`, `Timestamp` and arrays conform. A `Codable` type of an app needs only
+/// the declaration `extension Profile: SettingValue {}`.
 public protocol SettingValue: Hashable, Sendable {
-    /// Reads a value; nil for JSON of another shape.
+    /// Decodes a value; nil for JSON of another type.
     init?(settingJSON: [UInt8])
-    /// The value as JSON text.
+    /// Encodes the value as JSON text.
     ///
     /// - Throws: what an encoder throws; nothing is recorded then.
     func settingJSON() throws -> [UInt8]
@@ -26,7 +25,7 @@ extension SettingValue where Self: Codable {
         self = value
     }
 
-    /// Encodes with `JSONEncoder`, members sorted: the same value always makes the same bytes.
+    /// Encodes with `JSONEncoder` and sorted members, so that equal values have equal bytes.
     public func settingJSON() throws -> [UInt8] {
         let encoder = JSONEncoder()
         encoder.outputFormatting = .sortedKeys
@@ -40,14 +39,14 @@ extension Double: SettingValue {}
 extension String: SettingValue {}
 extension Array: SettingValue where Element: SettingValue & Codable {}
 
-/// A moment, written as in events: `2026-02-22T10:30:14.425Z`.
+/// A moment, encoded as in events: `2026-02-22T10:30:14.425Z`.
 extension Timestamp: SettingValue {
-    /// Reads a time as of RFC 3339.
+    /// Decodes a time in the format of RFC 3339.
     public init?(settingJSON: [UInt8]) {
         guard let text = String(settingJSON: settingJSON) else { return nil }
         self.init(text)
     }
 
-    /// The time in UTC, a JSON string.
+    /// Encodes the time in UTC as a JSON string.
     public func settingJSON() -> [UInt8] { JSONObjectWriter.string(description) }
 }

@@ -9,9 +9,9 @@ public struct SettingsView: ListableView {
     public static let version = 1
     public static let eventTypes: Set<String>? = [SettingPut.type, SettingDeleted.type]
 
-    /// The JSON text of each value; nil once it was deleted.
+    /// The JSON text of each value; nil after its deletion.
     private var settings: TreeDictionary<EntityID, Register<[UInt8]?>> = [:]
-    /// Events whose data no rule can make sense of.
+    /// The number of events with invalid data.
     public private(set) var ignored = 0
 
     public init() {}
@@ -19,11 +19,11 @@ public struct SettingsView: ListableView {
     public mutating func fold(_ event: Event) {
         do {
             guard let change = try Self.change(event) else { return }
-            settings[EntityID(change.key)].set(change.value, event.stamp)
+            settings[EntityID(change.key)].set(change.value, event.lwwTimestamp)
         } catch { ignored += 1 }
     }
 
-    /// What an event does to a setting; nil if it is about something else.
+    /// Returns the change of a setting by an event; nil for an event of another type.
     private static func change(_ event: Event) throws -> (key: String, value: [UInt8]?)? {
         guard event.type.hasPrefix("daybook.setting.") else { return nil }
         switch event.type {
@@ -35,8 +35,8 @@ public struct SettingsView: ListableView {
         }
     }
 
-    /// The value of a key; nil if none was put, if it was deleted, or if what was put is of another
-    /// type. O(bytes of the value).
+    /// The value of a key; nil if none was put, if it was deleted, or if it is of another type. O(bytes of
+    /// the value).
     public subscript<Value>(key: SettingKey<Value>) -> Value? {
         json(of: key.name).flatMap(Value.init(settingJSON:))
     }
@@ -49,15 +49,15 @@ public struct SettingsView: ListableView {
     /// The JSON text of a value; nil if there is none. O(1).
     func json(of key: String) -> [UInt8]? { settings[EntityID(key)]?.value }
 
-    /// Which event has put or deleted the value; nil if none has. O(1).
-    func stamp(of key: String) -> Stamp? { settings[EntityID(key)]?.stamp }
+    /// The LWW timestamp of the event that put or deleted the value; nil if there is none. O(1).
+    func lwwTimestamp(of key: String) -> LWWTimestamp? { settings[EntityID(key)]?.lwwTimestamp }
 
     public func rows() -> [ViewRow] {
         settings.keys.sorted().compactMap { key in
             guard let value = json(of: key.string) else { return nil }
             var row = ViewRow()
-            row.add("key", key.string)
-            row.add("value", raw: value)
+            row.appendField("key", key.string)
+            row.appendField("value", raw: value)
             return row
         }
     }
@@ -66,13 +66,13 @@ public struct SettingsView: ListableView {
 extension SettingsView {
     public func encodedState() -> [UInt8]? {
         var writer = StateWriter()
-        writer.add(count: ignored)
+        writer.write(count: ignored)
         var entries = writer.entries(count: settings.count)
         for (key, setting) in settings {
             writer.begin(key, of: &entries)
-            writer.add(setting.value != nil)
-            if let value = setting.value { writer.add(String(decoding: value, as: UTF8.self)) }
-            writer.add(setting.stamp)
+            writer.write(setting.value != nil)
+            if let value = setting.value { writer.write(String(decoding: value, as: UTF8.self)) }
+            writer.write(setting.lwwTimestamp)
         }
         writer.end(entries)
         return writer.bytes
@@ -87,7 +87,7 @@ extension SettingsView {
             if let value, value.withUnsafeBytes({ try? JSONValue($0.bytes) }) == nil {
                 throw reader.fault("a value is not JSON")
             }
-            settings[key] = Register(value, try reader.stamp())
+            settings[key] = Register(value, try reader.lwwTimestamp())
         }
         try reader.finish()
         self.settings = settings
@@ -95,12 +95,12 @@ extension SettingsView {
 }
 
 extension SettingsView: CompactableView {
-    /// Needed is the event that holds the setting's register; also a deletion, which may have to
-    /// pass an older event.
+    /// The winner of a setting's register is needed, including a deletion, because an older event may arrive
+    /// after it.
     public func retention(of event: Event) -> Retention {
         do {
             guard let change = try Self.change(event) else { return .unconcerned }
-            return .of(event, heldBy: [settings[EntityID(change.key)]?.stamp])
+            return .of(event, heldBy: [settings[EntityID(change.key)]?.lwwTimestamp])
         } catch { return .needed(.notUnderstood) }
     }
 }

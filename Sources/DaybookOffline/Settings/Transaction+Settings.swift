@@ -1,11 +1,10 @@
-// Settings in a transaction, beside whatever else it records. Used by SettingsCommands, by
-// migrations, and by apps. Spec/model/settings.md, SET-1.
+// Puts and deletes settings in a transaction, together with other events. Spec/model/settings.md, SET-1.
 
 import Daybook
 
 extension EventStore.Transaction {
-    /// Puts a value, also over one that was put while the clock was ahead. If it is there already,
-    /// nothing is added.
+    /// Puts a value, and replaces also one that was put while the clock was ahead. If the value is equal,
+    /// nothing is recorded.
     ///
     /// - Throws: `EventError` (`refused`) for an empty key or that of a secret; what the value's
     ///   encoder throws.
@@ -13,22 +12,22 @@ extension EventStore.Transaction {
         let put = try SettingPut(key: key.name, value: value)
         let settings = view(SettingsView.self)
         guard settings.json(of: key.name) != put.value else { return }
-        try append(put, replacing: settings.stamp(of: key.name))
+        try append(put, replacing: settings.lwwTimestamp(of: key.name))
     }
 
-    /// Puts the value of a setting. As the one for keys.
+    /// Puts the value of a setting, like the method for keys.
     public mutating func put<Value>(_ setting: UserSetting<Value>, _ value: Value) throws {
         try put(setting.key, value)
     }
 
-    /// Deletes a value. If there is none, nothing is added.
+    /// Deletes a value. If there is none, nothing is recorded.
     public mutating func delete<Value>(_ key: SettingKey<Value>) throws {
         let settings = view(SettingsView.self)
         guard settings.json(of: key.name) != nil else { return }
-        try append(SettingDeleted(key: key.name), replacing: settings.stamp(of: key.name))
+        try append(SettingDeleted(key: key.name), replacing: settings.lwwTimestamp(of: key.name))
     }
 
-    /// Deletes what was put for a setting. As the one for keys.
+    /// Deletes the value of a setting, like the method for keys.
     public mutating func delete<Value>(_ setting: UserSetting<Value>) throws {
         try delete(setting.key)
     }

@@ -1,16 +1,15 @@
-// Whether a backup may start now, by the user's settings. Uploading is the app's. Spec/model/media.md,
-// MED-21.
+// Decides by the user's settings if a backup may start now. The app uploads. Spec/model/media.md, MED-21.
 
 import Daybook
 import Foundation
 
-/// The state of the device by which a backup is decided.
+/// The state of the device that decides about a backup.
 public struct BackupConditions: Hashable, Sendable {
     /// The network.
     public var network: NetworkPath
-    /// Whether the device is on its charger.
+    /// True if the device is charging.
     public var isCharging: Bool
-    /// Whether the app is in the background.
+    /// True if the app is in the background.
     public var isInBackground: Bool
 
     /// Creates conditions.
@@ -25,12 +24,12 @@ public struct BackupConditions: Hashable, Sendable {
 public enum BackupDecision: Hashable, Sendable {
     /// The backup may start now.
     case start
-    /// The backup may start at this time, if settings and conditions stay as they are.
+    /// The backup may start at this time, if settings and conditions do not change.
     case wait(until: Timestamp)
     /// The backup may not start.
     case refused(Reason)
 
-    /// Why a backup may not start.
+    /// The reason why a backup may not start.
     public enum Reason: String, Hashable, Sendable, CaseIterable {
         /// `autoBackup` is off or was never put.
         case off
@@ -38,21 +37,21 @@ public enum BackupDecision: Hashable, Sendable {
         case offInBackground
         /// There is no network.
         case noNetwork
-        /// `backupRequireWifi` is on, and the network is paid by volume.
+        /// `backupRequireWifi` is on, and the network is metered.
         case metered
-        /// `backupRequireCharging` is on, and the device is not on its charger.
+        /// `backupRequireCharging` is on, and the device is not charging.
         case notCharging
     }
 }
 
 extension DeviceMediaCommands {
-    /// Decides by the settings of this store about the start of a backup. O(1).
+    /// Decides by the settings of this store if a backup may start. O(1).
     ///
     /// - Parameters:
     ///   - conditions: the device's network, charger and app state.
-    ///   - changedAt: when something was changed last that is to be backed up; a backup waits
-    ///     `backupTriggerDelay` minutes from then on. nil for one that has waited.
-    ///   - now: the moment that is asked about.
+    ///   - changedAt: the time of the last change to back up; the backup waits `backupTriggerDelay` minutes
+    ///     from then on. Nil to start without delay.
+    ///   - now: the time of the decision.
     public func backupDecision(
         under conditions: BackupConditions, changedAt: Date? = nil, at now: Date = Date()
     ) -> BackupDecision {

@@ -1,5 +1,5 @@
-// What a store removes by itself because it was kept long enough: cities that were not accessed,
-// finished download jobs. Beside the store that owns it. Spec/model/cities.md, CITY-15.
+// Removes expired data automatically: cities without recent access, finished download jobs. Owned by the
+// store. Spec/model/cities.md, CITY-15.
 
 import Daybook
 import Foundation
@@ -13,12 +13,12 @@ final class Housekeeper: Sendable {
     /// The time between two clean-ups of an open store.
     private static let interval = Duration.seconds(3_600)
 
-    /// - Parameter user: whose settings say how long cities are kept; nil keeps them all.
+    /// - Parameter user: the user whose settings determine how long cities are kept; nil keeps all.
     init(user: String?) { self.user = user }
 
     deinit { timer.withLock { $0?.cancel() } }
 
-    /// Cleans up now, then every hour until `end()`. The timer keeps no store alive.
+    /// Cleans up now, then every hour until `end()`. The timer does not retain the store.
     func begin(_ events: EventStore, _ files: FileStore) async {
         let (user, sleep) = (user, events.environment.sleep)
         await Self.cleanUp(events, files, for: user)
@@ -42,7 +42,7 @@ final class Housekeeper: Sendable {
         }
     }
 
-    /// Removes what is due. Records nothing and reads no file where nothing is.
+    /// Removes expired data. Without any, it records no event and reads no file.
     private static func cleanUp(
         _ events: EventStore, _ files: FileStore, for user: String?
     ) async {
@@ -51,8 +51,8 @@ final class Housekeeper: Sendable {
             guard let user else { return }
             try await CityCommands(events, files).prune(for: user)
         } catch {
-            // The log cannot be written just now: it is full, suspended or closed. The next time
-            // does it.
+            // The log cannot be written: the device is full, or the store suspended or closed. The next
+            // clean-up retries.
         }
     }
 }

@@ -1,11 +1,11 @@
-// From one version of an app's data to the next. Events of old types are read as new ones by
-// upcasters, and stay as they are; here is what must be recorded once: settings that get other names,
-// values that are worked out from old ones. Spec/model/settings.md, SET-6 to SET-8.
+// Migrations of an app's data from one version to the next. Upcasters convert events of old types on reading,
+// without a migration; a migration records events once: renamed settings, values computed from old ones.
+// Spec/model/settings.md, SET-6 to SET-8.
 
 import Daybook
 import Foundation
 
-/// The way from an app's first version of its data to the present one.
+/// The migrations from the first version of an app's data to the current one.
 ///
 /// ```swift
 /// let plan = MigrationPlan([
@@ -19,17 +19,17 @@ import Foundation
 /// let report = try await store.migrate(plan)
 /// ```
 public struct MigrationPlan: Sendable {
-    /// From one version to the next.
+    /// A migration to the next version.
     public struct Step: Sendable {
-        /// Whether a step has recorded all that it has to.
+        /// The progress of a step after one call.
         public enum Progress: Sendable {
-            /// It is called again.
+            /// Work remains; the step is called again.
             case more
-            /// The rest is verified and the version recorded.
+            /// All events are recorded; the step is verified and its version recorded.
             case done
         }
 
-        /// The version that it leads to.
+        /// The version after the step.
         public let version: Int
         let apply: @Sendable (inout EventStore.Transaction) throws -> Progress
         let verify: @Sendable (EventStore.Transaction) throws -> Void
@@ -37,12 +37,12 @@ public struct MigrationPlan: Sendable {
         /// Creates a step.
         ///
         /// - Parameters:
-        ///   - version: the version that it leads to.
-        ///   - apply: looks at the views for what is still to be done, and records it, or a portion
-        ///     of it: what one call records is one commit, at most 4 MiB. After a kill it is called
-        ///     again, so it must not count on having been called the first time.
-        ///   - verify: looks at the views when all is recorded; throws for what is not as it has to
-        ///     be. The version then stays the old one.
+        ///   - version: the version after the step.
+        ///   - apply: finds the remaining work by the views and records all or a part of it. The events of
+        ///     one call are one commit, at most 4 MiB. After a kill it is called again, so it must not assume
+        ///     that a call is the first one.
+        ///   - verify: checks the views when all is recorded, and throws if they are wrong. The version is
+        ///     then not changed.
         public init(
             to version: Int,
             apply: @escaping @Sendable (inout EventStore.Transaction) throws -> Progress,
@@ -54,35 +54,35 @@ public struct MigrationPlan: Sendable {
         }
     }
 
-    /// The version of data in which none is recorded.
+    /// The version of data without a recorded version.
     public let initial: Int
     /// The steps, in order.
     public let steps: [Step]
     /// The version that the app expects: that of the last step.
     public var version: Int { steps.last?.version ?? initial }
 
-    /// Lists the steps.
+    /// Creates a plan.
     ///
     /// - Parameters:
-    ///   - initial: the version of data in which none is recorded.
-    ///   - steps: in order; each leads to a higher version than the one before. Others are refused by
-    ///     `OfflineStore.migrate(_:progress:)`.
+    ///   - initial: the version of data without a recorded version.
+    ///   - steps: the steps with ascending versions. `OfflineStore.migrate(_:progress:)` refuses any other
+    ///     order.
     public init(from initial: Int = 1, _ steps: [Step]) {
         self.initial = initial
         self.steps = steps
     }
 
-    /// All that data can have which the plan understands, in order.
+    /// The versions that the plan knows, in order.
     fileprivate var versions: [Int] { [initial] + steps.map(\.version) }
 }
 
-/// What a migration did.
+/// The result of a migration.
 public struct MigrationReport: Hashable, Sendable {
-    /// The version that was found.
+    /// The version before the migration.
     public var from: Int
-    /// The version that the data have now.
+    /// The version after the migration.
     public var to: Int
-    /// How many commits it took; 0 if there was nothing to do.
+    /// The number of commits; 0 if no step was due.
     public var commits: Int
 
     /// Creates a report.
@@ -93,31 +93,31 @@ public struct MigrationReport: Hashable, Sendable {
     }
 }
 
-/// Why data were not migrated.
+/// A failure of a migration.
 public struct MigrationError: LocalizedError, Sendable, CustomStringConvertible {
-    /// What kind of failure it is. The raw value is stable and machine-readable.
+    /// The kind of a failure. The raw value is stable and machine-readable.
     public enum Code: String, Sendable, CaseIterable {
         /// A newer release of the app has written the data.
         case newerVersion = "newer-version"
-        /// The version is none that the plan begins with or leads to, or is no number.
+        /// The plan does not know the version, or it is not a number.
         case unknownVersion = "unknown-version"
-        /// The versions of the plan do not rise.
+        /// The versions of the plan are not ascending.
         case invalidPlan = "invalid-plan"
-        /// A step has failed. What it had recorded stays; the next call goes on.
+        /// A step has failed. The events that it recorded remain; the next call continues.
         case stepFailed = "step-failed"
-        /// The data are not as a step's verification wants them. The version is the old one.
+        /// A step's verification has failed. The version was not changed.
         case notVerified = "not-verified"
     }
 
     /// The kind of failure.
     public var code: Code
-    /// The version that the data have.
+    /// The recorded version of the data.
     public var stored: Int
-    /// The version that was to be reached.
+    /// The version of the plan or the step.
     public var wanted: Int
-    /// What happened, with what to do where that is not plain.
+    /// A human-readable message.
     public var detail: String
-    /// What the step has thrown.
+    /// The error that the step threw.
     public var cause: (any Error)?
 
     /// Creates an error.
@@ -139,31 +139,31 @@ public struct MigrationError: LocalizedError, Sendable, CustomStringConvertible 
         switch code {
         case .newerVersion: "Update the app."
         case .invalidPlan: "Order the steps so that each leads to a higher version."
-        case .unknownVersion: "Give a plan that begins at version \(stored)."
+        case .unknownVersion: "Pass a plan that begins at version \(stored)."
         case .stepFailed, .notVerified:
-            "Correct the step, then migrate again: it goes on from version \(stored)."
+            "Correct the step, then migrate again: the migration continues from version \(stored)."
         }
     }
 
-    /// What happened.
+    /// The detail text.
     public var description: String { detail }
 }
 
 extension OfflineStore {
-    /// Brings the app's data to the version that it expects, step by step. Durable on return. Call
-    /// it after opening, before anything else is recorded: a log without any event gets the newest
-    /// version at once.
+    /// Migrates the app's data to the version of the plan, step by step. Durable on return. Call it after the
+    /// opening, before anything else is recorded: in a log without any event the newest version is recorded
+    /// at once.
     ///
-    /// The version stands in the setting `version` of this store. It is recorded when a step's
-    /// events are durable and verified, so a kill at any moment leaves a version whose step is
-    /// whole; the next call goes on where it was.
+    /// The version is stored in the setting `version` of this store. It is recorded after a step's events are
+    /// durable and verified, so that after a kill at any moment the steps up to the version are complete; the
+    /// next call continues.
     ///
     /// - Parameters:
     ///   - plan: the steps.
-    ///   - progress: called after every commit with the version that is being reached.
-    /// - Returns: what was done.
-    /// - Throws: `MigrationError`: `invalidPlan`, `newerVersion` and `unknownVersion` with nothing
-    ///   changed, `stepFailed`, `notVerified`; `LogError` as `EventStore.append`; `CancellationError`
+    ///   - progress: called after every commit with the version of the current step.
+    /// - Returns: the versions before and after, and the number of commits.
+    /// - Throws: `MigrationError`: `invalidPlan`, `newerVersion` and `unknownVersion` before any change,
+    ///   `stepFailed`, `notVerified`; `LogError` as `EventStore.append`; `CancellationError`
     ///   between two commits.
     @discardableResult
     public func migrate(
@@ -175,8 +175,8 @@ extension OfflineStore {
             throw MigrationError(
                 code: .invalidPlan, stored: plan.initial, wanted: plan.version,
                 detail:
-                    "the versions of the migration plan must rise; they are \(versions). Nothing "
-                    + "was changed")
+                    "the versions of the migration plan must be ascending; they are \(versions). "
+                    + "Nothing was changed")
         }
         let stored = view(SettingsView.self).json(of: name)
         if stored == nil, await events.lastDurable.rawValue == 0 {
@@ -186,7 +186,7 @@ extension OfflineStore {
         guard let first = stored == nil ? plan.initial : settings.tryGet(.version) else {
             throw MigrationError(
                 code: .unknownVersion, stored: 0, wanted: plan.version,
-                detail: "the setting \(name) holds no whole number. Nothing was changed")
+                detail: "the value of the setting \(name) is not an integer. Nothing was changed")
         }
         guard first <= plan.version else {
             throw MigrationError(
@@ -197,18 +197,19 @@ extension OfflineStore {
         guard versions.contains(first) else {
             throw MigrationError(
                 code: .unknownVersion, stored: first, wanted: plan.version,
-                detail: "the data have version \(first), and no step begins there: the plan knows "
-                    + "\(versions). Nothing was changed")
+                detail:
+                    "the data have version \(first), which the migration plan does not know; "
+                    + "it knows \(versions). Nothing was changed")
         }
         var report = MigrationReport(from: first, to: first)
         for step in plan.steps where step.version > report.to {
-            try await perform(step, &report, progress)
+            try await runStep(step, &report, progress)
             report.to = step.version
         }
         return report
     }
 
-    private func perform(
+    private func runStep(
         _ step: MigrationPlan.Step, _ report: inout MigrationReport,
         _ progress: (@Sendable (_ version: Int) -> Void)?
     ) async throws {
@@ -220,33 +221,35 @@ extension OfflineStore {
                 code: code, stored: stored, wanted: step.version,
                 detail: "the step to version \(step.version) \(verb): \(cause)", cause: cause)
         }
-        /// Another call may have migrated meanwhile.
-        @Sendable func check(_ transaction: EventStore.Transaction) throws {
+        /// Fails if another call has migrated meanwhile.
+        @Sendable func checkVersion(_ transaction: EventStore.Transaction) throws {
             let version = transaction.view(SettingsView.self)[.version]
             guard version ?? stored == stored else {
-                throw failure(.stepFailed, "was taken by somebody else", Overtaken())
+                throw failure(.stepFailed, "failed", VersionChanged())
             }
         }
         var state = MigrationPlan.Step.Progress.more
         while state == .more {
             try Task.checkCancellation()
-            let before = await events.lastDurable
+            let positionBefore = await events.lastDurable
             do {
                 state = try await write { transaction in
-                    try check(transaction)
+                    try checkVersion(transaction)
                     do { return try step.apply(&transaction) } catch {
                         throw failure(.stepFailed, "failed", error)
                     }
                 }
             } catch let error as EventError { throw failure(.stepFailed, "failed", error) }
-            let isNew = await events.lastDurable > before
-            guard isNew || state == .done else { throw failure(.stepFailed, "failed", Stuck()) }
-            guard isNew else { continue }
+            let hasRecorded = await events.lastDurable > positionBefore
+            guard hasRecorded || state == .done else {
+                throw failure(.stepFailed, "failed", NoProgress())
+            }
+            guard hasRecorded else { continue }
             report.commits += 1
             progress?(step.version)
         }
         try await write { transaction in
-            try check(transaction)
+            try checkVersion(transaction)
             do { try step.verify(transaction) } catch {
                 throw failure(.notVerified, "is not verified", error)
             }
@@ -257,11 +260,14 @@ extension OfflineStore {
     }
 }
 
-/// What is wrong with a step, for people.
-private struct Stuck: Error, CustomStringConvertible {
-    var description: String { "it has recorded nothing new, and says that there is more" }
+/// Thrown for a step that would be called forever.
+private struct NoProgress: Error, CustomStringConvertible {
+    var description: String { "it returned .more without recording an event" }
 }
 
-private struct Overtaken: Error, CustomStringConvertible {
-    var description: String { "the version has changed. Migrate one at a time" }
+/// Thrown when two migrations run at the same time.
+private struct VersionChanged: Error, CustomStringConvertible {
+    var description: String {
+        "another migration has changed the version; run one migration at a time"
+    }
 }

@@ -1,11 +1,11 @@
-// Taking out of the log what nothing needs any more. Spec/format/compaction.md.
+// Removes events from the log that no view needs. Spec/format/compaction.md.
 
 import Daybook
 
 extension OfflineStore {
-    /// Takes out of the log what nothing needs any more, and says what was freed, what was kept, and
-    /// why. See `EventStore.compact(dryRun:progress:)`. The store does it by itself as well, as its
-    /// policy says; an app that has a time for such work calls this then.
+    /// Removes events that no view needs, and reports what was removed, what remains, and why. See
+    /// `EventStore.compact(dryRun:progress:)`. The store also compacts automatically by its policy; an app
+    /// that has a suitable time calls this then.
     @discardableResult
     public func compact(
         dryRun: Bool = false,
@@ -14,14 +14,14 @@ extension OfflineStore {
         try await events.compact(dryRun: dryRun, progress: progress)
     }
 
-    /// When the store compacts by itself from now on; nil for never.
+    /// Sets the policy of automatic compaction; nil disables it.
     ///
-    /// - Throws: `EventError` (`refused`) for a number that is out of range; the policy stays the old one.
+    /// - Throws: `EventError` (`refused`) for a number that is out of range; the old policy then remains.
     public func setCompactionPolicy(_ policy: CompactionPolicy?) async throws(EventError) {
         try await events.setCompactionPolicy(policy)
     }
 
-    /// What the store does by itself from now on. Ends when the store is closed.
+    /// Returns the reports of automatic maintenance from now on. Ends when the store is closed.
     public func maintenance() async -> AsyncStream<MaintenanceReport> {
         await events.maintenance()
     }

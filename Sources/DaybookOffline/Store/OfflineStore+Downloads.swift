@@ -4,16 +4,16 @@ import Daybook
 import Foundation
 
 extension DownloadManager {
-    /// Creates a manager that asks a server: `GET {base}/cities/{id}` for what belongs to a city, and
-    /// for its images. `run()` does the work.
+    /// Creates a manager for a server: `GET {base}/cities/{id}` returns the manifest of a city, with the
+    /// addresses of its images. `run()` does the work.
     ///
     /// - Parameters:
-    ///   - store: where jobs, cities and images are kept.
-    ///   - base: the server's address, http or https. The token goes to its origin only.
-    ///   - credentials: where the token comes from.
-    ///   - user: whose settings and storage limit count.
+    ///   - store: the store of jobs, cities and images.
+    ///   - base: the server's address, http or https. The token is sent to its origin only.
+    ///   - credentials: the source of the token.
+    ///   - user: the user whose settings and storage limit apply.
     ///   - reachability: the source of the network's state. The system's reports none on a machine
-    ///     without a default route: for a server on it, give `AlwaysReachable()`.
+    ///     without a default route: for a server on it, pass `AlwaysReachable()`.
     ///   - options: limits and times.
     public init(
         _ store: OfflineStore, base: URL, credentials: any Credentials = NoCredentials(),
@@ -25,16 +25,16 @@ extension DownloadManager {
             reachability: reachability, options: options.caching(in: store.cacheFolder))
     }
 
-    /// Creates a manager for an app that gets manifests its own way; images are fetched over HTTP.
+    /// Creates a manager for an app with its own source of manifests; images are fetched over HTTP.
     ///
     /// - Parameters:
-    ///   - store: where jobs, cities and images are kept.
-    ///   - source: where manifests come from.
+    ///   - store: the store of jobs, cities and images.
+    ///   - source: the source of manifests.
     ///   - imageOrigin: the server whose images need the token; nil: none does.
-    ///   - credentials: where that token comes from.
-    ///   - user: whose settings and storage limit count.
+    ///   - credentials: the source of that token.
+    ///   - user: the user whose settings and storage limit apply.
     ///   - reachability: the source of the network's state. The system's reports none on a machine
-    ///     without a default route: for a server on it, give `AlwaysReachable()`.
+    ///     without a default route: for a server on it, pass `AlwaysReachable()`.
     ///   - options: limits and times.
     public init(
         _ store: OfflineStore, source: any CityManifestSource, imageOrigin: URL? = nil,
@@ -49,7 +49,7 @@ extension DownloadManager {
 }
 
 extension DownloadManager.Options {
-    /// These options, with the store's cache folder where they name none.
+    /// Returns these options, with the store's cache folder if they name none.
     fileprivate func caching(in folder: URL?) -> Self {
         var options = self
         options.cacheFolder = cacheFolder ?? folder?.path

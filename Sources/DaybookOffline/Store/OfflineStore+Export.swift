@@ -4,9 +4,9 @@ import Daybook
 import Foundation
 
 extension OfflineStore {
-    /// Writes the recorded events into a file, one JSON object a line. Secrets are not in the log, so
-    /// they are not in the file; files beside the log, such as images, are not in it, either. Durable on
-    /// return. See `EventStore.export(to:types:from:replacing:progress:)`.
+    /// Writes the recorded events to a file, one JSON object per line. The file contains no secrets, because
+    /// the log has none, and no files beside the log, such as images. Durable on return. See
+    /// `EventStore.export(to:types:from:replacing:progress:)`.
     @discardableResult
     public func export(
         to file: URL, types: Set<String>? = nil, from first: Position = Position(1),

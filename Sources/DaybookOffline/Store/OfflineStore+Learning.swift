@@ -4,20 +4,19 @@ import Daybook
 import Foundation
 
 extension LearningDownloads {
-    /// Creates downloads from a server: the protocol of Spec/model/learning.md, LRN-40. `run()` does the
+    /// Creates downloads from a server with the protocol of Spec/model/learning.md, LRN-40. `run()` does the
     /// work.
     ///
     /// - Parameters:
-    ///   - store: where lessons and review sessions are kept.
-    ///   - base: the server's address, http or https. The token goes to its origin only.
-    ///   - credentials: where the token comes from.
-    ///   - user: whose sessions, and whose settings count.
+    ///   - store: the store of lessons and review sessions.
+    ///   - base: the server's address, http or https. The token is sent to its origin only.
+    ///   - credentials: the source of the token.
+    ///   - user: the user whose sessions are fetched and whose settings apply.
     ///   - reachability: the source of the network's state. The system's reports none on a machine
-    ///     without a default route: for a server on it, give `AlwaysReachable()`.
-    ///   - policy: what is fetched by itself, and when.
-    ///   - options: limits and times. `imageBytesMax` and `imagesAtOnce` are those of files,
-    ///     `cityBytesMax` that of all files of a lesson or a session; what was not to be had is
-    ///     asked for again after `pausedRetry`.
+    ///     without a default route: for a server on it, pass `AlwaysReachable()`.
+    ///   - policy: the rules for automatic fetches.
+    ///   - options: limits and times. `imageBytesMax` and `imagesAtOnce` apply to files, `cityBytesMax` to
+    ///     all files of a lesson or a session; a failed fetch is retried after `pausedRetry`.
     public init(
         _ store: OfflineStore, base: URL, credentials: any Credentials = NoCredentials(),
         user: String, reachability: any Reachability = SystemReachability(), policy: PrefetchPolicy,
@@ -28,15 +27,15 @@ extension LearningDownloads {
             reachability: reachability, policy: policy, options: options)
     }
 
-    /// Creates downloads for an app that gets lessons and review sessions its own way.
+    /// Creates downloads for an app with its own source of lessons and review sessions.
     ///
     /// - Parameters:
-    ///   - store: where lessons and review sessions are kept.
-    ///   - source: where they come from.
-    ///   - user: whose sessions, and whose settings count.
+    ///   - store: the store of lessons and review sessions.
+    ///   - source: the source of lessons and review sessions.
+    ///   - user: the user whose sessions are fetched and whose settings apply.
     ///   - reachability: the source of the network's state. The system's reports none on a machine
-    ///     without a default route: for a server on it, give `AlwaysReachable()`.
-    ///   - policy: what is fetched by itself, and when.
+    ///     without a default route: for a server on it, pass `AlwaysReachable()`.
+    ///   - policy: the rules for automatic fetches.
     ///   - options: limits and times, as above.
     public init(
         _ store: OfflineStore, source: any LearningSource, user: String,

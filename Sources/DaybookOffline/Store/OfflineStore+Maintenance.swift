@@ -1,4 +1,4 @@
-// Looking after a log of the model.
+// Verification and repair of a log of the model.
 
 import Daybook
 import Foundation
@@ -7,8 +7,8 @@ extension OfflineStore {
     /// Verifies, repairs and salvages a log that no store has open.
     ///
     /// ```swift
-    /// let lost = try await OfflineStore.maintenance(at: url, account: "user-456").salvage(to: newURL).lostCount
-    /// ```
+    /// let lost = try await OfflineStore.maintenance(at: url, account: "user-456").salvage(to:
+    /// newURL).lostCount ```
     ///
     /// - Parameters: as `LogMaintenance.init`.
     /// - Throws: as `LogMaintenance.init`.

@@ -1,5 +1,5 @@
-// What an app shows: values that follow from the views, now and as they change. Those about cities
-// stand beside the commands: `store.cities.saved(by:)`.
+// The queries of an app: values computed from the views, now and as they change. Those of cities are with
+// their commands: `store.cities.saved(by:)`.
 
 import Daybook
 
@@ -9,7 +9,7 @@ extension OfflineStore {
         query(NotesView.self) { $0.notes(in: cityId) }
     }
 
-    /// A note; nil while there is none with this id, and once it was deleted. O(1).
+    /// A note; nil if there is none with this id or it was deleted. O(1).
     public func note(_ noteId: String) -> ViewQuery<Note?> {
         query(NotesView.self) { $0[noteId] }
     }
@@ -24,36 +24,36 @@ extension OfflineStore {
         query(ProgressView.self) { $0[userId] }
     }
 
-    /// How many actions the server has not settled. O(1).
+    /// The number of events that the server has not settled. O(1).
     public var outboxCount: ViewQuery<Int> { events.outboxCount }
 
-    /// Asks a view for a value, now and as it changes. See `EventStore.query(_:_:)`.
+    /// Queries a view for a value, now and as it changes. See `EventStore.query(_:_:)`.
     public func query<View: Projection, Value: Equatable & Sendable>(
         _ view: View.Type, _ answer: @escaping @Sendable (View) -> Value
     ) -> ViewQuery<Value> {
         events.query(view, answer)
     }
 
-    /// The states of a view: the present one, and a new one whenever it has folded something.
+    /// The states of a view: the current one, and a new one after each event that it folds.
     public func changes<View: Projection>(of view: View.Type) -> ViewChanges<View> {
         events.changes(of: view)
     }
 
-    /// The states of a view: the present one, and a new one whenever it has become another.
+    /// The states of a view: the current one, and a new one after each change of its value.
     public func changes<View: Projection & Equatable>(of view: View.Type) -> ViewChanges<View> {
         events.changes(of: view)
     }
 
-    /// The durable events behind a position, from the disk and then live: where there is none yet,
-    /// iterating waits. `recordedEvents(after:)` ends instead. See `EventSequence`.
+    /// Returns the durable events after a position, from the disk and then live: at the end the iteration
+    /// waits for new events. `recordedEvents(after:)` ends instead. See `EventSequence`.
     public func events(after position: Position) -> EventSequence {
         events.events(after: position)
     }
 
-    /// The durable events behind a position, up to the last one that there is when the iteration
-    /// begins. Ends there; on an empty log at once. See `EventSequence`.
+    /// Returns the durable events after a position, up to the last one at the beginning of the iteration. On
+    /// an empty log the iteration ends at once. See `EventSequence`.
     ///
-    /// - Parameter position: the last event that is not wanted any more; `zero` for all.
+    /// - Parameter position: the position before the first event to return; `zero` for all.
     public func recordedEvents(after position: Position = .zero) -> EventSequence {
         events.recordedEvents(after: position)
     }

@@ -1,10 +1,10 @@
-// One store with everything that the four documents describe, and one call that ships it. An app whose
-// events are all its own uses the EventStore underneath.
+// The store of the offline model: its commands, views and files, and one call that syncs it. An app with only
+// its own events uses the EventStore underneath.
 
 @_exported import Daybook
 import Foundation
 
-/// An app's offline store: a log of everything the user did, and the views that follow from it.
+/// An app's offline store: a log of events, and the views that are computed from it.
 ///
 /// ```swift
 /// let store = try await OfflineStore.open(at: url, account: "user-456")
@@ -14,7 +14,7 @@ import Foundation
 /// try await store.close()
 /// ```
 ///
-/// Every method that records something returns when it is on the disk, unless it says otherwise.
+/// Every method that records events returns when they are durable, unless its documentation says otherwise.
 public struct OfflineStore: Sendable {
     /// The store of events underneath.
     public let events: EventStore
@@ -40,7 +40,7 @@ public struct OfflineStore: Sendable {
         cacheFolder = cache
         if let cache {
             let imageFiles = FileStore.images(of: events, in: cache.path)
-            files = .besideLog(events, excludingImagesIn: imageFiles)
+            files = .inLogFolder(events, excludingImagesIn: imageFiles)
             images = ImageCache(events, imageFiles, before: files)
         } else {
             files = FileStore(events)
@@ -49,7 +49,7 @@ public struct OfflineStore: Sendable {
         await startMaintenance()
     }
 
-    /// Records that images are lost with their folder, then starts the housekeeper.
+    /// Records that the images are removed if their folder is missing, then starts the housekeeper.
     private func startMaintenance() async {
         await images.clearIfFolderIsMissing()
         await housekeeper?.begin(events, files)
@@ -59,17 +59,17 @@ public struct OfflineStore: Sendable {
     public var cities: CityCommands { CityCommands(events, files, references) }
     /// Notes about cities.
     public var notes: NoteCommands { NoteCommands(events, references) }
-    /// What a user has set for offline use.
+    /// The users' settings for offline use.
     public var preferences: PreferencesCommands { PreferencesCommands(events) }
     /// Typed values under keys: the app's settings, and its secrets.
     public var settings: SettingsCommands { SettingsCommands(events, secrets) }
     /// Learning progress.
     public var progress: ProgressCommands { ProgressCommands(events, references) }
-    /// What is kept for learning without a network: courses, lessons, review sessions, vocabulary.
+    /// Material for learning without a network: courses, lessons, review sessions, vocabulary.
     public var learning: LearningCommands { LearningCommands(events, files) }
     /// Cached content: pages, events, points of interest and their files.
     public var content: ContentCommands { ContentCommands(events, files) }
-    /// Downloads of cities; a `DownloadManager` works them off.
+    /// Downloads of cities, which a `DownloadManager` carries out.
     public var downloads: DownloadCommands { DownloadCommands(events, references) }
     /// Photos and videos.
     public var assets: AssetCommands { AssetCommands(events) }
@@ -77,40 +77,38 @@ public struct OfflineStore: Sendable {
     public var albums: AlbumCommands { AlbumCommands(events) }
     /// The device's own media library and its backup.
     public var deviceMedia: DeviceMediaCommands { DeviceMediaCommands(events) }
-    /// What the server has not settled.
+    /// The events that the server has not settled.
     public var outbox: OutboxCommands { events.outbox }
 
     /// Opens the store in a folder, or creates it there.
     ///
     /// - Parameters:
     ///   - url: the log's folder; its parent must exist. One process at a time can have it open.
-    ///   - cache: a folder for what can be fetched again, which the system may delete: the bytes of
-    ///     cached images, in `daybook-images`, and downloads on their way, in `daybook-downloads`.
-    ///     Several logs may share it. nil for the log's own folder. Every opening of the log names the
-    ///     same: images in another folder are not found, and not erased.
-    ///   - account: whose store it is. A log belongs to one account for ever.
-    ///   - secrets: where secret settings are kept. It belongs to this store: `erase()` deletes all
-    ///     that is in it.
+    ///   - cache: a folder that the system may delete, for data that can be fetched again: cached images in
+    ///     `daybook-images`, partial downloads in `daybook-downloads`. Several logs may share it. Nil for the
+    ///     log's own folder. Every opening of the log must name the same folder: images in another one are
+    ///     not found, and not erased.
+    ///   - account: the account of the store. A log always belongs to one account.
+    ///   - secrets: the store of secret settings. It belongs to this store: `erase()` deletes all its
+    ///     contents.
     ///   - rules: the rules of the app's own event types.
-    ///   - upcasters: the ways from the app's older event types to those that have replaced them.
-    ///   - views: the app's own views, beside the built-in ones.
-    ///   - compaction: when the store takes out what nothing needs any more; nil for only when
-    ///     `compact()` is called.
-    ///   - references: what commands check before they record that something is about a city or a
-    ///     course (EVT-17). An app whose cities have other ids than the list of cities of its cached
-    ///     content gives `[]`.
-    ///   - user: the user whose `pruneAfterDays` and `maxStorageLimit` count when the store cleans
-    ///     up; nil for the account.
-    ///   - cleansUp: whether the store removes by itself what was kept long enough, when it is opened
-    ///     and resumed and every hour: such cities, and finished download jobs (CITY-15).
-    ///   - environment: file system, clock and randomness; tests bring their own.
-    ///   - progress: called now and then with the number of events folded so far and their total,
-    ///     where there are many: at the first opening with a new or changed view.
-    /// - Throws: `EventError` (`refused`) for a URL that is not one of a folder on this device, for a
-    ///   cache folder in the log's folder, and for rules, upcasters, views or a policy that do not go
-    ///   together (`Spec/model/events.md`, EVT-15), naming them. `LogError`: `locked` if another store has the log open, `wrongAccount`,
-    ///   `newerVersion`, `corrupt`, …
-    /// - Complexity: O(state + events behind the newest checkpoint), not O(history).
+    ///   - upcasters: the functions from the app's older event types to their successors.
+    ///   - views: the app's own views, in addition to the built-in ones.
+    ///   - compaction: the policy of automatic compaction; nil: only `compact()` compacts.
+    ///   - references: the references to cities and courses that commands check before they record an event
+    ///     (EVT-17). An app whose cities have other ids than those of its cached content passes `[]`.
+    ///   - user: the user whose `pruneAfterDays` and `maxStorageLimit` apply when the store cleans up; nil
+    ///     for the account.
+    ///   - cleansUp: true if the store removes expired cities and finished download jobs automatically:
+    ///     when it is opened, when it is resumed, and every hour (CITY-15).
+    ///   - environment: file system, clock and randomness; tests replace them.
+    ///   - progress: called at intervals with the number of events folded so far and their total, if there
+    ///     are many: at the first opening with a new or changed view.
+    /// - Throws: `EventError` (`refused`) for a URL that is not one of a folder on this device, for a cache
+    ///   folder in the log's folder, and for contradictory rules, upcasters, views or policies
+    ///   (`Spec/model/events.md`, EVT-15), which the message names. `LogError`: `locked` if another store has
+    ///   the log open, `wrongAccount`, `newerVersion`, `corrupt`, …
+    /// - Complexity: O(state + events after the newest checkpoint), not O(history).
     public static func open(
         at url: URL, cache: URL? = nil, account: String? = nil, secrets: (any SecretStore)? = nil,
         rules: [EventRule] = [], upcasters: [Upcaster] = [],
@@ -128,7 +126,7 @@ public struct OfflineStore: Sendable {
         return await OfflineStore(events, cache: cache, references, secrets, housekeeper)
     }
 
-    /// Refuses a cache folder in the log's folder: the system may delete a cache.
+    /// Refuses a cache folder in the log's folder, because the system may delete a cache.
     private static func checkIsOutside(_ cache: URL?, _ log: URL) throws(EventError) {
         guard let cache else { return }
         let folder = resolved(try cache.localPath())
@@ -136,7 +134,7 @@ public struct OfflineStore: Sendable {
         guard !(folder + "/").hasPrefix(log + "/") else {
             throw EventError(
                 .refused,
-                "the cache folder \(folder) is in the log's folder \(log). Choose one outside it")
+                "the cache folder \(folder) is in the log's folder \(log); choose one outside it")
         }
     }
 
@@ -144,12 +142,12 @@ public struct OfflineStore: Sendable {
         URL(filePath: path).standardizedFileURL.resolvingSymlinksInPath().path
     }
 
-    /// Opens the store that all accounts of a device share, or creates it there: for what belongs
-    /// to the device and not to a user, such as its settings and caches of content that is the same
-    /// for everybody. It survives logout and erasure of an account's store.
+    /// Opens the store that all accounts of a device share, or creates it: for data of the device and not
+    /// of a user, such as its settings and caches of content that is equal for all users. The store survives
+    /// logout and the erasure of an account's store.
     ///
-    /// Types that are shipped to the server are refused there (`EventError`, `refused`), and so is
-    /// syncing: the account of a request follows from its token, and this store has none.
+    /// It refuses events of shipped types (`EventError`, `refused`), and syncing, because a request's token
+    /// determines an account, and this store has none.
     ///
     /// - Parameters: as `open`.
     /// - Throws: as `open`; `wrongAccount` for the log of an account.
@@ -169,25 +167,25 @@ public struct OfflineStore: Sendable {
             events, cache: cache, references, secrets, Housekeeper(user: nil))
     }
 
-    /// Opens a new, empty store in memory: for tests and previews. It behaves like one on a disk,
-    /// and is gone with the last reference to it.
+    /// Opens a new, empty store in memory, for tests and previews. It behaves like a store on a disk, and is
+    /// deleted with the last reference to it.
     ///
     /// ```swift
     /// let store = try await OfflineStore.inMemory(clock: { Date(timeIntervalSince1970: 0) })
     /// ```
     ///
-    /// Where a test opens one log twice, it makes an `InMemoryFileSystem` and hands it to
-    /// `open(at:environment:)`; where it cuts the power, `DaybookTestKit` has file systems for it.
+    /// A test that opens one log twice creates an `InMemoryFileSystem` and passes it to
+    /// `open(at:environment:)`. `DaybookTestKit` has file systems that simulate power cuts.
     ///
     /// - Parameters:
-    ///   - account: whose store it is.
-    ///   - secrets: where secret settings are kept.
+    ///   - account: the account of the store.
+    ///   - secrets: the store of secret settings.
     ///   - rules: the rules of the app's own event types.
-    ///   - upcasters: the ways from the app's older event types to those that have replaced them.
-    ///   - views: the app's own views, beside the built-in ones.
-    ///   - clock: what time it is.
+    ///   - upcasters: the functions from the app's older event types to their successors.
+    ///   - views: the app's own views, in addition to the built-in ones.
+    ///   - clock: returns the time.
     /// - Throws: `LogError` (`tooLarge`) for an account name that is too long; `EventError`
-    ///   (`refused`) for a rule or a view that cannot be used, naming it.
+    ///   (`refused`) for a rule or a view that cannot be used, which the message names.
     public static func inMemory(
         account: String? = nil, secrets: (any SecretStore)? = nil, rules: [EventRule] = [],
         upcasters: [Upcaster] = [], views: [any Projection.Type] = [],
@@ -198,7 +196,7 @@ public struct OfflineStore: Sendable {
             upcasters: upcasters, views: views, environment: .inMemory(clock: clock))
     }
 
-    /// The state of a view. It includes every append that has returned. O(1).
+    /// Returns the state of a view, which includes every append that has returned. O(1).
     public func view<View: Projection>(_ view: View.Type) -> View { events.view(view) }
 
     /// Records an event of the app's own. See `EventStore.append(_:durability:)`.
@@ -217,16 +215,18 @@ public struct OfflineStore: Sendable {
         try await events.append(payloads, durability: durability)
     }
 
-    /// Records an event of the app's own that replaces what another has set: it counts more, whatever
-    /// the clock says. See `EventStore.append(_:replacing:durability:)`.
+    /// Records an event of the app's own with an LWW timestamp greater than `lwwTimestamp`, whatever the
+    /// clock says, so that it replaces the value of that event. See
+    /// `EventStore.append(_:replacing:durability:)`.
     @discardableResult
     public func append(
-        _ payload: some EventPayload, replacing stamp: Stamp?, durability: Durability = .durable
+        _ payload: some EventPayload, replacing lwwTimestamp: LWWTimestamp?,
+        durability: Durability = .durable
     ) async throws -> Appended {
-        try await events.append(payload, replacing: stamp, durability: durability)
+        try await events.append(payload, replacing: lwwTimestamp, durability: durability)
     }
 
-    /// Checks the state and records events, with nothing in between. See `EventStore.write(_:)`.
+    /// Reads the state and records events in one transaction. See `EventStore.write(_:)`.
     @discardableResult
     public func write<Result: Sendable>(
         _ body: @escaping @Sendable (inout EventStore.Transaction) throws -> Result
@@ -234,25 +234,23 @@ public struct OfflineStore: Sendable {
         try await events.write(body)
     }
 
-    /// Ships what the server has not settled, then takes in what other devices of the account have
-    /// recorded. One call at a time: while another is under way, this one leaves everything to it,
-    /// ends at once and says so in its report.
+    /// Ships the outbox, then reads and records the events of the account's other devices. While another call
+    /// runs, this one returns at once and says so in its report.
     ///
     /// - Parameters:
-    ///   - endpoint: the server's address, an http or https URL, or its `…/v1/events`. A
-    ///     token goes to this machine or over https only; other options are `HTTPTransport`'s.
-    ///   - credentials: where the token comes from that says for which account they are.
-    ///   - http: headers, certificate and proxy of the requests, and how long the server may be
-    ///     silent.
-    ///   - resolver: who decides conflicts; nil leaves them to the app, and they show as CONFLICT.
-    ///   - deadline: when to stop at the latest; nil stops when nothing more can be done now, or
-    ///     when the server has been silent for `http.timeoutSeconds`.
-    ///   - progress: called when something was sent, and after every reply.
-    /// - Returns: what was done and what is left.
-    /// - Throws: `LogError`; `closed` where the store is closed meanwhile. `EventError` (`refused`) for
-    ///   the store that all accounts share. `TransportError` for an endpoint or options that cannot be
-    ///   used (`badEndpoint`, `tokenInClear`, …), before anything is sent; a certificate that cannot be
-    ///   opened is in the report on Linux. Failures of the network are no errors; they are in the report.
+    ///   - endpoint: the server's address, an http or https URL, or its `…/v1/events`. A token is sent to
+    ///     this machine or over https only; other options are those of `HTTPTransport`.
+    ///   - credentials: the source of the token, which identifies the account.
+    ///   - http: headers, certificate, proxy and timeout of the requests.
+    ///   - resolver: the resolver of conflicts; nil leaves them to the app, and they show as CONFLICT.
+    ///   - deadline: the time to stop; nil stops when no more work is possible now, or when the server has
+    ///     been silent for `http.timeoutSeconds`.
+    ///   - progress: called after each request and each reply.
+    /// - Returns: what was done and what remains.
+    /// - Throws: `LogError`; `closed` if the store is closed meanwhile. `EventError` (`refused`) for the
+    ///   store that all accounts share. `TransportError` for an endpoint or options that cannot be used
+    ///   (`badEndpoint`, `tokenInClear`, …), before any request; a certificate that cannot be opened is in
+    ///   the report on Linux. Network failures are not thrown; they are in the report.
     @discardableResult
     public func sync(
         to endpoint: URL, credentials: any Credentials = NoCredentials(),
@@ -264,17 +262,17 @@ public struct OfflineStore: Sendable {
             until: deadline, progress: progress)
     }
 
-    /// The headers and the client certificate that the secret store keeps, as options of requests; none
+    /// Returns the headers and the client certificate of the secret store, as options of requests; none
     /// without a secret store. See `SecretStore.httpOptions()`.
     public func httpOptions() async throws(SecretStoreError) -> HTTPOptions {
         guard let secrets else { return HTTPOptions() }
         return try await secrets.httpOptions()
     }
 
-    /// Ships and reads as `sync(to:)` does, over a transport with options of its own: a time-out,
-    /// headers, the server's name for the account.
+    /// Syncs like `sync(to:)`, over a transport with options of its own: a timeout, headers, the server's
+    /// name for the account.
     ///
-    /// - Returns: what was done and what is left.
+    /// - Returns: what was done and what remains.
     /// - Throws: as `sync(to:)`.
     @discardableResult
     public func sync(
@@ -287,12 +285,12 @@ public struct OfflineStore: Sendable {
             progress: progress)
     }
 
-    /// The views as they were at a position. See `EventStore.state(at:)`.
+    /// Returns the views as of a position. See `EventStore.state(at:)`.
     public func state(at position: Position) async throws -> PastState {
         try await events.state(at: position)
     }
 
-    /// Writes what waits and releases the log's lock until `resume()`. See `EventStore.suspend()`.
+    /// Writes the waiting events and releases the log's lock until `resume()`. See `EventStore.suspend()`.
     public func suspend() async throws {
         guard await !events.isSuspended else { return }
         await closeFiles()
@@ -302,10 +300,10 @@ public struct OfflineStore: Sendable {
         }
     }
 
-    /// Takes the lock again after `suspend()`. See `EventStore.resume()`.
+    /// Acquires the lock again after `suspend()`. See `EventStore.resume()`.
     public func resume() async throws {
         guard await events.isSuspended else { return try await events.resume() }
-        // First: resuming wakes those who store files.
+        // Before the events: resuming wakes tasks that store files.
         await reopenFiles()
         do { try await events.resume() } catch {
             if await events.isSuspended { await closeFiles() }
@@ -314,11 +312,11 @@ public struct OfflineStore: Sendable {
         await startMaintenance()
     }
 
-    /// Writes what waits and closes the log: what an app does at logout. The store cannot be used
-    /// any more: recording, reading of events and shipping throw `LogError` (`closed`), and
-    /// sequences of changes end. Views keep the state that they had. The folder can be opened again.
+    /// Writes the waiting events and closes the log, for example at logout. Afterwards recording, reading of
+    /// events and shipping throw `LogError` (`closed`), and sequences of changes end. Views keep their last
+    /// state. The folder can be opened again.
     ///
-    /// - Throws: `LogError` where something that waited could not be written.
+    /// - Throws: `LogError` if a waiting event could not be written.
     public func close() async throws {
         housekeeper?.end()
         await closeFiles()
@@ -326,21 +324,21 @@ public struct OfflineStore: Sendable {
         await images.releaseMemory()
     }
 
-    /// Deletes the log with everything in its folder, what it has in its cache folder and all that is
-    /// in its secret store, for good, and closes the store: what an app does when a user leaves the device. On return it is gone,
-    /// power cuts included; the empty folder stays. If the process ends before, the next opening of
-    /// the folder, with the secret store, deletes the rest and begins a new log.
+    /// Deletes the log with its whole folder, its part of the cache folder and the contents of its secret
+    /// store, and closes the store, for example when a user leaves the device. The deletion is durable on
+    /// return; the empty folder remains. If the process ends before, the next opening of the folder, with the
+    /// secret store, completes the deletion and begins a new log.
     ///
-    /// Files that are in the folder are deleted whoever put them there; symbolic links are removed
-    /// and not followed.
+    /// All files in the folder are deleted, including those of the app; symbolic links are removed and not
+    /// followed.
     ///
-    /// - Parameter discardingUnsynced: whether to go on if the outbox is not empty.
-    /// - Throws: `UnsyncedError` with the number of events that no server has, if it is not told to
-    ///   discard them; the store stays open. `LogError`: with the store open, no event was deleted, cached images may be;
-    ///   with the store closed, the next opening deletes the rest. `SecretStoreError`: the store is
-    ///   closed, and the next opening deletes all.
+    /// - Parameter discardingUnsynced: true to erase the store even if the outbox is not empty.
+    /// - Throws: `UnsyncedError` with the number of events that no server has, unless `discardingUnsynced`;
+    ///   the store stays open. `LogError`: if the store is still open, no event was deleted, but cached
+    ///   images may be; if it is closed, the next opening completes the deletion. `SecretStoreError`: the
+    ///   store is closed, and the next opening deletes everything.
     public func erase(discardingUnsynced: Bool = false) async throws {
-        // No file may be stored in what is being deleted.
+        // No file may be stored in a folder that is being deleted.
         await closeFiles()
         do {
             try await events.erase(
@@ -371,7 +369,7 @@ extension OfflineStore: ErasableStore {
 }
 
 extension DeviceStorage {
-    /// Deletes everything that the app keeps on the device. See
+    /// Deletes all of the app's stores on the device. See
     /// `reset(_:rules:upcasters:extending:discardingUnsynced:)`.
     public func reset(
         _ stores: [OfflineStore], rules: [EventRule] = [], upcasters: [Upcaster] = [],

@@ -1,5 +1,5 @@
-// Settings as an app reads and writes them, secret ones included: those go to the secret store, all
-// others to the log. Spec/model/settings.md.
+// Reads and writes settings. Secrets are stored in the secret store, all other settings in the log.
+// Spec/model/settings.md.
 
 import Daybook
 
@@ -22,28 +22,28 @@ public struct SettingsCommands: Sendable {
 
     // MARK: Reading
 
-    /// The value of a setting, or its default. O(bytes of the value).
+    /// Returns the value of a setting, or its default. O(bytes of the value).
     public func get<Value>(_ setting: UserSetting<Value>) -> Value {
         store.view(SettingsView.self)[setting]
     }
 
-    /// The value of a setting, or another one than its default. O(bytes of the value).
+    /// Returns the value of a setting, or `fallback` instead of its default. O(bytes of the value).
     public func get<Value>(_ setting: UserSetting<Value>, _ fallback: Value) -> Value {
         tryGet(setting.key) ?? fallback
     }
 
-    /// The value of a key; the fallback where there is none, or one of another type. O(bytes of the
+    /// Returns the value of a key; the fallback if there is none, or one of another type. O(bytes of the
     /// value).
     public func get<Value>(_ key: SettingKey<Value>, _ fallback: Value) -> Value {
         tryGet(key) ?? fallback
     }
 
-    /// The value of a key; nil where there is none, or one of another type. O(bytes of the value).
+    /// Returns the value of a key; nil if there is none, or one of another type. O(bytes of the value).
     public func tryGet<Value>(_ key: SettingKey<Value>) -> Value? {
         store.view(SettingsView.self)[key]
     }
 
-    /// What was put for a setting; nil where its default counts. O(bytes of the value).
+    /// Returns the value that was put for a setting; nil if its default applies. O(bytes of the value).
     public func tryGet<Value>(_ setting: UserSetting<Value>) -> Value? { tryGet(setting.key) }
 
     /// The value of a setting, now and as it changes.
@@ -58,7 +58,7 @@ public struct SettingsCommands: Sendable {
 
     // MARK: Writing
 
-    /// Puts a value. If it is there already, nothing is recorded. Durable on return.
+    /// Puts a value. If it equals the current one, nothing is recorded. Durable on return.
     ///
     /// - Throws: `EventError` (`refused`) for an empty key or that of a secret, (`tooLarge`) for a
     ///   value of more than 1 MiB; what the value's encoder throws; `LogError` as
@@ -67,8 +67,8 @@ public struct SettingsCommands: Sendable {
         try await store.write { try $0.put(key, value) }
     }
 
-    /// Puts the value of a setting; its default as well, which then stays if the app's default
-    /// becomes another. As the one for keys.
+    /// Puts the value of a setting, like the method for keys. A value equal to the default is recorded,
+    /// too, and remains if a release of the app changes the default.
     public func put<Value>(_ setting: UserSetting<Value>, _ value: Value) async throws {
         try await put(setting.key, value)
     }
@@ -80,48 +80,49 @@ public struct SettingsCommands: Sendable {
         try await store.write(drawingOnReserve: true) { try $0.delete(key) }
     }
 
-    /// Deletes what was put for a setting: its default counts again. As the one for keys.
+    /// Deletes the value of a setting, so that its default applies again. Like the method for keys.
     public func delete<Value>(_ setting: UserSetting<Value>) async throws {
         try await delete(setting.key)
     }
 
     // MARK: Secrets
 
-    /// The value of a secret; nil if there is none.
+    /// Returns the value of a secret; nil if there is none.
     ///
     /// - Throws: `EventError` (`refused`) for a store without a secret store; `SecretStoreError`;
     ///   `LogError` (`closed`, `suspended`).
     public func tryGet<Value>(_ key: SecretKey<Value>) async throws -> Value? {
-        try await kept(key.name).value(of: key)
+        try await secretStore(for: key.name).value(of: key)
     }
 
-    /// Keeps a secret in the secret store. Durable on return. The log gets nothing of it. Credentials
-    /// that have read a token before do not notice that there is another.
+    /// Writes a secret to the secret store, and nothing to the log. Durable on return. Credentials that have
+    /// already read a token do not read the new one.
     ///
     /// - Throws: as `tryGet`.
     public func put<Value>(_ key: SecretKey<Value>, _ value: Value) async throws {
-        let secrets = try await kept(key.name)
+        let secrets = try await secretStore(for: key.name)
         try await secrets.write(value, for: key)
         do { try await store.checkOpen() } catch {
-            // It was closed, or erased, meanwhile: nothing must stay behind.
+            // The store was closed or erased meanwhile: the secret must not remain.
             try await secrets.delete(key.name)
             throw error
         }
     }
 
-    /// Forgets a secret. Durable on return.
+    /// Deletes a secret. Durable on return.
     ///
     /// - Throws: as `tryGet`.
     public func delete<Value>(_ key: SecretKey<Value>) async throws {
-        try await kept(key.name).delete(key.name)
+        try await secretStore(for: key.name).delete(key.name)
     }
 
-    private func kept(_ name: String) async throws -> any SecretStore {
+    private func secretStore(for name: String) async throws -> any SecretStore {
         try await store.checkOpen()
         guard let secrets else {
             throw EventError(
                 .refused,
-                "there is nowhere to keep the secret \(name): open the store with a secret store")
+                "cannot access the secret \(name): the store was opened without a secret store; "
+                    + "open it with one")
         }
         return secrets
     }

@@ -1,20 +1,20 @@
-// A sync service that does what the user's settings allow. Spec/protocol/triggers.md.
+// A sync service that follows the user's settings. Spec/protocol/triggers.md.
 
 import Daybook
 
 extension SyncService {
-    /// Creates a service that the user's settings limit: with `autoSync` off nothing is done but what
-    /// `syncNow()` asks for; with `wifiOnlyDownload` on, what other devices have recorded is not read
-    /// over a network that is paid by volume, while the outbox is shipped.
+    /// Creates a service that follows the user's settings. With `autoSync` off, only `syncNow()` syncs. With
+    /// `wifiOnlyDownload` on, the outbox is shipped over a metered network, but the events of other devices
+    /// are not read.
     ///
     /// - Parameters:
-    ///   - store: the store that is kept in step.
-    ///   - transport: how a request reaches the server.
-    ///   - credentials: where tokens come from.
-    ///   - options: how it is done.
-    ///   - user: the user whose settings count; nil for no limits.
+    ///   - store: the store to sync.
+    ///   - transport: the transport of requests to the server.
+    ///   - credentials: the source of tokens.
+    ///   - options: the options of the replayer.
+    ///   - user: the user whose settings apply; nil for no limits.
     ///   - reachability: the source of the network's state. The system's reports none on a machine
-    ///     without a default route: for a server on it, give `AlwaysReachable()`.
+    ///     without a default route: for a server on it, pass `AlwaysReachable()`.
     public convenience init(
         _ store: OfflineStore, transport: any Transport,
         credentials: any Credentials = NoCredentials(),
@@ -23,7 +23,7 @@ extension SyncService {
     ) {
         self.init(
             store.events, transport: transport, credentials: credentials, options: options,
-            // The service keeps the store, which cleans up by itself.
+            // The service retains the store, so that its housekeeper keeps running.
             rules: store.query(PreferencesView.self) { [store] view in
                 withExtendedLifetime(store) {
                     guard let preferences = user.map({ view[$0] }) else { return SyncRules() }

@@ -1,17 +1,17 @@
-// Checks an event before anything of a larger whole is recorded. Used where many events are recorded
-// in several commits: content, assets.
+// Checks every event of a large command before its first commit, so that an invalid event does not leave
+// half of the command recorded.
 
 import Daybook
 
 extension EventDraft {
-    /// A draft whose data obey the rules of their type and fit a line.
+    /// Returns a draft whose data obey the rules of their type and fit a line.
     ///
     /// - Throws: `EventError`.
     static func checked<Payload: EventPayload>(_ payload: Payload) throws -> EventDraft {
         let draft = try EventDraft(payload)
         let json = draft.json ?? []
         _ = try Payload(json: json)
-        // The line has the subject twice, and what the log adds.
+        // An upper bound: the line has the subject twice, and up to 512 bytes of envelope.
         let subject = payload.subject.map(JSONObjectWriter.string) ?? []
         let bytes = json.count + 2 * subject.count + 512
         guard bytes <= Self.lineBytesMax else {

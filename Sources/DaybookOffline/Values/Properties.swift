@@ -1,15 +1,15 @@
-// Members of a JSON object that its type has no name for, kept as they were written. Used by assets and
-// by cached content. Spec/model/media.md, MED-2; Spec/model/content.md, CONT-37.
+// Members of a JSON object that its type does not name, stored unchanged: of assets and of cached content.
+// Spec/model/media.md, MED-2; Spec/model/content.md, CONT-37.
 
 import Daybook
 
-/// Checks properties: one JSON object with members that the type does not name.
+/// Checks properties: one JSON object whose members the type does not name.
 ///
 /// - Parameters:
-///   - properties: the object's text, if there is one.
+///   - properties: the object's text; nil without properties.
 ///   - names: the members that the type names.
 /// - Returns: the object without white space between its members; nil if it has none.
-/// - Throws: `EventError` (`notJSON`, `invalidData`) for a value that is no object, and for a member
+/// - Throws: `EventError` (`notJSON`, `invalidData`) for a value that is not an object, and for a member
 ///   that the type names.
 func checkedProperties(
     _ properties: [UInt8]?, beside names: [StaticString]

@@ -1,5 +1,5 @@
-// Ids as events and files write them. The engine has the same for itself and keeps it to itself: a public
-// extension of Foundation's type would show in every app.
+// The text form of ids in events and files. The engine has its own internal copy, because a public extension
+// of a Foundation type would appear in every app.
 
 import Foundation
 

@@ -1,34 +1,33 @@
-// A time that comes from a server or a file and must go out again as it came in. Spec/model/content.md,
+// A time from a server or a file whose text is preserved. Spec/model/content.md,
 // CONT-3.
 
 import Daybook
 
-/// A moment as it was written, offset included: `2023-11-20T14:06:57.863+01:00`.
+/// A moment with its original text, including the offset: `2023-11-20T14:06:57.863+01:00`.
 public struct ZonedTime: Hashable, Sendable, CustomStringConvertible {
-    /// The moment that it names, in whole milliseconds.
+    /// The moment, in whole milliseconds.
     public let moment: Timestamp
-    /// The text where it is not the one of the moment in UTC: most are, and need no text of their
-    /// own.
-    private let written: String?
+    /// The original text; nil if it equals the moment's text in UTC, as most do, which saves memory.
+    private let original: String?
 
     /// The text, RFC 3339.
-    public var text: String { written ?? moment.description }
+    public var text: String { original ?? moment.description }
 
-    /// Reads a time; nil for what is not RFC 3339.
+    /// Parses a time; nil if the text is not RFC 3339.
     public init?(_ text: String) {
         guard let moment = Timestamp(text) else { return nil }
         self.moment = moment
-        written = text == moment.description ? nil : text
+        original = text == moment.description ? nil : text
     }
 
-    /// A moment, written in UTC.
+    /// Creates a time in UTC.
     public init(_ moment: Timestamp) {
         self.moment = moment
-        written = nil
+        original = nil
     }
 
-    /// Whether it is written as the moment in UTC, as a line writes times.
-    var isInUTC: Bool { written == nil }
+    /// True if the text is that of the moment in UTC, as lines write times.
+    var isInUTC: Bool { original == nil }
 
     /// The text.
     public var description: String { text }
@@ -44,12 +43,12 @@ extension ZonedTime: MemberText {
         ]
     }
 
-    /// The beginning of 1970.
+    /// 1970-01-01T00:00:00Z.
     static var epoch: ZonedTime { ZonedTime(Timestamp(milliseconds: 0)) }
 }
 
 extension JSONFields {
-    /// A member that must be a time.
+    /// Reads a required member that is a time.
     func time(_ name: StaticString) throws(EventError) -> ZonedTime {
         let text = try string(name)
         guard let time = ZonedTime(text) else {

@@ -1,25 +1,25 @@
-// Takes every state that a crash may leave and looks whether the log recovers from it. Comes after
-// Workload; the states are CrashPoint's, what must hold is RecoveryCheck's.
-// Spec/testing/testing.md.
+// Opens the log in every state that a crash may leave, and checks that it recovers. The operations are
+// Workload's, the states CrashPoint's, the invariants RecoveryCheck's. Spec/testing/testing.md.
 
 import LogStorage
 
-/// A search through the states that crashes leave.
+/// A search through the disk states that crashes leave.
 public struct CrashSearch: Sendable {
-    /// What was looked at, by what it is.
+    /// The number of states, crashes and outcomes of each kind.
     public private(set) var counts: [String: Int] = [:]
-    /// How far each crash point is searched.
+    /// The number of states that are tried at each crash point.
     public let scope: CrashPoint.Scope
-    /// One state in so many is crashed again in its recovery, and that perhaps once more.
+    /// One state in `nestedOneIn` is crashed again during its recovery; 0 means none.
     public let nestedOneIn: UInt64
-    /// One state in so many is worked on: opened again, appended to, sealed, verified.
+    /// After one recovery in `workedOnOneIn` the log is opened again, appended to, sealed and verified; 0
+    /// means none.
     public let workedOnOneIn: UInt64
     private var random: SeededRandom
 
-    /// Crashes within each other: the workload's, its recovery's, and that one's recovery's.
+    /// The depth of nested crashes: the workload's, its recovery's, and that recovery's recovery's.
     public static let depthMax = 3
-    /// How many crashes of a recovery are looked at.
-    private static let crashesOfRecovery = 4
+    /// The number of crash points that are drawn from one recovery.
+    private static let crashesPerRecovery = 4
 
     /// Creates a search.
     public init(
@@ -32,24 +32,25 @@ public struct CrashSearch: Sendable {
         random = SeededRandom(seed: seed)
     }
 
-    /// States looked at so far.
+    /// The number of states that were checked.
     public var states: Int { counts["crash states"] ?? 0 }
 
-    /// Searches through all crash points of a run. On a medium that promises less than
-    /// Spec/format/recovery.md assumes, the log must not survive but notice: it opens with lines that were
-    /// appended, or refuses with a typed error.
+    /// Checks all crash points of a run. On a medium that guarantees less than Spec/format/recovery.md
+    /// assumes, the log need not recover, but must detect the damage: opening returns only lines that were
+    /// appended, or throws a typed error.
     ///
     /// - Parameters:
-    ///   - run: what `Workload.run(on:)` gave.
-    ///   - points: the machine's crash points.
+    ///   - run: the result of `Workload.run(on:)`.
+    ///   - points: the crash points that the simulated file system recorded in that run.
     /// - Throws: `CrashFailure` for a state that breaks an invariant.
     public mutating func explore(_ run: WorkloadRun, _ points: [CrashPoint]) throws {
         for point in points {
             count("crash points")
             count("process kills")
-            try look(point.afterKill(), RecoveryCheck(run, at: point.operation), ["\(point), kill"])
+            try check(
+                point.afterKill(), RecoveryCheck(run, at: point.operation), ["\(point), kill"])
             let isAll = try point.forEachState(in: scope, seed: random.next()) { files, decision in
-                try look(
+                try check(
                     files, RecoveryCheck(run, at: point.operation),
                     ["\(point), state \(decision)"])
             }
@@ -63,61 +64,64 @@ public struct CrashSearch: Sendable {
         number > 0 && draw % number == 0
     }
 
-    private mutating func look(
-        _ files: SimulatedFileSystem, _ check: RecoveryCheck, _ trail: @autoclosure () -> [String],
+    private mutating func check(
+        _ files: SimulatedFileSystem, _ invariants: RecoveryCheck,
+        _ trail: @autoclosure () -> [String],
         depth: Int = 1
     ) throws {
         count("crash states")
         if depth > 1 { count(depth == 2 ? "double crashes" : "triple crashes") }
-        // A crash within a crash is rare enough to be crashed again more often.
+        // Nested crashes are rare, so a larger share of them is crashed again.
         let isNested =
             depth < Self.depthMax && isOne(in: depth == 1 ? nestedOneIn : 2, random.next())
-        let isWorkedOn = isOne(in: workedOnOneIn, random.next())
+        let isContinued = isOne(in: workedOnOneIn, random.next())
         if isNested { files.record() }
         do {
             guard files.medium.isSound else {
-                count(try check.notice(files) ? "damage noticed" : "damage harmless")
+                count(
+                    try invariants.detectsDamage(files) ? "damage noticed" : "damage harmless")
                 return
             }
-            let log = try check.recover(files)
+            let log = try invariants.recover(files)
             let points = isNested ? files.crashPoints : []
-            if isWorkedOn {
+            if isContinued {
                 count("recoveries worked on")
-                try RecoveryCheck.workOn(log, files)
+                try RecoveryCheck.checkContinuation(of: log, files)
             }
-            for _ in 0..<(points.isEmpty ? 0 : Self.crashesOfRecovery) {
+            for _ in 0..<(points.isEmpty ? 0 : Self.crashesPerRecovery) {
                 let point = points[Int(random.next() % UInt64(points.count))]
                 let seed = random.next()
                 var choices = Choices(seed: seed)
                 let machine = seed % 8 == 0 ? point.afterKill() : point.afterPowerCut(&choices)
-                let known = trail()
-                try look(
-                    machine, check, known + ["recovery: \(point), seed \(seed)"], depth: depth + 1)
+                let outerTrail = trail()
+                try check(
+                    machine, invariants, outerTrail + ["recovery: \(point), seed \(seed)"],
+                    depth: depth + 1)
             }
         } catch let failure as CrashFailure {
             throw failure
         } catch {
-            throw CrashFailure(run: check.run, trail: trail(), cause: error)
+            throw CrashFailure(run: invariants.run, trail: trail(), cause: error)
         }
     }
 }
 
 extension CrashPoint: CustomStringConvertible {
-    /// Where it is, in words.
+    /// The number of the next operation, and the operation.
     public var description: String { "crash at operation \(operation), before \(next)" }
 }
 
-/// A state from which a log did not recover as it must.
+/// A state from which the log did not recover correctly.
 public struct CrashFailure: Error, CustomStringConvertible {
     let run: WorkloadRun
-    /// The crashes, the workload's first.
+    /// The crashes that led to the state, the workload's first.
     public let trail: [String]
-    /// What is wrong.
+    /// The invariant that does not hold, or the error of the log.
     public let cause: any Error
 
-    /// All of it, in several lines.
+    /// The cause, the workload and the crashes, one a line.
     public var description: String {
-        (["a crash was not survived: \(cause)", "  workload \(run.workload)"]
+        (["the log did not recover from a crash: \(cause)", "  workload \(run.workload)"]
             + trail.map { "  \($0)" }).joined(separator: "\n")
     }
 }

@@ -1,24 +1,26 @@
-// Damages stored logs in every way of fault F9 and looks what opening, reading and looking up
-// say: the damage is noticed with its place, or harmless, or reported as a torn tail at the very
-// end. Comes after Workload, which makes the logs. Spec/testing/testing.md.
+// Damages stored logs in every way of fault F9 and checks what opening, reading and lookups report: an error
+// with the location, nothing because the damage is harmless, or a torn tail at the end of the log. Workload
+// makes the logs. Spec/testing/testing.md.
 
 import EventSourcing
 import LogFormat
 import LogStorage
 
-/// A stored log, and what is in it.
+/// The files of a log, with its lines and removed ids.
 public struct StoredLog: Sendable {
-    /// What it is, in words.
+    /// The kind of log, for failure messages.
     public let name: String
-    /// Whether its last segment was left as by a kill, so that its end may look torn.
+    /// Whether the log was left as by a kill, so that damage at its end may look like a torn tail.
     public let isLive: Bool
-    /// Every file by its path.
+    /// The bytes of every file, by path.
     let image: [String: [UInt8]]
+    /// The stored lines, by position.
     let lines: [UInt64: [UInt8]]
+    /// The ids that compaction removed, by position.
     let removed: [UInt64: UInt128]
 
-    /// One log of each kind: live, closed, sealed, compacted, with a big commit; all with a
-    /// checkpoint.
+    /// Makes one log of each kind: live, live without a sealed segment, closed, sealed, compacted, and with a
+    /// big commit, each with a checkpoint.
     public static func corpus() async throws -> [StoredLog] {
         try await [
             make("live", .filled, [.append, .batch], isLive: true),
@@ -48,7 +50,7 @@ public struct StoredLog: Sendable {
             lines: run.lines.filter { run.compacted[$0.key] == nil }, removed: run.compacted)
     }
 
-    /// The log's files, with some of them changed.
+    /// The log's files, with some of them replaced or, for nil, removed.
     func files(_ changes: [String: [UInt8]?] = [:]) throws -> InMemoryFileSystem {
         let files = InMemoryFileSystem()
         try files.createDirectory(Workload.directory)
@@ -61,15 +63,15 @@ public struct StoredLog: Sendable {
     }
 }
 
-/// A search through the ways in which stored bytes can go bad.
+/// A search through the ways in which stored bytes can change.
 public struct RotSearch: Sendable {
-    /// What was tried and what came of it.
+    /// The number of damages and outcomes of each kind.
     public private(set) var counts: [String: Int] = [:]
     private static let sectorBytes = 512
-    /// How many sectors of a file each is swapped with.
-    private static let neighboursMax = 24
-    /// Bytes behind the last that is not zero that are damaged as well.
-    private static let roomBytes = 64
+    /// The number of sectors of a file that each sector is swapped with.
+    private static let swappedSectorsMax = 24
+    /// The number of bytes after the last non-zero byte that are damaged as well.
+    private static let trailingBytes = 64
 
     /// Creates a search.
     public init() {}
@@ -78,17 +80,17 @@ public struct RotSearch: Sendable {
     ///
     /// - Parameters:
     ///   - log: the log.
-    ///   - part: only damages whose number leaves this remainder …
-    ///   - parts: … divided by this number.
-    ///   - isOver: whether the time is over. What is left then is counted as `not tried`: of a file,
-    ///     bits and lengths that are spread over all of it.
-    /// - Throws: `RotFailure` for damage that is not noticed and not harmless.
+    ///   - part: restricts the search to damages whose number modulo `parts` is `part`.
+    ///   - parts: the number of parts of the search.
+    ///   - isOver: called before each damage; true ends the search. The remaining damages are counted as
+    ///     `not tried`; the bits and lengths that were tried are spread over the whole file.
+    /// - Throws: `RotFailure` for damage that is neither detected nor harmless.
     public mutating func explore(
         _ log: StoredLog, part: Int = 0, of parts: Int = 1, until isOver: () -> Bool = { false }
     ) throws {
         var number = 0
         var skipped = 0
-        func isMine() -> Bool {
+        func isSelected() -> Bool {
             number += 1
             guard number % parts == part else { return false }
             guard isOver() else { return true }
@@ -98,37 +100,39 @@ public struct RotSearch: Sendable {
         defer { if skipped > 0 { counts["not tried", default: 0] += skipped } }
         let segments = log.image.keys.filter { $0.hasSuffix(".lz4") }.sorted()
         for (path, bytes) in log.image.sorted(by: { $0.key < $1.key }) where !bytes.isEmpty {
-            let used = min(bytes.count, (bytes.lastIndex { $0 != 0 } ?? 0) + Self.roomBytes)
-            for bit in Self.spread(used * 8) where isMine() {
-                var rotten = bytes
-                rotten[bit / 8] ^= 1 << UInt8(bit % 8)
-                try look(log, [path: rotten], "bits flipped", "bit \(bit) of \(path)")
+            let used = min(bytes.count, (bytes.lastIndex { $0 != 0 } ?? 0) + Self.trailingBytes)
+            for bit in Self.spread(used * 8) where isSelected() {
+                var damaged = bytes
+                damaged[bit / 8] ^= 1 << UInt8(bit % 8)
+                try tryDamage(log, [path: damaged], "bits flipped", "bit \(bit) of \(path)")
             }
-            for length in Self.spread(used) where isMine() {
-                try look(
-                    log, [path: Array(bytes[..<length])], "files cut", "\(path) cut to \(length)")
+            for length in Self.spread(used) where isSelected() {
+                try tryDamage(
+                    log, [path: Array(bytes[..<length])], "files cut",
+                    "\(path) truncated to \(length) bytes")
             }
-            for damage in Self.sectorDamages(used, of: bytes.count, segments) where isMine() {
-                let rotten = damage.applied(to: bytes, log.image)
-                guard rotten != bytes else { continue }
-                try look(log, [path: rotten], "sectors damaged", "\(path): \(damage)")
+            for damage in Self.sectorDamages(used, of: bytes.count, segments) where isSelected() {
+                let damaged = damage.applied(to: bytes, log.image)
+                guard damaged != bytes else { continue }
+                try tryDamage(log, [path: damaged], "sectors damaged", "\(path): \(damage)")
             }
-            if isMine() {
-                let without: [String: [UInt8]?] = [path: Optional<[UInt8]>.none]
-                try look(log, without, "files missing", "\(path) is missing")
+            if isSelected() {
+                let changes: [String: [UInt8]?] = [path: Optional<[UInt8]>.none]
+                try tryDamage(log, changes, "files missing", "\(path) is missing")
             }
         }
         for a in segments {
-            for b in segments where a != b && isMine() {
-                try look(
-                    log, [a: log.image[b], b: log.image[a]], "files swapped", "\(a) for \(b)")
-                try look(log, [a: log.image[b]], "files duplicated", "\(b) also as \(a)")
+            for b in segments where a != b && isSelected() {
+                try tryDamage(
+                    log, [a: log.image[b], b: log.image[a]], "files swapped",
+                    "\(a) swapped with \(b)")
+                try tryDamage(log, [a: log.image[b]], "files duplicated", "\(a) is a copy of \(b)")
             }
         }
     }
 
-    /// The numbers below `count`, each once, in an order of which every prefix is spread evenly over
-    /// the range: steps of about the golden section, without a common divisor with `count`.
+    /// The numbers below `count`, each once, in an order whose every prefix is spread evenly over the range:
+    /// the step is about 0.618 · `count` and coprime to it.
     private static func spread(_ count: Int) -> some Sequence<Int> {
         func divisor(_ a: Int, _ b: Int) -> Int { b == 0 ? a : divisor(b, a % b) }
         var step = max(1, count * 618 / 1_000)
@@ -136,29 +140,29 @@ public struct RotSearch: Sendable {
         return (0..<count).lazy.map { $0 * step % count }
     }
 
-    /// What can become of a sector.
+    /// The damage of one sector.
     private enum SectorDamage {
         case zeros(Range<Int>)
         case swapped(Range<Int>, Range<Int>)
-        /// Written over by another of the same file.
+        /// Overwritten by another sector of the same file.
         case misdirected(from: Range<Int>, to: Range<Int>)
-        /// Written over by one of another file.
+        /// Overwritten by the same sector of another file.
         case foreign(Range<Int>, from: String)
 
         func applied(to bytes: [UInt8], _ image: [String: [UInt8]]) -> [UInt8] {
-            var rotten = bytes
+            var damaged = bytes
             switch self {
             case .zeros(let range):
-                rotten.replaceSubrange(range, with: [UInt8](repeating: 0, count: range.count))
+                damaged.replaceSubrange(range, with: [UInt8](repeating: 0, count: range.count))
             case .swapped(let one, let other):
-                rotten.replaceSubrange(one, with: bytes[other])
-                rotten.replaceSubrange(other, with: bytes[one])
-            case .misdirected(let from, let to): rotten.replaceSubrange(to, with: bytes[from])
+                damaged.replaceSubrange(one, with: bytes[other])
+                damaged.replaceSubrange(other, with: bytes[one])
+            case .misdirected(let from, let to): damaged.replaceSubrange(to, with: bytes[from])
             case .foreign(let range, let path):
                 guard let other = image[path], other.count >= range.upperBound else { break }
-                rotten.replaceSubrange(range, with: other[range])
+                damaged.replaceSubrange(range, with: other[range])
             }
-            return rotten
+            return damaged
         }
     }
 
@@ -168,101 +172,106 @@ public struct RotSearch: Sendable {
         let sectors = stride(from: 0, to: used, by: sectorBytes).map {
             $0..<min(count, $0 + sectorBytes)
         }
-        let whole = sectors.filter { $0.count == sectorBytes }
+        let fullSectors = sectors.filter { $0.count == sectorBytes }
         return sectors.flatMap { sector in
             [.zeros(sector)] + segments.map { .foreign(sector, from: $0) }
                 + (sector.count < sectorBytes
                     ? []
-                    : whole.prefix(neighboursMax).filter { $0 != sector }.flatMap { other in
-                        [.misdirected(from: other, to: sector), .swapped(sector, other)]
-                    })
+                    : fullSectors.prefix(swappedSectorsMax).filter { $0 != sector }
+                        .flatMap { other in
+                            [.misdirected(from: other, to: sector), .swapped(sector, other)]
+                        })
         }
     }
 
-    private mutating func look(
-        _ log: StoredLog, _ changes: [String: [UInt8]?], _ kind: String, _ what: String
+    private mutating func tryDamage(
+        _ log: StoredLog, _ changes: [String: [UInt8]?], _ kind: String, _ description: String
     ) throws {
         counts[kind, default: 0] += 1
         do {
             let outcome = try examine(log, try log.files(changes))
             counts[outcome, default: 0] += 1
         } catch {
-            throw RotFailure(log: log.name, damage: what, cause: error)
+            throw RotFailure(log: log.name, damage: description, cause: error)
         }
     }
 
-    /// Opens a damaged log, reads it and looks everything up.
+    /// Opens a damaged log, reads it and looks up every id.
+    ///
+    /// - Returns: the label under which the outcome is counted.
     private func examine(_ stored: StoredLog, _ files: InMemoryFileSystem) throws -> String {
         let log: Log
-        var found: [UInt64: [UInt8]] = [:]
+        var lines: [UInt64: [UInt8]] = [:]
         do {
             log = try Log(at: Workload.directory, environment: Workload.environment(files))
             try LogReader(Workload.directory, fileSystem: files).forEachLine { prefix, line in
-                found[prefix.position.rawValue] = line.array
+                lines[prefix.position.rawValue] = line.array
                 return true
             }
         } catch let error as LogError {
             try RecoveryCheck.require(
                 error.path.hasPrefix(Workload.directory) && !error.detail.isEmpty, "I6",
-                "the error does not say where: \(error)")
-            try checkIntact(stored, files)
+                "the error names no location: \(error)")
+            try checkVerifierFindsDamage(files)
             return "noticed"
         }
-        for (position, line) in found {
+        for (position, line) in lines {
             try RecoveryCheck.require(
-                line == stored.lines[position], "I3", "another line stands at \(position)")
+                line == stored.lines[position], "I3",
+                "the line at \(position) is not the appended one")
         }
-        let missing = stored.lines.keys.filter { found[$0] == nil }
+        let missing = stored.lines.keys.filter { lines[$0] == nil }
         if !missing.isEmpty {
             let last = log.next.rawValue - 1
             try RecoveryCheck.require(
                 missing.allSatisfy { $0 > last }, "I2",
-                "lines \(missing.sorted()) are missing, the log ends at \(last)")
+                "lines \(missing.sorted()) are missing, but the log ends at \(last)")
             try RecoveryCheck.require(
                 log.recovery.tornTail != nil || log.recovery.removedUnfinishedSegment
                     || isSegmentMissing(stored, files), "I6",
-                "lines \(missing.sorted()) are missing and nothing is said")
+                "lines \(missing.sorted()) are missing, and the log reports nothing")
             try RecoveryCheck.require(
-                stored.isLive || isSegmentMissing(stored, files) || isCut(stored, files), "I6",
-                "lines \(missing.sorted()) of a closed log are taken for a torn tail")
+                stored.isLive || isSegmentMissing(stored, files) || isTruncated(stored, files),
+                "I6", "lines \(missing.sorted()) of a closed log are reported as a torn tail")
             return "reported as a torn tail"
         }
-        return try lookUp(stored, log) ? "harmless" : "noticed when looked up"
+        return try lookUpAllIDs(of: stored, in: log) ? "harmless" : "noticed when looked up"
     }
 
-    /// The last segment is not there at all: nothing tells, unless a checkpoint names a position in
-    /// it (REC-5).
+    /// True if a segment is missing. A missing last segment is not detectable unless a checkpoint names a
+    /// position in it (REC-5).
     private func isSegmentMissing(_ stored: StoredLog, _ files: InMemoryFileSystem) -> Bool {
         stored.image.keys.contains { $0.hasSuffix(".lz4") && files[$0] == nil }
     }
 
-    /// Cut where a writer could have ended it (REC-5).
-    private func isCut(_ stored: StoredLog, _ files: InMemoryFileSystem) -> Bool {
+    /// True if a file is shorter than it was. A segment that ends where a writer could have ended it is not
+    /// detectable as damaged (REC-5).
+    private func isTruncated(_ stored: StoredLog, _ files: InMemoryFileSystem) -> Bool {
         stored.image.contains { path, bytes in (files[path]?.count ?? 0) < bytes.count }
     }
 
-    /// Asks for every id that is or was there.
+    /// Looks up every stored and every removed id.
     ///
-    /// - Returns: false if damage was noticed by that.
-    private func lookUp(_ stored: StoredLog, _ log: Log) throws -> Bool {
+    /// - Returns: false if a lookup reported damage.
+    private func lookUpAllIDs(of stored: StoredLog, in log: Log) throws -> Bool {
         do {
             for (position, line) in stored.lines {
                 guard let id = (try? LinePrefix(line.span.bytes))?.id else { continue }
                 try RecoveryCheck.require(
                     try log.line(id: id)?.position.rawValue == position, "I6",
-                    "the id of \(position) is not found")
+                    "the id of the line at \(position) is not found")
             }
             for (position, id) in stored.removed {
                 try RecoveryCheck.require(
                     try log.removed(id: id)?.position.rawValue == position, "I8",
-                    "the removed id of \(position) is not found")
+                    "the removed id of position \(position) is not found")
             }
             return true
         } catch is LogError { return false }
     }
 
-    /// Verification, as `logtool verify` does it, finds what opening refuses.
-    private func checkIntact(_ stored: StoredLog, _ files: InMemoryFileSystem) throws {
+    /// Checks that verification, as `logtool verify` does it, finds the damage that opening refused.
+    private func checkVerifierFindsDamage(_ files: InMemoryFileSystem) throws {
         let directory = Workload.directory
         var checkpoints = CheckpointVerifier(
             directory, fileSystem: files, catalogue: Workload.catalogue, views: [Values.self],
@@ -280,23 +289,23 @@ public struct RotSearch: Sendable {
         checkpoints.finish(at: summary.last)
         try RecoveryCheck.require(
             !summary.findings.isEmpty || !checkpoints.findings.isEmpty, "I6",
-            "opening refuses, and verification finds nothing")
+            "opening throws an error, but verification finds no damage")
     }
 }
 
-/// Damage that was not noticed and not harmless.
+/// Damage that was neither detected nor harmless.
 public struct RotFailure: Error, CustomStringConvertible {
     /// The kind of log.
     public let log: String
-    /// What was done to it.
+    /// The damage, with the file and the location.
     public let damage: String
-    /// What is wrong.
+    /// The invariant that does not hold, or an unexpected error.
     public let cause: any Error
 
-    /// All of it, in several lines.
+    /// The cause, the log and the damage, one a line.
     public var description: String {
         """
-        damage was not noticed: \(cause)
+        damage was not detected: \(cause)
           log \(log)
           \(damage)
         """

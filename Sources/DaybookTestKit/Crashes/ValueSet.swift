@@ -1,9 +1,9 @@
-// The events and the view of the crash search: a key gets a value. Small, never shipped, and with
-// values that are replaced, so that compaction has something to do. Used by Workload.
+// The event type and the view of the workloads: an event sets the value of a key. The events are small and
+// never shipped, and they replace values, so that compaction has events to remove.
 
 import EventSourcing
 
-/// A key got a value.
+/// The value of a key was set.
 public struct ValueSet: EventPayload, Codable, Hashable {
     public static let type = "daybook-test.value.set"
     /// The key.
@@ -25,19 +25,19 @@ public struct ValueSet: EventPayload, Codable, Hashable {
 public struct Values: CompactableView, Codable, Hashable {
     public static let name = "values"
     public static let version = 1
-    /// By key.
+    /// The registers by key.
     public private(set) var registers: [String: Register<String>] = [:]
 
     public init() {}
 
     public mutating func fold(_ event: Event) {
         guard let set = payload(of: event) else { return }
-        registers[set.key].set(set.value, event.stamp)
+        registers[set.key].set(set.value, event.lwwTimestamp)
     }
 
     public func retention(of event: Event) -> Retention {
         guard let set = payload(of: event) else { return .unconcerned }
-        return .of(event, heldBy: [registers[set.key]?.stamp])
+        return .of(event, heldBy: [registers[set.key]?.lwwTimestamp])
     }
 
     private func payload(of event: Event) -> ValueSet? {

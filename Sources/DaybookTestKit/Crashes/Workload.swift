@@ -1,6 +1,5 @@
-// What a crash search does to a store: a few steps, run once on a recording machine. The run says
-// what was acknowledged when, and what every line was; CrashSearch holds each state to that.
-// Spec/testing/testing.md.
+// The operations that the searches run on a store. A run records when each append was acknowledged, and
+// every line; the searches compare the recovered logs with that. Spec/testing/testing.md.
 
 import EventSourcing
 import Foundation
@@ -18,11 +17,11 @@ public struct Workload: Hashable, Sendable, CustomStringConvertible {
         case relaxed
         /// Three events in one commit.
         case batch
-        /// Events of more than a block, which are written as a big commit.
+        /// Two events of more than a block together, which are written as a big commit.
         case bigBatch
         /// Sealing the live segment.
         case roll
-        /// Compaction of what is sealed.
+        /// Compaction of the sealed segments.
         case compact
         /// Storing the view's state.
         case checkpoint
@@ -30,16 +29,15 @@ public struct Workload: Hashable, Sendable, CustomStringConvertible {
         case reopen
     }
 
-    /// What was done before: nothing, or a store with a sealed segment that holds values that were
-    /// replaced, and more behind it.
+    /// The state of the store before the first step.
     public enum Start: String, CaseIterable, Sendable {
-        /// A folder that is not there yet.
+        /// No folder.
         case empty
-        /// A store with a sealed segment, replaced values, a checkpoint, and more behind.
+        /// A store that has a sealed segment with replaced values, a checkpoint, and more events after it.
         case filled
     }
 
-    /// The store at the beginning.
+    /// The state of the store before the first step.
     public var start: Start
     /// The operations.
     public var steps: [Step]
@@ -50,8 +48,8 @@ public struct Workload: Hashable, Sendable, CustomStringConvertible {
         self.steps = steps
     }
 
-    /// All workloads of up to `length` operations, on both beginnings. 8 operations make 2 · (8 + 8²
-    /// + …) of them.
+    /// All workloads of up to `length` operations, with both starts: 2 · (8 + 8² + … + 8^`length`), since
+    /// there are 8 kinds of step.
     public static func all(upTo length: Int) -> [Workload] {
         var rows: [[Step]] = [[]]
         var all: [[Step]] = []
@@ -62,7 +60,8 @@ public struct Workload: Hashable, Sendable, CustomStringConvertible {
         return Start.allCases.flatMap { start in all.map { Workload(start, $0) } }
     }
 
-    /// A workload of 1 to 12 operations. Big batches are rare: their many sectors make searches slow.
+    /// Draws a workload of 1 to 12 operations. Big batches are rare, since their many sectors make searches
+    /// slow.
     public static func random(_ choices: inout Choices) -> Workload {
         Workload(
             choices.element(of: Start.allCases),
@@ -77,24 +76,26 @@ public struct Workload: Hashable, Sendable, CustomStringConvertible {
         "\(start.rawValue): \(steps.map(\.rawValue).joined(separator: ", "))"
     }
 
-    /// Where the store is.
+    /// The path of the store's folder.
     public static let directory = "/log"
     static let catalogue = EventCatalogue([.of(ValueSet.self)])
 
-    static let beginning: [Step] = [.append, .batch, .batch, .roll, .relaxed, .batch, .checkpoint]
+    /// The steps that make the store of `Start.filled`.
+    static let fillingSteps: [Step] = [
+        .append, .batch, .batch, .roll, .relaxed, .batch, .checkpoint,
+    ]
 
-    /// Runs the workload on a machine. A step that fails does not stop the others; if nobody knows
-    /// what is on the disk any more, the next one opens the store again.
+    /// Runs the workload on a simulated file system. A step that fails does not stop the later ones; after an
+    /// error with the code `indeterminate` the next step opens the store again.
     ///
     /// - Parameters:
-    ///   - files: the machine.
-    ///   - records: whether the machine records crash points, from the first step on.
-    /// - Returns: what became of each append. The store is not closed: the process ends as by a
-    ///   kill.
+    ///   - files: the file system.
+    ///   - records: whether the file system records crash points, from the first step on.
+    /// - Returns: the outcome of each append. The store is not closed, as after a kill.
     public func run(on files: SimulatedFileSystem, records: Bool = true) async -> WorkloadRun {
         var runner = Runner(self, files)
         if start == .filled {
-            for step in Self.beginning { await runner.run(step) }
+            for step in Self.fillingSteps { await runner.run(step) }
             await runner.close()
         }
         if records { files.record() }
@@ -103,9 +104,8 @@ public struct Workload: Hashable, Sendable, CustomStringConvertible {
         return runner.end()
     }
 
-    /// What a log of this kind takes from outside. The clock steps back now and then; numbers are
-    /// the same in every run, and no timer goes off: on a busy machine it would write between steps,
-    /// or behind the last.
+    /// An environment that is the same in every run. Every fifth reading of the clock is an hour back. Timers
+    /// never fire: on a busy machine one would write between steps, or after the last.
     static func environment(_ files: any FileSystem) -> LogEnvironment {
         let random = Mutex(SeededRandom(seed: 0xDA1))
         let ticks = Mutex(0 as Int64)
@@ -123,16 +123,17 @@ public struct Workload: Hashable, Sendable, CustomStringConvertible {
 }
 
 extension Workload {
-    /// A store on its way through a workload.
+    /// The store during a run, and the outcome so far.
     private struct Runner {
-        /// What makes a number a UUID of version 4 (RFC 9562).
+        /// The version and variant bits of a UUID of version 4 (RFC 9562).
         private static let idPattern: UInt128 = 0x4000 << 64 | 0x8000 << 48
 
         let files: SimulatedFileSystem
         let environment: LogEnvironment
         var store: EventStore?
         var outcome: WorkloadRun
-        var made = 0
+        /// The number of events that were created.
+        var eventCount = 0
 
         init(_ workload: Workload, _ files: SimulatedFileSystem) {
             self.files = files
@@ -140,8 +141,9 @@ extension Workload {
             environment = Workload.environment(files)
         }
 
+        /// Marks the start of the workload's own steps.
         mutating func begin() {
-            outcome.ends = [.init(operations: 0, last: outcome.last)]
+            outcome.durableEnds = [.init(operations: 0, last: outcome.last)]
             outcome.callsAtStart = files.calls
         }
 
@@ -150,7 +152,7 @@ extension Workload {
             store = nil
         }
 
-        mutating func opened() async throws -> EventStore {
+        mutating func openIfNeeded() async throws -> EventStore {
             if let store { return store }
             let store = try await EventStore.open(
                 at: Workload.directory, catalogue: Workload.catalogue, views: [Values.self],
@@ -161,7 +163,7 @@ extension Workload {
 
         mutating func run(_ step: Step) async {
             do {
-                let store = try await opened()
+                let store = try await openIfNeeded()
                 switch step {
                 case .append: try await append(1, 20, to: store)
                 case .relaxed: try await append(1, 20, to: store, .relaxed)
@@ -177,16 +179,16 @@ extension Workload {
                 case .reopen:
                     try await store.close()
                     self.store = nil
-                    _ = try await opened()
+                    _ = try await openIfNeeded()
                 }
             } catch {
                 outcome.failures.append(error)
                 if (error as? LogError)?.code == .indeterminate { await close() }
             }
-            await note()
+            await recordDurableLines()
         }
 
-        /// Noise that does not compress, so that sizes are what they seem.
+        /// A value that does not compress, so that `bytes` is also about the stored size.
         private func value(_ number: Int, bytes: Int) -> String {
             var random = SeededRandom(seed: UInt64(number))
             var text = ""
@@ -198,10 +200,10 @@ extension Workload {
             _ count: Int, _ bytes: Int, to store: EventStore, _ durability: Durability = .durable
         ) async throws {
             let drafts = try (0..<count).map { _ in
-                made += 1
+                eventCount += 1
                 return try EventDraft(
-                    ValueSet(key: "k\(made % 3)", value: value(made, bytes: bytes)),
-                    id: UUID(integer: Self.idPattern | UInt128(made)))
+                    ValueSet(key: "k\(eventCount % 3)", value: value(eventCount, bytes: bytes)),
+                    id: UUID(integer: Self.idPattern | UInt128(eventCount)))
             }
             let ids = drafts.map { $0.id.integer }
             do {
@@ -219,19 +221,20 @@ extension Workload {
             }
         }
 
-        /// Takes down what is on the disk now.
-        private mutating func note() async {
+        /// Records the lines that have become durable.
+        private mutating func recordDurableLines() async {
             guard let store, case let last = await store.lastDurable else { return }
             var position = outcome.last
             while position < last.rawValue {
                 position += 1
                 guard let line = try? store.log.line(at: Position(position)) else { continue }
-                outcome.add(line, at: position)
+                outcome.recordLine(line, at: position)
             }
             outcome.last = max(outcome.last, last.rawValue)
-            outcome.ends.append(.init(operations: files.operations, last: outcome.last))
+            outcome.durableEnds.append(.init(operations: files.operations, last: outcome.last))
         }
 
+        /// Completes the outcome with the ids that compaction removed.
         mutating func end() -> WorkloadRun {
             guard let log = store?.log else { return outcome }
             for (position, line) in outcome.lines {
@@ -243,47 +246,47 @@ extension Workload {
     }
 }
 
-/// What became of a workload.
+/// The outcome of a workload.
 public struct WorkloadRun: Sendable {
-    /// What was to be done.
+    /// The operations.
     public let workload: Workload
-    /// What is durable when so many operations have been done.
-    struct End: Sendable {
+    /// The last durable position after a number of operations.
+    struct DurableEnd: Sendable {
         var operations: Int
         var last: UInt64
     }
 
-    /// Errors of steps, in order.
+    /// The errors of steps, in order.
     public internal(set) var failures: [any Error] = []
-    /// Ids of events whose durable append returned.
+    /// The ids of events whose durable append returned.
     public internal(set) var acknowledged: Set<UInt128> = []
-    /// Ids of events of which nobody knows whether they were recorded.
+    /// The ids of events whose append failed with the code `indeterminate`: they may be recorded or not.
     public internal(set) var indeterminate: Set<UInt128> = []
-    /// Ids of events whose append failed with nothing recorded.
+    /// The ids of events whose append failed with nothing recorded.
     public internal(set) var refused: Set<UInt128> = []
 
-    /// Calls of the machine before the first step.
+    /// The number of file system calls before the first step.
     var callsAtStart = 0
-    /// Where each accepted event is to be.
+    /// The position of each accepted event, by id.
     var positions: [UInt128: Position] = [:]
-    /// The view's state at each position, as it is stored.
+    /// The view's encoded state at each position.
     var states: [UInt64: [UInt8]] = [0: (try? Values().encodedState()) ?? []]
     private var values = Values()
-    /// The last position of each append: commits are all or nothing.
+    /// The last position of each append. A commit is all or nothing, so a recovered log ends at one of them.
     var boundaries: Set<UInt64> = [0]
     /// Each line, by position.
     var lines: [UInt64: [UInt8]] = [:]
-    /// Positions that compaction has emptied, with their ids.
+    /// The ids that compaction removed, by position.
     var compacted: [UInt64: UInt128] = [:]
-    /// The operation from which on compaction may have emptied them.
+    /// The file system operation from which on compaction may have removed them.
     var compactionFrom = Int.max
-    var ends: [End] = []
+    var durableEnds: [DurableEnd] = []
     var last: UInt64 = 0
 
     init(workload: Workload) { self.workload = workload }
 
-    /// Takes down a line that is durable, in order.
-    mutating func add(_ line: [UInt8], at position: UInt64) {
+    /// Records a durable line; called in order of position.
+    mutating func recordLine(_ line: [UInt8], at position: UInt64) {
         lines[position] = line
         guard
             let event = try? LogReader.event(
@@ -293,10 +296,11 @@ public struct WorkloadRun: Sendable {
         states[position] = (try? values.encodedState()) ?? []
     }
 
-    /// The last position that must be there before an operation, and the last that may be there.
-    func durable(before operation: Int) -> ClosedRange<UInt64> {
-        let least = ends.last { $0.operations <= operation }?.last ?? 0
-        let most = ends.first { $0.operations > operation }?.last ?? last
-        return least...max(least, most)
+    /// The positions at which a log may end after a crash before `operation`: from the last acknowledged one
+    /// to the last that was being written.
+    func durableRange(before operation: Int) -> ClosedRange<UInt64> {
+        let lowest = durableEnds.last { $0.operations <= operation }?.last ?? 0
+        let highest = durableEnds.first { $0.operations > operation }?.last ?? last
+        return lowest...max(lowest, highest)
     }
 }

@@ -1,9 +1,9 @@
-// A secret store for tests: keeps everything in memory, and fails where it is told to.
+// A secret store for tests: it keeps everything in memory, and fails on request.
 
 import Replay
 import Synchronization
 
-/// Secrets in memory. They end with the process.
+/// A secret store in memory.
 public final class InMemorySecretStore: SecretStore {
     private struct State {
         var values: [String: [UInt8]] = [:]
@@ -13,16 +13,16 @@ public final class InMemorySecretStore: SecretStore {
 
     private let state = Mutex(State())
 
-    /// An empty store.
+    /// Creates an empty store.
     public init() {}
 
-    /// Makes every call fail with this error from now on; nil to end that.
+    /// Makes every call fail with an error from now on; nil ends that.
     public func fail(with error: SecretStoreError?) { state.withLock { $0.failure = error } }
 
-    /// All that is stored.
+    /// The stored values by name.
     public var values: [String: [UInt8]] { state.withLock { $0.values } }
 
-    /// How often something was written or deleted.
+    /// The number of writes and deletions.
     public var writes: Int { state.withLock { $0.writes } }
 
     public func read(_ name: String) throws(SecretStoreError) -> [UInt8]? {

@@ -1,22 +1,22 @@
-// One moment at which the power may fail, and every state that it may leave. Recorded by
-// SimulatedFileSystem; searched through by CrashSearch and by tests.
+// A point between two disk operations at which the power may fail, and every state that the failure may
+// leave. SimulatedFileSystem records them; CrashSearch and tests enumerate their states.
 
-/// The disk before one operation.
+/// The state of the disk before one operation.
 public struct CrashPoint: Sendable {
-    /// The number of the operation that would come next.
+    /// The number of the next operation.
     public let operation: Int
-    /// The operation that would come next, in words.
+    /// A description of the next operation.
     public let next: String
     let disk: SimulatedDisk
 
-    /// How far a search through the states of a crash point goes.
+    /// The limits of a search through the states of a crash point.
     public struct Scope: Sendable {
-        /// All combinations of what is in doubt are tried up to this number.
+        /// The highest number of combinations that are all tried.
         public var combinationsMax: Int
-        /// How many are drawn where there are more.
+        /// The number of combinations that are drawn at random where there are more.
         public var samples: Int
 
-        /// Creates a scope. 4,096 combinations are those of twelve sectors.
+        /// Creates a scope. Twelve sectors have 4,096 combinations.
         public init(combinationsMax: Int = 4_096, samples: Int = 64) {
             self.combinationsMax = combinationsMax
             self.samples = samples
@@ -25,18 +25,18 @@ public struct CrashPoint: Sendable {
 
     /// Calls `body` with each state that a power cut may leave here:
     ///
-    /// - every combination of old and new: sizes, sectors after each of their writes, names;
-    /// - each sector damaged by itself (torn at two places in both directions, zeros, garbage), with
-    ///   everything else old, and with everything else new.
+    /// - every combination of old and new sizes, sectors after each of their writes, and names;
+    /// - each sector damaged alone (torn at two offsets in both directions, zeroed, filled with garbage),
+    ///   with everything else old, and with everything else new.
     ///
-    /// Where these are more combinations than the scope allows: all old, all new, and as many drawn at
-    /// random as it says, damage among them.
+    /// If there are more combinations than the scope allows, the states are: all old, all new, and
+    /// `Scope.samples` drawn at random, some with damage.
     ///
     /// - Parameters:
-    ///   - scope: how far the search goes.
-    ///   - seed: for what is drawn.
-    ///   - body: gets the machine after the cut, and what was decided, for `state(_:)`.
-    /// - Returns: whether all combinations were tried.
+    ///   - scope: the limits of the search.
+    ///   - seed: the seed of the states that are drawn at random.
+    ///   - body: receives the file system after the power cut, and the decision that `state(_:)` accepts.
+    /// - Returns: true if all combinations were tried.
     /// - Throws: what `body` throws.
     @discardableResult
     public func forEachState(
@@ -57,9 +57,9 @@ public struct CrashPoint: Sendable {
             for _ in 0..<scope.samples {
                 try visit(
                     doubts.map { doubt in
-                        // One sector in four is damaged as well.
-                        let all = doubt.versions + (random.next() % 4 == 0 ? doubt.damages : 0)
-                        return Int(random.next() % UInt64(all))
+                        // Damage is allowed for one sector in four.
+                        let count = doubt.versions + (random.next() % 4 == 0 ? doubt.damages : 0)
+                        return Int(random.next() % UInt64(count))
                     })
             }
         }
@@ -81,15 +81,15 @@ public struct CrashPoint: Sendable {
         return true
     }
 
-    /// The state with this decision, as `forEachState` gave it.
+    /// The state of a decision that `forEachState` passed to its body.
     public func state(_ decision: [Int]) -> SimulatedFileSystem {
         SimulatedFileSystem(disk.resolved(disk.doubts(), decision))
     }
 
-    /// The machine after the process was killed here.
+    /// The file system after the process was killed here.
     public func afterKill() -> SimulatedFileSystem { SimulatedFileSystem(disk) }
 
-    /// One of all states, at random: see `SimulatedFileSystem.afterPowerCut(_:)`.
+    /// A state drawn at random: see `SimulatedFileSystem.afterPowerCut(_:)`.
     public func afterPowerCut(_ choices: inout Choices) -> SimulatedFileSystem {
         SimulatedFileSystem(disk.afterPowerCut(&choices))
     }
@@ -103,7 +103,9 @@ public struct CrashPoint: Sendable {
         return product
     }
 
-    /// The next decision in order; false behind the last.
+    /// Replaces a decision by the next one.
+    ///
+    /// - Returns: false if it was the last.
     private static func advance(_ decision: inout [Int], _ versions: [Int]) -> Bool {
         for index in decision.indices {
             decision[index] += 1

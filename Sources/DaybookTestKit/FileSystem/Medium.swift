@@ -1,19 +1,19 @@
-// What a simulated disk promises. The default is what Spec/format/recovery.md assumes (REC-1); the others
-// are weaker, and what the log promises on them is weaker, too. Used by SimulatedDisk.
+// The guarantees of a simulated disk. The default is what Spec/format/recovery.md assumes (REC-1). On a
+// weaker medium the log's guarantees are weaker, too.
 
-/// The kind of storage behind a simulated file system.
+/// The guarantees of the storage below a simulated file system.
 public struct Medium: Hashable, Sendable {
-    /// What is written in one piece, in bytes: 512 or 4,096.
+    /// The size of a sector in bytes: 512 or 4,096.
     public var sectorBytes: Int
-    /// Whether a torn write harms only bytes within the range written (powersafe overwrite, as
-    /// SQLite calls it). Without it, it may harm all of each sector that it touches: that can be
-    /// noticed, and not survived.
+    /// Whether a torn write damages only bytes within the range written (SQLite's powersafe overwrite). If
+    /// false, it may damage the whole of each sector that it touches. A log can detect that damage, but not
+    /// recover from it.
     public var hasPowersafeOverwrite: Bool
-    /// Whether a sync makes anything durable. Drives that lie, and plain `fsync` on Apple systems,
-    /// which empties no cache of the drive: what was synced may be lost, in any order.
+    /// Whether a sync makes anything durable. False stands for drives that lie, and for plain `fsync` on
+    /// Apple systems, which does not flush the drive's cache: synced bytes may be lost, in any order.
     public var honoursSync: Bool
 
-    /// Whether it promises what Spec/format/recovery.md assumes.
+    /// Whether the medium guarantees what Spec/format/recovery.md assumes.
     public var isSound: Bool { hasPowersafeOverwrite && honoursSync }
 
     /// Creates a medium.

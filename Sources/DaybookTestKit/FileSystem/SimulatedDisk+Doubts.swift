@@ -1,27 +1,26 @@
-// What a power cut may leave. The model, in words:
+// The states that a power cut may leave. The model:
 //
-// - A file's size is any that it had since it was last synced; what is longer than its bytes ends in
-//   zeros.
-// - Each sector that was written since holds its old bytes, those after any of the writes to it, a
-//   part of both, zeros or garbage; within the range written (`Medium.hasPowersafeOverwrite`), each
-//   sector by itself.
-// - A name stands for what it stood for at the last sync of its folder, or at any change since, each
-//   name by itself. A rename changes two names.
-// - A removed folder may come back until its parent is synced.
+// - A file has any size that it had since its last sync. A size beyond its bytes adds zeros.
+// - Each sector that was written since then has its old bytes, the bytes after any of the writes to it, a
+//   torn mix of both, zeros or garbage, independently of other sectors. Damage is limited to the range
+//   written (`Medium.hasPowersafeOverwrite`).
+// - A name refers to the inode of the last sync of its folder, or of any change since, independently of other
+//   names. A rename changes two names.
+// - A removed folder may reappear until its parent is synced.
 //
-// Each of these is one *doubt* with its alternatives; a state is one alternative for each. Used by
-// SimulatedFileSystem (at random) and CrashPoint (all of them).
+// Each of these is one *doubt* with its alternatives; a state is one alternative for each doubt.
+// SimulatedFileSystem draws states at random; CrashPoint enumerates them.
 
 import LogStorage
 
-/// Something that a power cut decides.
+/// A part of the disk that a power cut may leave in one of several versions.
 enum DiskDoubt {
     case size(node: Int, alternatives: [Int])
     case sector(SectorDoubt)
     case name(String, folder: String, alternatives: [Int?])
     case removedFolder(String)
 
-    /// Alternatives without damage: 0 is the durable one, the last the newest.
+    /// The number of alternatives without damage: 0 is the durable one, the last the newest.
     var versions: Int {
         switch self {
         case .size(_, let alternatives): alternatives.count
@@ -31,34 +30,38 @@ enum DiskDoubt {
         }
     }
 
-    /// Alternatives with damage, behind the others.
+    /// The number of alternatives with damage; they follow those without.
     var damages: Int {
-        if case .sector(let sector) = self, !sector.harmed.isEmpty { SectorDamage.count } else { 0 }
+        if case .sector(let sector) = self, !sector.damageable.isEmpty {
+            SectorDamage.count
+        } else {
+            0
+        }
     }
 }
 
 /// A sector that was written since the last sync.
 struct SectorDoubt {
     var node: Int
-    /// Where `versions` begin in the file.
+    /// The offset of `versions` in the file.
     var start: Int
-    /// The bytes from `start` on: durable, then after each write that changed them.
+    /// The bytes from `start` on: the durable ones, then those after each write that changed them.
     var versions: [[UInt8]]
-    /// What damage may hit, relative to `start`. Empty if nothing was really written.
-    var harmed: Range<Int>
+    /// The range that damage may change, relative to `start`. Empty if only a file's growth wrote zeros.
+    var damageable: Range<Int>
 }
 
-/// How a sector is damaged that was being written.
+/// The damage of a sector that was being written.
 enum SectorDamage {
     case newThenOld(cut: Int)
     case oldThenNew(cut: Int)
     case zeros
     case garbage(seed: UInt64)
 
-    /// How many kinds an exhaustive search tries.
+    /// The number of kinds that an exhaustive search tries.
     static let count = 6
 
-    /// One of the kinds of an exhaustive search: cuts at a third and at two thirds, zeros, garbage.
+    /// Creates one of the kinds of an exhaustive search: torn at a third and at two thirds, zeros, garbage.
     init(_ number: Int, in range: Range<Int>) {
         let third = range.lowerBound + range.count / 3
         let twoThirds = range.lowerBound + range.count * 2 / 3
@@ -72,7 +75,7 @@ enum SectorDamage {
         }
     }
 
-    /// One of all that are possible; nil for none.
+    /// Draws any possible damage; nil for none.
     init?(_ choices: inout Choices, in range: Range<Int>) {
         switch choices.int(in: 0...4) {
         case 1: self = .newThenOld(cut: choices.int(in: range.lowerBound...range.upperBound))
@@ -110,7 +113,7 @@ enum SectorDamage {
 }
 
 extension SimulatedDisk {
-    /// Everything that a power cut would decide now, in a fixed order.
+    /// The doubts that a power cut would leave now, in a fixed order.
     func doubts() -> [DiskDoubt] {
         var doubts: [DiskDoubt] = []
         let named = namedNodes()
@@ -137,7 +140,7 @@ extension SimulatedDisk {
         return doubts
     }
 
-    /// Inodes that have a name or may get one back.
+    /// The inodes that have a name or may get one back.
     private func namedNodes() -> Set<Int> {
         var named: Set<Int> = []
         for folder in folders.values {
@@ -149,7 +152,7 @@ extension SimulatedDisk {
     }
 
     private func sectors(of node: Node, _ number: Int) -> [SectorDoubt] {
-        let most = node.sizes.max() ?? 0
+        let maxSize = node.sizes.max() ?? 0
         let sectorBytes = medium.sectorBytes
         var touched: Set<Int> = []
         for write in node.writes where !write.range.isEmpty {
@@ -158,15 +161,15 @@ extension SimulatedDisk {
         }
         return touched.sorted().compactMap { sector in
             let start = sector * sectorBytes
-            let extent = start..<min(start + sectorBytes, most)
+            let extent = start..<min(start + sectorBytes, maxSize)
             guard !extent.isEmpty else { return nil }
             var bytes = [UInt8](repeating: 0, count: extent.count)
-            let known = extent.clamped(to: 0..<node.durable.count)
-            if !known.isEmpty {
-                bytes.replaceSubrange(0..<known.count, with: node.durable[known])
+            let durable = extent.clamped(to: 0..<node.durable.count)
+            if !durable.isEmpty {
+                bytes.replaceSubrange(0..<durable.count, with: node.durable[durable])
             }
             var versions = [bytes]
-            var harmed: Range<Int>?
+            var damageable: Range<Int>?
             for write in node.writes {
                 let part = write.range.clamped(to: extent)
                 guard !part.isEmpty else { continue }
@@ -176,17 +179,19 @@ extension SimulatedDisk {
                 if bytes != versions[versions.count - 1] { versions.append(bytes) }
                 guard !write.isRegrowth else { continue }
                 // Two writes to one sector count as one over both ranges.
-                let so = harmed ?? inside
-                harmed =
-                    min(so.lowerBound, inside.lowerBound)..<max(so.upperBound, inside.upperBound)
+                let earlier = damageable ?? inside
+                damageable =
+                    min(
+                        earlier.lowerBound, inside.lowerBound)..<max(
+                        earlier.upperBound, inside.upperBound)
             }
-            if harmed != nil, !medium.hasPowersafeOverwrite { harmed = 0..<extent.count }
+            if damageable != nil, !medium.hasPowersafeOverwrite { damageable = 0..<extent.count }
             return SectorDoubt(
-                node: number, start: start, versions: versions, harmed: harmed ?? 0..<0)
+                node: number, start: start, versions: versions, damageable: damageable ?? 0..<0)
         }
     }
 
-    /// The disk after the power came back.
+    /// The disk after a power cut.
     ///
     /// - Parameter decision: the number of an alternative for each doubt, as `DiskDoubt` counts them.
     func resolved(_ doubts: [DiskDoubt], _ decision: [Int]) -> SimulatedDisk {
@@ -197,12 +202,12 @@ extension SimulatedDisk {
             }
             return (
                 sector.versions.count - 1,
-                SectorDamage(number - sector.versions.count, in: sector.harmed)
+                SectorDamage(number - sector.versions.count, in: sector.damageable)
             )
         }
     }
 
-    /// The disk after the power came back. Choices that are all 0 leave what was durable.
+    /// The disk after a power cut. Choices that are all 0 leave only what was durable.
     func afterPowerCut(_ choices: inout Choices) -> SimulatedDisk {
         let doubts = doubts()
         if doubts.isEmpty { choices.count("power cut with nothing in doubt") }
@@ -219,7 +224,9 @@ extension SimulatedDisk {
                 if version > 0, version < sector.versions.count - 1 {
                     choices.count("sector between two writes")
                 }
-                if !sector.harmed.isEmpty { damage = SectorDamage(&choices, in: sector.harmed) }
+                if !sector.damageable.isEmpty {
+                    damage = SectorDamage(&choices, in: sector.damageable)
+                }
                 if let damage { choices.count(damage.name) }
             }
             return (version, damage)
@@ -233,7 +240,7 @@ extension SimulatedDisk {
         _ decide: (_ index: Int, DiskDoubt) -> (version: Int, damage: SectorDamage?)
     ) -> SimulatedDisk {
         var disk = self
-        // Sizes come before the sectors of the same file, and are applied behind them.
+        // The size of a file precedes its sectors among the doubts, and is applied after them.
         var sizes: [Int: Int] = [:]
         for (index, doubt) in doubts.enumerated() {
             let (version, damage) = decide(index, doubt)
@@ -242,17 +249,17 @@ extension SimulatedDisk {
             case .sector(let sector):
                 var bytes = sector.versions[version]
                 if let damage {
-                    bytes = damage.applied(to: sector.versions[0], bytes, in: sector.harmed)
+                    bytes = damage.applied(to: sector.versions[0], bytes, in: sector.damageable)
                 }
                 disk.patch(sector.node, bytes, at: sector.start)
             case .name(let name, let folder, let alternatives):
                 disk.folders[folder]?.durable[name] = alternatives[version]
             case .removedFolder(let path):
-                // It is the older state that has the folder.
+                // The durable version 0 still has the folder.
                 if version > 0 { disk.folders[path] = nil }
             }
         }
-        // Whatever the cache showed is gone, pages that only looked clean included.
+        // The page cache is lost, including pages that a failed sync marked clean.
         for (number, node) in disk.nodes {
             let size = sizes[number] ?? node.sizes[0]
             let bytes = Self.resized(node.durable, to: size)

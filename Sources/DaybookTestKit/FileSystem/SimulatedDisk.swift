@@ -1,25 +1,24 @@
-// The files of a simulated machine: page cache and durable state apart, folder entries apart from
-// inodes. What a power cut may leave of it is in SimulatedDisk+Doubts. The model, in words:
+// The files of a simulated machine. Page cache and durable state are separate, and so are folder entries and
+// inodes. SimulatedDisk+Doubts has the states that a power cut may leave. The model:
 //
-// - A file has what is durable and what the page cache shows. `sync` makes its bytes and its size
-//   durable; nothing else does.
-// - A folder's entries become durable by a sync of the folder. A file's bytes do not depend on its
-//   name.
-// - A folder that was created is there; one that was removed since its parent was synced may come
-//   back, with any of the entries that it had.
-// - A sync that fails leaves pages as `FailedSync` says.
+// - A file has durable bytes and bytes in the page cache. Only `sync` makes its bytes and its size durable.
+// - A sync of a folder makes its entries durable. A file's bytes do not depend on its name.
+// - A created folder is durable at once. A removed one may reappear until its parent is synced, with any of
+//   the entries that it had.
+// - A failed sync leaves pages in one of the states of `FailedSync`.
 //
-// Faults F1 to F5 and F8 of Spec/testing/testing.md. Below SimulatedFileSystem.
+// Faults F1 to F5 and F8 of Spec/testing/testing.md.
 
 import LogStorage
 
 /// The files of a simulated machine.
 struct SimulatedDisk {
-    /// Bytes that were written since the last sync.
+    /// A write since the last sync.
     struct Write {
         var offset: Int
         var bytes: [UInt8]
-        /// Zeros that show since the file was cut and made longer again: no write that could tear.
+        /// Whether these are the zeros of a file that was truncated and extended again: such a write cannot
+        /// tear.
         var isRegrowth = false
 
         var range: Range<Int> { offset..<offset + bytes.count }
@@ -30,9 +29,9 @@ struct SimulatedDisk {
         /// The bytes on the medium; the durable size is the first of `sizes`.
         var durable: [UInt8] = []
         var cached: [UInt8] = []
-        /// Since the last sync, in order.
+        /// The writes since the last sync, in order.
         var writes: [Write] = []
-        /// Sizes since the last sync, the durable one first.
+        /// The sizes since the last sync, the durable one first.
         var sizes: [Int] = [0]
 
         var isInDoubt: Bool { !writes.isEmpty || sizes.count > 1 }
@@ -42,9 +41,10 @@ struct SimulatedDisk {
     struct Folder {
         var durable: [String: Int] = [:]
         var cached: [String: Int] = [:]
-        /// What each name stood for since the last sync, in order, the durable one not included.
+        /// The inodes of each name since the last sync, in order, without the durable one; nil for a removed
+        /// name.
         var changes: [String: [Int?]] = [:]
-        /// Removed, but the parent has not been synced since.
+        /// Whether the folder was removed and its parent has not been synced since.
         var isRemoved = false
 
         mutating func set(_ name: String, _ node: Int?) {
@@ -84,10 +84,10 @@ struct SimulatedDisk {
             node.cached.removeLast(before - size)
         } else {
             node.cached += [UInt8](repeating: 0, count: size - before)
-            // What was cut off earlier may still be there.
-            let most = node.sizes.max() ?? 0
-            if most > before {
-                let zeros = [UInt8](repeating: 0, count: min(size, most) - before)
+            // The medium may still have the bytes that were truncated earlier.
+            let maxSize = node.sizes.max() ?? 0
+            if maxSize > before {
+                let zeros = [UInt8](repeating: 0, count: min(size, maxSize) - before)
                 node.writes.append(Write(offset: before, bytes: zeros, isRegrowth: true))
             }
         }
@@ -99,7 +99,7 @@ struct SimulatedDisk {
         guard medium.honoursSync, var node = nodes.removeValue(forKey: number) else { return }
         defer { nodes[number] = node }
         guard node.isInDoubt else { return }
-        // Pages that a failed sync left looking clean are not written, so not simply the cache.
+        // Not the whole cache: pages that a failed sync marked clean are not written.
         node.durable = Self.resized(node.durable, to: node.cached.count)
         for write in node.writes {
             let range = write.range.clamped(to: 0..<node.cached.count)
@@ -149,7 +149,7 @@ struct SimulatedDisk {
         }
     }
 
-    /// A folder that is there.
+    /// The folder at a path; nil if there is none or it was removed.
     func folder(_ path: String) -> Folder? {
         folders[path].flatMap { $0.isRemoved ? nil : $0 }
     }

@@ -1,15 +1,14 @@
-// What can go wrong in one call. The numbers of calls are SimulatedFileSystem's; design §10, fault
-// model 7 and 8.
+// The faults of one file system call. Faults F7 and F8 of Spec/testing/testing.md.
 
 import LogStorage
 
-/// How one call fails.
+/// The fault of one call.
 public enum SimulatedFault: Hashable, Sendable {
-    /// The call fails and has done nothing.
+    /// The call fails without effect.
     case error(FileError.Code)
-    /// A write fails when half of its bytes are written. Other calls fail and have done nothing.
+    /// A write fails after half of its bytes. Other calls fail without effect.
     case shortWrite(FileError.Code)
-    /// A sync fails in one of these ways. Other calls fail and have done nothing.
+    /// A sync fails in one of these ways. Other calls fail without effect.
     case failedSync(FailedSync)
 
     /// Every fault that a call can have.
@@ -18,17 +17,17 @@ public enum SimulatedFault: Hashable, Sendable {
         + FailedSync.allCases.map { .failedSync($0) }
 }
 
-/// What a failed sync leaves in the page cache and on the medium (Rebello et al., "Can Applications
-/// Recover from fsync Failures?", 2020).
+/// The state of the page cache and the medium after a failed sync (Rebello et al., "Can Applications Recover
+/// from fsync Failures?", 2020).
 public enum FailedSync: String, CaseIterable, Sendable {
-    /// Nothing was written. The pages keep the new bytes and look clean, so a later sync that
-    /// succeeds does not write them either (ext4, xfs).
+    /// Nothing was written. The pages keep the new bytes and are marked clean, so a later sync that succeeds
+    /// does not write them either (ext4, xfs).
     case pagesLookClean
-    /// Nothing was written, and the pages show the old bytes again (btrfs).
+    /// Nothing was written, and the pages have the old bytes again (btrfs).
     case pagesRevert
-    /// The first half of the writes reached the medium; the rest as `pagesLookClean`.
+    /// The first half of the writes reached the medium; the others are as with `pagesLookClean`.
     case partlyWritten
-    /// Everything reached the medium, and the call failed all the same.
+    /// Everything reached the medium, although the call failed.
     case written
     /// Nothing was written; the pages stay dirty, and a later sync writes them.
     case pagesStayDirty

@@ -1,15 +1,15 @@
-// A machine whose power can be cut and whose calls can fail. Two counters number what happens: every
-// *call*, and every *operation*, which is a call that changes something. What the disk holds after a
-// power cut follows from choices, so a property shrinks it, or is searched through (CrashPoint).
-// The model of the disk is in SimulatedDisk and SimulatedDisk+Doubts.
+// A file system whose power can be cut and whose calls can fail. It numbers every *call*, and every
+// *operation*, which is a call that changes something. The state after a power cut follows from choices, so
+// that a property can shrink it; CrashPoint enumerates all states. SimulatedDisk and SimulatedDisk+Doubts are
+// the model of the disk.
 //
-// One seed gives one trace: nothing here draws numbers or looks at a clock.
+// The same seed gives the same trace: this file draws no random numbers and reads no clock.
 
 import LogFormat
 import LogStorage
 import Synchronization
 
-/// A file system with a power switch.
+/// A file system in memory whose power can be cut and whose calls can fail.
 ///
 /// ```swift
 /// let files = SimulatedFileSystem()
@@ -37,7 +37,7 @@ public final class SimulatedFileSystem: FileSystem {
         var name: StaticString
         var path: String
         var numbers: [Int] = []
-        /// Of the bytes written.
+        /// The digest of the bytes written.
         var digest: UInt64 = 0
         var failed = false
 
@@ -50,23 +50,23 @@ public final class SimulatedFileSystem: FileSystem {
 
     let state: Mutex<State>
 
-    /// A machine with an empty disk.
+    /// Creates a file system with an empty disk.
     public convenience init(medium: Medium = Medium()) { self.init(SimulatedDisk(medium: medium)) }
 
     init(_ disk: SimulatedDisk) { state = Mutex(State(disk: disk)) }
 
     // MARK: Faults
 
-    /// Cuts the power just before the operation with this number, counted from 0: from then on every
-    /// call fails and does nothing.
+    /// Cuts the power just before the operation with this number, counted from 0. From then on every call
+    /// fails without effect.
     public func cutPower(at operation: Int) { state.withLock { $0.cutAt = operation } }
 
-    /// Makes the call with this number, counted from 0, fail; and all calls behind it, if `forGood`.
+    /// Makes the call with this number, counted from 0, fail; with `forGood`, all later calls as well.
     public func fail(call: Int, _ fault: SimulatedFault, forGood: Bool = false) {
         state.withLock { $0.fault = (call, fault, forGood) }
     }
 
-    /// Ends faults and power cuts that were set and have not happened yet, or were for good.
+    /// Removes all faults and power cuts that were set, permanent ones included.
     public func endFaults() {
         state.withLock { state in
             state.fault = nil
@@ -75,46 +75,45 @@ public final class SimulatedFileSystem: FileSystem {
         }
     }
 
-    /// Makes the first sync of a file from the operation with this number on fail, once.
+    /// Makes one sync of a file fail: the first from the operation with this number on.
     public func failSync(from operation: Int, _ how: FailedSync = .pagesLookClean) {
         state.withLock { $0.failingSync = (operation, how) }
     }
 
-    /// The machine after the power came back.
+    /// The file system after a power cut at this moment. Choices that are all 0 leave only what was durable.
     public func afterPowerCut(_ choices: inout Choices) -> SimulatedFileSystem {
         SimulatedFileSystem(state.withLock { $0.disk }.afterPowerCut(&choices))
     }
 
-    /// The machine after the process was killed: what it wrote is in the page cache.
+    /// The file system after the process was killed at this moment: its writes are in the page cache.
     public func afterKill() -> SimulatedFileSystem {
         SimulatedFileSystem(state.withLock { $0.disk })
     }
 
-    /// What the disk promises.
+    /// The guarantees of the disk.
     public var medium: Medium { state.withLock { $0.disk.medium } }
 
-    // MARK: What happened
+    // MARK: Trace
 
-    /// How many operations that change something were carried out.
+    /// The number of operations so far: calls that change something.
     public var operations: Int { state.withLock { $0.trace.count } }
 
-    /// How many calls were made, those that only look included.
+    /// The number of calls so far, those that only read included.
     public var calls: Int { state.withLock { $0.callNames.count } }
 
-    /// What each call was.
+    /// The name of each call.
     var callNames: [StaticString] { state.withLock { $0.callNames } }
 
-    /// How many calls failed because of `fail(call:_:forGood:)`.
+    /// The number of calls that failed because of `fail(call:_:forGood:)`.
     public var faultsHit: Int { state.withLock { $0.faultsHit } }
 
-    /// The paths of the files that are open, with how often each is. A program that has ended its
-    /// work should have none.
+    /// The number of open handles of each file, by path. A program that has released its log has none.
     public var openFiles: [String: Int] { state.withLock { $0.openFiles } }
 
-    /// The operations that were carried out, in words.
+    /// A description of each operation.
     public var trace: [String] { state.withLock { $0.trace }.map(\.description) }
 
-    /// A digest of all operations with the bytes that they wrote: the same for the same seed.
+    /// A digest of all operations with the bytes that they wrote. The same seed gives the same digest.
     public var traceHash: UInt64 {
         var bytes: [UInt8] = []
         for operation in state.withLock({ $0.trace }) {
@@ -127,7 +126,7 @@ public final class SimulatedFileSystem: FileSystem {
         XXH64.hash(bytes.span.bytes)
     }
 
-    /// The content of every file by its path, as the page cache shows it.
+    /// The content of every file in the page cache, by path.
     public var image: [String: [UInt8]] {
         state.withLock { state in
             var image: [String: [UInt8]] = [:]
@@ -141,10 +140,10 @@ public final class SimulatedFileSystem: FileSystem {
         }
     }
 
-    /// Keeps, from now on, the disk as it is before each operation; see `crashPoints`.
+    /// Starts to record the disk before each operation; see `crashPoints`.
     public func record() { state.withLock { $0.recording = [] } }
 
-    /// The disk before each operation since `record()`, and as it is now. Copies share what is equal.
+    /// The disk before each operation since `record()`, and the disk now. The copies share equal content.
     public var crashPoints: [CrashPoint] {
         state.withLock { state in
             (state.recording ?? [])
@@ -154,8 +153,8 @@ public final class SimulatedFileSystem: FileSystem {
 
     // MARK: Calls
 
-    /// Runs an operation that changes something, unless the power is off or it is to fail.
-    private func change<T: Sendable>(
+    /// Performs an operation that changes something, unless the power is off or a fault is due.
+    private func performOperation<T: Sendable>(
         _ name: StaticString, _ path: String, _ numbers: [Int] = [],
         whenFailing: ((inout SimulatedDisk, SimulatedFault) -> Void)? = nil,
         digest: () -> UInt64 = { 0 },
@@ -170,7 +169,7 @@ public final class SimulatedFileSystem: FileSystem {
                         operation: state.trace.count, next: operation.description, disk: state.disk)
                 )
             }
-            if let (fault, error) = Self.fault(&state, name, path) {
+            if let (fault, error) = Self.countCall(&state, name, path) {
                 operation.failed = true
                 state.trace.append(operation)
                 whenFailing?(&state.disk, fault)
@@ -181,13 +180,13 @@ public final class SimulatedFileSystem: FileSystem {
         }
     }
 
-    /// Runs a call that changes nothing.
-    private func look<T: Sendable>(
+    /// Performs a call that changes nothing, unless the power is off or a fault is due.
+    private func performRead<T: Sendable>(
         _ name: StaticString, _ path: String, _ body: (SimulatedDisk) throws(FileError) -> T
     ) throws(FileError) -> T {
         try state.withLock { (state) throws(FileError) in
             try Self.checkPower(state, name, path)
-            if let (_, error) = Self.fault(&state, name, path) { throw error }
+            if let (_, error) = Self.countCall(&state, name, path) { throw error }
             return try body(state.disk)
         }
     }
@@ -200,8 +199,10 @@ public final class SimulatedFileSystem: FileSystem {
         }
     }
 
-    /// Counts the call; says whether it is to fail.
-    private static func fault(
+    /// Counts a call.
+    ///
+    /// - Returns: the fault that is due, with its error; nil if the call succeeds.
+    private static func countCall(
         _ state: inout State, _ name: StaticString, _ path: String
     ) -> (SimulatedFault, FileError)? {
         let number = state.callNames.count
@@ -233,22 +234,22 @@ public final class SimulatedFileSystem: FileSystem {
 
     /// Creates a folder.
     public func createDirectory(_ path: String) throws(FileError) {
-        try change("create", path) { (disk) throws(FileError) in
+        try performOperation("create", path) { (disk) throws(FileError) in
             guard disk.folder(path) == nil else {
                 throw FileError(.exists, operation: "create", path: path, reason: "it exists")
             }
-            // Folders themselves are taken for durable: only what is in them is at stake.
+            // A created folder is durable at once in this model; its entries are not.
             disk.folders[path] = SimulatedDisk.Folder()
         }
     }
 
     /// The names in a folder.
     public func list(_ path: String) throws(FileError) -> [String] {
-        try look("list", path) { (disk) throws(FileError) in
+        try performRead("list", path) { (disk) throws(FileError) in
             guard let folder = disk.folder(path) else {
                 throw FileError(.notFound, operation: "list", path: path, reason: "no such folder")
             }
-            // Any order would do; the same in every run makes runs the same.
+            // Sorted, so that the same seed gives the same trace.
             return (Array(folder.cached.keys) + disk.folders(in: path)).sorted()
         }
     }
@@ -256,7 +257,7 @@ public final class SimulatedFileSystem: FileSystem {
     /// Opens a file.
     public func open(_ path: String, _ mode: OpenMode) throws(FileError) -> any File {
         let (folder, name) = SimulatedDisk.split(path)
-        let node = try look("open", path) { (disk) throws(FileError) in
+        let node = try performRead("open", path) { (disk) throws(FileError) in
             guard disk.folder(path) == nil else {
                 throw FileError(.wrongKind, operation: "open", path: path, reason: "it is a folder")
             }
@@ -272,7 +273,7 @@ public final class SimulatedFileSystem: FileSystem {
         case .read, .readWrite:
             throw FileError(.notFound, operation: "open", path: path, reason: "no such file")
         case .createNew, .createIfMissing:
-            let created = try change("create", path) { (disk) throws(FileError) in
+            let created = try performOperation("create", path) { (disk) throws(FileError) in
                 guard disk.folder(folder) != nil else {
                     throw FileError(
                         .notFound, operation: "open", path: path, reason: "no such folder")
@@ -289,7 +290,7 @@ public final class SimulatedFileSystem: FileSystem {
     public func rename(_ path: String, to newPath: String) throws(FileError) {
         let (folder, name) = SimulatedDisk.split(path)
         let (newFolder, newName) = SimulatedDisk.split(newPath)
-        try change("rename", path) { (disk) throws(FileError) in
+        try performOperation("rename", path) { (disk) throws(FileError) in
             guard let node = disk.folders[folder]?.cached[name] else {
                 throw FileError(.notFound, operation: "rename", path: path, reason: "no such file")
             }
@@ -301,7 +302,7 @@ public final class SimulatedFileSystem: FileSystem {
     /// Removes a name.
     public func remove(_ path: String) throws(FileError) {
         let (folder, name) = SimulatedDisk.split(path)
-        try change("remove", path) { (disk) throws(FileError) in
+        try performOperation("remove", path) { (disk) throws(FileError) in
             guard disk.folders[folder]?.cached[name] != nil else {
                 throw FileError(
                     disk.folder(path) == nil ? .notFound : .wrongKind, operation: "remove",
@@ -313,7 +314,7 @@ public final class SimulatedFileSystem: FileSystem {
 
     /// Removes an empty folder.
     public func removeDirectory(_ path: String) throws(FileError) {
-        try change("remove folder", path) { (disk) throws(FileError) in
+        try performOperation("remove folder", path) { (disk) throws(FileError) in
             guard let folder = disk.folder(path) else {
                 throw FileError(
                     .notFound, operation: "remove", path: path, reason: "no such folder")
@@ -325,9 +326,11 @@ public final class SimulatedFileSystem: FileSystem {
         }
     }
 
-    /// Makes a folder's entries durable.
+    /// Makes the entries of a folder durable.
     public func syncDirectory(_ path: String) throws(FileError) {
-        try change("sync folder", path) { (disk) throws(FileError) in disk.sync(folder: path) }
+        try performOperation("sync folder", path) { (disk) throws(FileError) in
+            disk.sync(folder: path)
+        }
     }
 
     /// An open file.
@@ -345,28 +348,28 @@ public final class SimulatedFileSystem: FileSystem {
 
         deinit {
             system.state.withLock { state in
-                let rest = state.openFiles[path, default: 0] - 1
-                state.openFiles[path] = rest > 0 ? rest : nil
+                let remaining = state.openFiles[path, default: 0] - 1
+                state.openFiles[path] = remaining > 0 ? remaining : nil
                 if state.locks[node] == ObjectIdentifier(self) { state.locks[node] = nil }
             }
         }
 
         func size() throws(FileError) -> Int {
-            try system.look("inspect", path) { (disk) throws(FileError) in disk.size(node) }
+            try system.performRead("inspect", path) { (disk) throws(FileError) in disk.size(node) }
         }
 
         func identity() throws(FileError) -> UInt64 {
-            try system.look("inspect", path) { (_) throws(FileError) in UInt64(node) }
+            try system.performRead("inspect", path) { (_) throws(FileError) in UInt64(node) }
         }
 
         func isLinked() throws(FileError) -> Bool {
-            try system.look("inspect", path) { [node] (disk) throws(FileError) in
+            try system.performRead("inspect", path) { [node] (disk) throws(FileError) in
                 disk.folders.values.contains { $0.cached.values.contains(node) }
             }
         }
 
         func read(at offset: Int, count: Int) throws(FileError) -> [UInt8] {
-            try system.look("read", path) { (disk) throws(FileError) in
+            try system.performRead("read", path) { (disk) throws(FileError) in
                 let bytes = disk.nodes[node]?.cached ?? []
                 guard offset < bytes.count else { return [] }
                 return Array(bytes[offset..<min(bytes.count, offset + count)])
@@ -378,20 +381,20 @@ public final class SimulatedFileSystem: FileSystem {
                 guard case .shortWrite = fault else { return }
                 disk.write(node, Array(bytes[..<(bytes.count / 2)]), at: offset)
             }
-            try system.change(
+            try system.performOperation(
                 "write", path, [bytes.count, offset], whenFailing: failing,
                 digest: { SimulatedFileSystem.digest(bytes) }
             ) { (disk) throws(FileError) in disk.write(node, bytes, at: offset) }
         }
 
         func allocate(size: Int) throws(FileError) {
-            try system.change("allocate", path, [size]) { (disk) throws(FileError) in
+            try system.performOperation("allocate", path, [size]) { (disk) throws(FileError) in
                 if size > disk.size(node) { disk.resize(node, to: size) }
             }
         }
 
         func truncate(to size: Int) throws(FileError) {
-            try system.change("truncate", path, [size]) { (disk) throws(FileError) in
+            try system.performOperation("truncate", path, [size]) { (disk) throws(FileError) in
                 disk.resize(node, to: size)
             }
         }
@@ -403,13 +406,14 @@ public final class SimulatedFileSystem: FileSystem {
                 case .error, .shortWrite: disk.failSync(node, .pagesLookClean)
                 }
             }
-            try system.change("sync", path, whenFailing: failing) { (disk) throws(FileError) in
+            try system.performOperation("sync", path, whenFailing: failing) {
+                (disk) throws(FileError) in
                 disk.sync(node)
             }
         }
 
         func lock() throws(FileError) -> Bool {
-            let isFree = try system.look("lock", path) { (_) throws(FileError) in true }
+            let isFree = try system.performRead("lock", path) { (_) throws(FileError) in true }
             return system.state.withLock { state in
                 guard isFree, state.locks[node] == nil else { return false }
                 state.locks[node] = ObjectIdentifier(self)

@@ -1,21 +1,21 @@
-// Folders on the machine's disk, for tests and searches that need a real file system: for their owner only,
-// and removed when they are no longer used.
+// Folders on the machine's disk, for tests and searches that need a real file system. Only their owner can
+// access them, and they are removed when they are no longer used.
 
 import Foundation
 
 /// A new, empty folder that is removed with the value.
 ///
-/// Swift may release a local value after its last use, while paths in the folder are still used. A
-/// function therefore says `defer { folder.remove() }` where it makes one.
+/// Swift may release a local value after its last use, while paths in the folder are still used. A function
+/// that makes a folder should therefore call `defer { folder.remove() }`.
 package final class TemporaryFolder: Sendable {
-    /// Where it is.
+    /// The folder's URL.
     package let url: URL
-    /// Its path.
+    /// The folder's path.
     package var path: String { url.path }
 
     /// Creates a folder.
     ///
-    /// - Parameter parent: the folder in which it is created.
+    /// - Parameter parent: the folder that contains it.
     package init(in parent: URL = FileManager.default.temporaryDirectory) throws {
         url = parent.appending(path: "daybook-\(UUID().uuidString)", directoryHint: .isDirectory)
         try FileManager.default.createDirectory(
@@ -24,9 +24,9 @@ package final class TemporaryFolder: Sendable {
 
     deinit { remove() }
 
-    /// Removes the folder and all that is in it; a second call does nothing.
+    /// Removes the folder with its content; a second call does nothing.
     package func remove() { try? FileManager.default.removeItem(at: url) }
 
-    /// The URL of a file or folder in it, whether it exists or not.
+    /// The URL of a file or folder in the folder, whether it exists or not.
     package func appending(_ name: String) -> URL { url.appending(path: name) }
 }

@@ -1,4 +1,4 @@
-// Two devices of one account, for tests of what an app shows after a sync. On InMemorySyncServer and
+// Two devices of one account, for tests of an app's views after a sync. Built on InMemorySyncServer and
 // VirtualClock.
 
 import Daybook
@@ -17,7 +17,7 @@ import Foundation
 /// try await devices.close()
 /// ```
 ///
-/// Ids and sources are the same in each run. Timers never go off: see `VirtualClock.environment`.
+/// Ids and sources are the same in each run. Timers never fire: see `VirtualClock.environment`.
 public struct DevicePair: Sendable {
     /// The device that syncs first.
     public let phone: EventStore
@@ -32,7 +32,7 @@ public struct DevicePair: Sendable {
     ///
     /// - Parameters:
     ///   - rules: the rules of the app's event types. Only types with an action are exchanged.
-    ///   - upcasters: the ways from older event types to those that have replaced them.
+    ///   - upcasters: the conversions of older event types to their successors.
     ///   - views: the views to keep.
     ///   - catalogue: the event types of a library, to which those of the app are added.
     ///   - server: the server that both sync with.
@@ -55,8 +55,8 @@ public struct DevicePair: Sendable {
         self.clock = clock
     }
 
-    /// Syncs the phone, the tablet and the phone again: then each has what the other has recorded, as far as
-    /// the server accepts it.
+    /// Syncs the phone, the tablet and the phone again. Then each has the other's events, unless the server
+    /// refused them.
     ///
     /// - Parameter resolver: decides conflicts; nil leaves them to the app.
     /// - Throws: as `EventStore.sync(over:)`.

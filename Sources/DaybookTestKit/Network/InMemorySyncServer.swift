@@ -1,36 +1,36 @@
-// A sync server in memory, for tests of an app: what one store ships, the others of the account read.
-// Spec/protocol/sync-protocol.md.
+// A sync server in memory, for tests of an app: the stores of the account read the events that one of them
+// ships. Spec/protocol/sync-protocol.md.
 
 import Daybook
 import EventSourcing
 import Foundation
 import Synchronization
 
-/// A sync server in memory. It is the transport, too: stores that sync over one server are devices of one
-/// account.
+/// A sync server in memory that is also the transport. Stores that sync over the same server are devices of
+/// one account.
 ///
 /// ```swift
 /// let server = InMemorySyncServer()
 /// try await phone.sync(over: server)
-/// try await tablet.sync(over: server)   // has what the phone recorded
+/// try await tablet.sync(over: server)   // has the phone's events
 /// ```
 ///
-/// It answers as a server does that keeps the events of one account: each event counts once (SYNC-24,
-/// SYNC-25), a lane stops behind an event that was not accepted (SYNC-29), and readers get events in the
-/// order in which they were accepted (SYNC-35). An event of any type that names another event as its base
-/// (`EventDraft.baseID`) is in conflict unless that is the newest event of its lane by
-/// `Event.stamp`. The server checks no token and no rule of a type.
+/// It behaves as a server with the events of one account: each event counts once (SYNC-24, SYNC-25), a lane
+/// stops after an event that was not accepted (SYNC-29), and readers get events in the order in which they
+/// were accepted (SYNC-35). An event of any type that names a base event (`EventDraft.baseID`) is in conflict
+/// unless the base is the newest event of its lane by `Event.lwwTimestamp`. The server checks no tokens and
+/// no rules of event types.
 public final class InMemorySyncServer: Transport {
-    /// Why a request was not answered.
+    /// The error of a request that was not answered.
     public struct Unreachable: LocalizedError, Hashable, Sendable, CustomStringConvertible {
         /// The same as `description`.
         public var errorDescription: String? { description }
 
-        /// What to do next.
+        /// The property to set before the next request.
         public var recoverySuggestion: String? { "Set isReachable to true." }
 
-        /// What happened.
-        public var description: String { "the server in memory is not reachable" }
+        /// The message.
+        public var description: String { "the in-memory server is not reachable" }
     }
 
     private struct State {
@@ -38,8 +38,8 @@ public final class InMemorySyncServer: Transport {
         /// The events as they were sent.
         var lines: [[UInt8]] = []
         var indexes: [UUID: Int] = [:]
-        /// For each lane, the index and the stamp of its newest event.
-        var heads: [String: (index: Int, stamp: Stamp)] = [:]
+        /// For each lane, the index and the LWW timestamp of its newest event.
+        var heads: [String: (index: Int, lwwTimestamp: LWWTimestamp)] = [:]
         var requests: [TransportRequest] = []
         var isReachable = true
     }
@@ -49,8 +49,8 @@ public final class InMemorySyncServer: Transport {
 
     /// Creates a server without events.
     ///
-    /// - Parameter verdict: the answer to an event that the server does not have; nil accepts it. A
-    ///   verdict whose status is `applied` or `duplicate` accepts it, too.
+    /// - Parameter verdict: returns the answer to an event that the server does not have. Nil, `applied` and
+    ///   `duplicate` accept the event.
     public init(verdict: @escaping @Sendable (EventDraft) -> Verdict? = { _ in nil }) {
         self.verdict = verdict
     }
@@ -69,8 +69,8 @@ public final class InMemorySyncServer: Transport {
 
     /// Accepts a batch of events, or returns a page of at most 500.
     ///
-    /// - Returns: status 200, or 400 for a batch that is no JSON array of events and for a cursor that is
-    ///   no number.
+    /// - Returns: status 200; 400 for a batch that is not a JSON array of events, or a cursor that is not a
+    ///   number.
     /// - Throws: `Unreachable` while `isReachable` is false.
     public func send(_ request: TransportRequest, token: String?) async throws -> TransportReply {
         let isReachable = state.withLock { state in
@@ -86,7 +86,7 @@ public final class InMemorySyncServer: Transport {
 
     private func accept(_ batch: [UInt8]) -> TransportReply {
         guard let lines = Self.elements(batch) else { return TransportReply(status: 400) }
-        var stopped: Set<String> = []
+        var stoppedLanes: Set<String> = []
         var verdicts: [[UInt8]] = []
         for line in lines {
             guard let event = try? ForeignEvent(line.span.bytes) else {
@@ -94,36 +94,38 @@ public final class InMemorySyncServer: Transport {
             }
             let draft = event.draft
             var answer = Verdict(id: draft.id, status: .unprocessed)
-            if draft.lane.map(stopped.contains) != true { answer = accept(event, line) }
+            if draft.lane.map(stoppedLanes.contains) != true { answer = accept(event, line) }
             if answer.status != .applied, answer.status != .duplicate, let lane = draft.lane {
-                stopped.insert(lane)
+                stoppedLanes.insert(lane)
             }
             verdicts.append(Self.json(answer))
         }
         var body = JSONObjectWriter()
-        body.add("verdicts", raw: JSONObjectWriter.array(verdicts))
+        body.appendMember("verdicts", raw: JSONObjectWriter.array(verdicts))
         return TransportReply(status: 200, body: body.finished())
     }
 
     private func accept(_ event: ForeignEvent, _ line: [UInt8]) -> Verdict {
         let draft = event.draft
-        if let known = state.withLock({ Self.known(draft, in: $0) }) { return known }
+        if let existing = state.withLock({ Self.verdictIfStored(draft, in: $0) }) {
+            return existing
+        }
         var answer = verdict(draft) ?? Verdict(id: draft.id, status: .applied)
         answer.id = draft.id
         guard answer.status == .applied || answer.status == .duplicate else { return answer }
         return state.withLock { state in
-            // Another request may have brought it meanwhile.
-            if let known = Self.known(draft, in: state) { return known }
+            // Another request may have delivered the event while `verdict` ran.
+            if let existing = Self.verdictIfStored(draft, in: state) { return existing }
             let head = draft.lane.flatMap { state.heads[$0] }
             if let base = draft.baseID, base != head.map({ state.events[$0.index].id }) {
                 let current = head.flatMap { JSONValue.parsed(state.lines[$0.index]) }
                 return Verdict(id: draft.id, status: .conflict, current: current)
             }
-            let stamp = Stamp(
+            let lwwTimestamp = LWWTimestamp(
                 time: draft.time ?? Timestamp(milliseconds: 0), source: event.source.integer,
                 sequence: event.sequence)
-            if let lane = draft.lane, head.map({ $0.stamp < stamp }) ?? true {
-                state.heads[lane] = (state.events.count, stamp)
+            if let lane = draft.lane, head.map({ $0.lwwTimestamp < lwwTimestamp }) ?? true {
+                state.heads[lane] = (state.events.count, lwwTimestamp)
             }
             state.indexes[draft.id] = state.events.count
             state.events.append(draft)
@@ -132,8 +134,8 @@ public final class InMemorySyncServer: Transport {
         }
     }
 
-    /// The answer to an event whose id the server has; nil for any other.
-    private static func known(_ draft: EventDraft, in state: State) -> Verdict? {
+    /// The verdict on an event whose id is stored; nil for any other.
+    private static func verdictIfStored(_ draft: EventDraft, in state: State) -> Verdict? {
         state.indexes[draft.id].map { index in
             state.events[index] == draft
                 ? Verdict(id: draft.id, status: .duplicate)
@@ -170,18 +172,20 @@ public final class InMemorySyncServer: Transport {
 
     private static func json(_ verdict: Verdict) -> [UInt8] {
         var object = JSONObjectWriter()
-        object.add("id", verdict.id.text)
-        object.add("status", verdict.status.rawValue)
-        if let code = verdict.code { object.add("code", code) }
-        if let detail = verdict.detail { object.add("detail", detail) }
-        if let current = verdict.current { object.add("current", raw: current.json) }
-        if let seconds = verdict.retryAfterSeconds { object.add("retryAfterSeconds", seconds) }
+        object.appendMember("id", verdict.id.text)
+        object.appendMember("status", verdict.status.rawValue)
+        if let code = verdict.code { object.appendMember("code", code) }
+        if let detail = verdict.detail { object.appendMember("detail", detail) }
+        if let current = verdict.current { object.appendMember("current", raw: current.json) }
+        if let seconds = verdict.retryAfterSeconds {
+            object.appendMember("retryAfterSeconds", seconds)
+        }
         return object.finished()
     }
 }
 
 extension JSONValue {
-    /// The value of a text; nil for a text that is not one value.
+    /// Parses a JSON text; nil if it is not exactly one value.
     fileprivate static func parsed(_ text: [UInt8]) -> JSONValue? {
         try? JSONValue(text.span.bytes)
     }

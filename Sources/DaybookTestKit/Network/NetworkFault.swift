@@ -1,23 +1,23 @@
-// What can happen to one request. Each name is also the label under which SimulatedNetwork counts
-// what really happened, so that a property can prove that it was tried. Fault F11 of Spec/testing/testing.md.
+// The faults of one request. Each raw value is also the label under which SimulatedNetwork counts the fault,
+// so that a property can require that it occurred. Fault F11 of Spec/testing/testing.md.
 
-/// One thing that goes wrong between a client and a server.
+/// A fault between a client and a server.
 public enum NetworkFault: String, CaseIterable, Sendable {
-    /// The request never arrives; the client waits in vain.
+    /// The request never arrives; the client times out.
     case requestLost = "network: request lost"
-    /// The server does its work; the client waits in vain.
+    /// The server processes the request; the client times out.
     case replyLost = "network: reply lost"
-    /// The request arrives twice at once, maybe at two replicas; the client gets one of the replies.
+    /// The request arrives twice, possibly at two replicas; the client gets one of the replies.
     case requestDoubled = "network: request doubled"
-    /// The client waits in vain; the request arrives later, behind newer ones.
+    /// The client times out; the request arrives later, after newer ones.
     case requestLate = "network: request late"
-    /// All goes well, and a copy of the request arrives later, behind newer ones.
+    /// The request succeeds, and a copy of it arrives later, after newer ones.
     case copyLate = "network: copy late"
-    /// The client waits in vain; the reply comes as the answer to a later request.
+    /// The client times out; the reply arrives as the reply to a later request.
     case replyMixedUp = "network: reply mixed up"
-    /// The reply takes its time.
+    /// The reply is delayed.
     case slow = "network: slow"
-    /// Something between them answers with HTML, as a captive portal does.
+    /// An intermediary replies with HTML, as a captive portal does.
     case captivePortal = "network: captive portal"
     /// 3xx.
     case redirect = "network: 3xx"
@@ -31,21 +31,21 @@ public enum NetworkFault: String, CaseIterable, Sendable {
     case tooLarge = "network: 413"
     /// 429 or 503, with or without `Retry-After`, sensible or not.
     case overloaded = "network: 429 or 503"
-    /// 500, 502, 504, or a status that nobody has heard of; the server may have done its work.
+    /// 500, 502, 504, or an unknown status; the server may have processed the request.
     case serverError = "network: 5xx"
-    /// The reply is cut off somewhere.
+    /// The reply is truncated.
     case replyTruncated = "network: reply truncated"
-    /// Bytes of the reply are other ones.
+    /// Some bytes of the reply are overwritten.
     case replyGarbled = "network: reply garbled"
-    /// The reply is JSON, but no verdicts.
+    /// The reply is empty or is JSON without valid verdicts.
     case replyMalformed = "network: reply malformed"
     /// Verdicts are missing.
     case verdictsMissing = "network: verdicts missing"
-    /// Verdicts are in another order, some twice, and some are about events nobody asked for.
+    /// Verdicts are in another order, some twice, and some are about events that were not in the request.
     case verdictsShuffled = "network: verdicts shuffled"
-    /// Some verdicts say `unprocessed`, or a word that no client knows.
+    /// Some verdicts have the status `unprocessed` or an unknown one.
     case verdictsUnprocessed = "network: verdicts unprocessed"
-    /// Some verdicts say `retry`.
+    /// Some verdicts have the status `retry`.
     case verdictsRetry = "network: verdicts retry"
     /// The reply's date is wrong.
     case wrongDate = "network: wrong date"

@@ -1,12 +1,12 @@
-// What is done to replies, and what answers in the server's place. Part of SimulatedNetwork; pure.
+// The replies of SimulatedNetwork that are damaged, or do not come from the server.
 
 import Daybook
 import Foundation
 
-/// Wrong answers.
+/// Functions that make wrong replies.
 enum ReplyDamage {
-    /// An answer that is not the server's.
-    static func answer(of fault: NetworkFault, _ choices: inout Choices) -> TransportReply {
+    /// Makes a reply that does not come from the server.
+    static func makeReply(for fault: NetworkFault, _ choices: inout Choices) -> TransportReply {
         func status(_ all: [Int]) -> TransportReply {
             TransportReply(status: choices.element(of: all), body: Array("{}".utf8))
         }
@@ -23,14 +23,14 @@ enum ReplyDamage {
                 1, nil, 0, 4, 30, 7_200, -5, .infinity, .nan, 1e300,
             ])
             return reply
-        default:  // The portal has a clock, too.
+        default:  // A captive portal sends a date as well.
             return TransportReply(
                 status: 200, body: Array("<html><body>Welcome!</body></html>".utf8),
                 date: Int64(choices.int(in: 0...4_000_000_000)) * 1_000)
         }
     }
 
-    /// A server's answer, damaged.
+    /// Damages a reply of the server.
     static func damage(
         _ reply: TransportReply, _ fault: NetworkFault, _ choices: inout Choices
     ) -> TransportReply {
@@ -41,7 +41,7 @@ enum ReplyDamage {
                 reply.body = Array(reply.body.prefix(choices.int(in: 0...reply.body.count - 1)))
             }
         case .replyGarbled:
-            // Not a single one: that could by chance turn one word of a server into another.
+            // Up to eight bytes: one alone could turn a status into another valid one.
             let start = choices.int(in: 0...max(0, reply.body.count - 1))
             for index in reply.body[start...].prefix(8).indices { reply.body[index] = 0x07 }
         case .replyMalformed:
@@ -57,12 +57,12 @@ enum ReplyDamage {
                 * Int64(choices.int(in: 0...4_000_000_000)) * 1_000
         default:
             guard reply.status == 200, let verdicts = Verdict.parse(reply.body) else { break }
-            reply.body = json(edit(verdicts, fault, &choices))
+            reply.body = json(editVerdicts(verdicts, fault, &choices))
         }
         return reply
     }
 
-    private static func edit(
+    private static func editVerdicts(
         _ verdicts: [Verdict], _ fault: NetworkFault, _ choices: inout Choices
     ) -> [Verdict] {
         switch fault {
@@ -81,34 +81,37 @@ enum ReplyDamage {
         default:
             var verdicts = verdicts
             for _ in 0..<choices.int(in: 0...3) where !verdicts.isEmpty {
-                let place = choices.int(in: 0...verdicts.count - 1)
+                let index = choices.int(in: 0...verdicts.count - 1)
                 switch choices.int(in: 0...2) {
-                case 0: verdicts.append(verdicts.remove(at: place))
-                case 1: verdicts.insert(verdicts[place], at: 0)
+                case 0: verdicts.append(verdicts.remove(at: index))
+                case 1: verdicts.insert(verdicts[index], at: 0)
                 default:
                     let status = choices.element(of: [Verdict.Status.applied, .rejected, .retry])
-                    let stranger = UUID(integer: UInt128(choices.bits()) << 64)
-                    verdicts.insert(Verdict(id: stranger, status: status), at: place)
+                    let unknownID = UUID(integer: UInt128(choices.bits()) << 64)
+                    verdicts.insert(Verdict(id: unknownID, status: status), at: index)
                 }
             }
             return verdicts
         }
     }
 
-    /// Verdicts as a server writes them, without `current`; sometimes with a word that is not known.
+    /// The JSON of verdicts as a server writes it, without `current`; half of the `unprocessed` ones get an
+    /// unknown status.
     private static func json(_ verdicts: [Verdict]) -> [UInt8] {
         let list = verdicts.map { verdict in
             var writer = JSONObjectWriter()
-            writer.add("id", verdict.id.text)
-            let isOdd = verdict.status == .unprocessed && verdict.id.integer % 2 == 0
-            writer.add("status", isOdd ? "pondered" : verdict.status.rawValue)
-            if let code = verdict.code { writer.add("code", code) }
-            if let detail = verdict.detail { writer.add("detail", detail) }
-            if let seconds = verdict.retryAfterSeconds { writer.add("retryAfterSeconds", seconds) }
+            writer.appendMember("id", verdict.id.text)
+            let isUnknown = verdict.status == .unprocessed && verdict.id.integer % 2 == 0
+            writer.appendMember("status", isUnknown ? "pondered" : verdict.status.rawValue)
+            if let code = verdict.code { writer.appendMember("code", code) }
+            if let detail = verdict.detail { writer.appendMember("detail", detail) }
+            if let seconds = verdict.retryAfterSeconds {
+                writer.appendMember("retryAfterSeconds", seconds)
+            }
             return writer.finished()
         }
         var writer = JSONObjectWriter()
-        writer.add("verdicts", raw: JSONObjectWriter.array(list))
+        writer.appendMember("verdicts", raw: JSONObjectWriter.array(list))
         return writer.finished()
     }
 }

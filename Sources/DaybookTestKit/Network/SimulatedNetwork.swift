@@ -1,39 +1,39 @@
-// A network between a replayer and the replicas of a server, for simulations on a virtual clock. It is
-// a Transport in front of other Transports, each of which is one replica: `send` draws what happens to
-// the request, and does it. The model, in words:
+// A network between a replayer and the replicas of a server, for simulations on a virtual clock. It is a
+// Transport in front of other Transports, each of which is one replica: `send` draws a fault and performs it.
+// The model:
 //
-// - The client has one request under way and waits for it up to `timeout`.
-// - A request may be lost, doubled, or arrive late: any time later, behind newer ones, at any replica.
-//   What arrives late is answered, and nobody hears the answer.
-// - A reply may be lost, late, cut off, garbled, malformed; it may lack verdicts, or come as the
-//   answer to a later request of the same client (a client that is started again has connections of
-//   its own). It never claims `applied` or `duplicate` of its own: a network that lies about that can
-//   make any client lose events.
-// - Something in between may answer: redirections, refusals, overload, captive portals.
-// - At every step between request and reply the rest of the world goes on (`meanwhile`), and may hang
-//   up (`hangUp`): then `send` fails, and what is under way arrives late or never.
+// - The client has one request in progress and waits for the reply up to `timeout`.
+// - A request may be lost, doubled, or arrive at any later time, after newer ones, at any replica. The reply
+//   to a late request is dropped.
+// - A reply may be lost, late, truncated, garbled or malformed; it may lack verdicts, or arrive as the reply
+//   to a later request of the same client (a restarted client has new connections). The network never invents
+//   the verdicts `applied` and `duplicate` for an event of the request: with those any client would lose
+//   events.
+// - An intermediary may reply: redirections, refusals, overload, captive portals.
+// - Between request and reply the other parts of the simulation run (`meanwhile`). They may disconnect the
+//   client (`hangUp`): then `send` fails, and its request arrives late or never.
 //
-// All of it follows from choices, so a property shrinks it; with every choice 0 nothing goes wrong.
-// Fault F11 of Spec/testing/testing.md. The faults one by one are in NetworkFault, what is done to replies in
-// ReplyDamage. How a simulation is built on it: Spec/protocol/sync-simulation.md.
+// All of it follows from choices, so that a property shrinks it; with every choice 0 there is no fault.
+// Fault F11 of Spec/testing/testing.md. NetworkFault lists the faults, ReplyDamage damages the replies. How a
+// simulation is built on it: Spec/protocol/sync-simulation.md.
 
 import Daybook
 import Foundation
 import Synchronization
 
-/// A network on which everything goes wrong that can.
+/// A network with random faults.
 public final class SimulatedNetwork: Transport {
-    /// Why no answer came.
+    /// The error of a request without a reply.
     public enum Failure: String, LocalizedError, CustomStringConvertible {
-        /// The client has waited in vain.
+        /// No reply arrived within the timeout.
         case timedOut = "timed-out"
-        /// The client has gone.
+        /// The client has disconnected.
         case hungUp = "hung-up"
 
         /// The same as `description`.
         public var errorDescription: String? { description }
 
-        /// What to do next.
+        /// The caller's next step.
         public var recoverySuggestion: String? {
             switch self {
             case .timedOut: "Send the request again: the server may have its events."
@@ -41,11 +41,11 @@ public final class SimulatedNetwork: Transport {
             }
         }
 
-        /// What happened.
+        /// The message.
         public var description: String {
             switch self {
-            case .timedOut: "the simulated network gave no answer in time"
-            case .hungUp: "the client has hung up"
+            case .timedOut: "the simulated network delivered no reply within the timeout"
+            case .hungUp: "the client has disconnected from the simulated network"
             }
         }
     }
@@ -59,8 +59,8 @@ public final class SimulatedNetwork: Transport {
         var faults: [NetworkFault]
         var late: [Request] = []
         var lateReplies: [TransportReply] = []
-        /// What happened to the last request: what goes wrong tends to go on.
-        var last: NetworkFault?
+        /// The fault of the last request: real faults tend to last.
+        var lastFault: NetworkFault?
         var isHungUp = false
         var trace: [String] = []
     }
@@ -75,20 +75,21 @@ public final class SimulatedNetwork: Transport {
     /// Creates a network.
     ///
     /// - Parameters:
-    ///   - choices: what decides on everything.
-    ///   - clock: time passes on it while the client waits.
-    ///   - replicas: the server, as often as it runs. One that throws has broken the connection.
-    ///   - faults: what may go wrong. Best is another subset in every run (swarm testing): a fault
-    ///     that ends most requests hides the others.
-    ///   - timeout: how long the client waits for a reply.
-    ///   - meanwhile: what the rest of the world does before a request arrives, and before its reply
+    ///   - choices: decide on every fault.
+    ///   - clock: is advanced while the client waits.
+    ///   - replicas: the replicas of the server; at least one. An error that one throws is a broken
+    ///     connection.
+    ///   - faults: the possible faults. Use a different subset in every run (swarm testing): a fault that
+    ///     ends most requests hides the others.
+    ///   - timeout: the time for which the client waits for a reply.
+    ///   - meanwhile: runs the other parts of the simulation, before a request arrives and before its reply
     ///     does.
     public init(
         _ choices: SharedChoices, clock: VirtualClock, replicas: [any Transport],
         faults: [NetworkFault] = NetworkFault.allCases, timeout: Duration = .seconds(30),
         meanwhile: @escaping @Sendable () async -> Void = {}
     ) {
-        precondition(!replicas.isEmpty, "somebody must answer")
+        precondition(!replicas.isEmpty, "a simulated network needs at least one replica")
         self.choices = choices
         self.clock = clock
         self.replicas = replicas
@@ -97,15 +98,15 @@ public final class SimulatedNetwork: Transport {
         state = Mutex(State(faults: faults))
     }
 
-    // MARK: For whoever simulates
+    // MARK: Control
 
-    /// From now on nothing goes wrong any more.
+    /// Ends all faults.
     public func calm() { state.withLock { $0.faults = [] } }
 
-    /// The client goes: the request under way fails, and so do later ones until `reconnect`.
+    /// Disconnects the client: the request in progress fails, and so do later ones until `reconnect`.
     public func hangUp() { state.withLock { $0.isHungUp = true } }
 
-    /// Connects a new client. Replies to the client before are dropped, since they belong to its
+    /// Connects a new client. Replies to the previous client are dropped, since they belong to its
     /// connections; its late requests may still arrive.
     public func reconnect() {
         state.withLock { state in
@@ -114,40 +115,40 @@ public final class SimulatedNetwork: Transport {
         }
     }
 
-    /// Lets every request that is still under way arrive, in any order.
+    /// Delivers all late requests, in any order.
     public func deliverAll() async { while await deliverLate() {} }
 
-    /// What happened, a line each. O(1).
+    /// The requests, replies and faults so far, one a line. O(1).
     public var trace: [String] { state.withLock { $0.trace } }
 
-    /// A hash of the trace: the same choices give the same one. O(trace).
+    /// A hash of the trace. The same choices give the same hash. O(trace).
     public var traceHash: UInt64 {
         var hash = XXH64()
         for line in trace { hash.update(Array((line + "\n").utf8).span.bytes) }
         return hash.value()
     }
 
-    private func tell(_ line: String) { state.withLock { $0.trace.append(line) } }
+    private func appendTrace(_ line: String) { state.withLock { $0.trace.append(line) } }
 
     // MARK: Transport
 
     public func send(_ call: TransportRequest, token: String?) async throws -> TransportReply {
-        try checkLine()
+        try checkConnected()
         choices.count("network: requests")
         let request = Request(call: call, token: token)
         let fault = nextFault()
-        tell("\(Self.words(call)) \(fault?.rawValue ?? "well")")
+        appendTrace("\(Self.describe(call)) \(fault?.rawValue ?? "well")")
         await meanwhile()
-        if isDrawn(), isDrawn() { await deliverLate() }
+        if drawBool(), drawBool() { await deliverLate() }
         do {
             let reply = try await exchange(request, fault)
             await meanwhile()
-            try checkLine()
-            tell("reply \(reply.status) \(Self.hash(reply.body))")
+            try checkConnected()
+            appendTrace("reply \(reply.status) \(Self.hash(reply.body))")
             return reply
         } catch {
             await meanwhile()
-            tell("no reply: \(error)")
+            appendTrace("no reply: \(error)")
             throw error
         }
     }
@@ -157,20 +158,20 @@ public final class SimulatedNetwork: Transport {
             state.withLock { state in
                 guard !state.faults.isEmpty else { return nil }
                 switch choices.int(in: 0...2) {
-                case 0: state.last = nil
-                case 1: state.last = choices.element(of: state.faults)
+                case 0: state.lastFault = nil
+                case 1: state.lastFault = choices.element(of: state.faults)
                 default: break
                 }
-                return state.last
+                return state.lastFault
             }
         }
     }
 
-    private func checkLine() throws {
+    private func checkConnected() throws {
         if state.withLock({ $0.isHungUp }) { throw Failure.hungUp }
     }
 
-    private static func words(_ call: TransportRequest) -> String {
+    private static func describe(_ call: TransportRequest) -> String {
         switch call {
         case .append(let batch): "send \(hash(batch))"
         case .read(let cursor): "read \(cursor ?? "from the beginning")"
@@ -181,17 +182,17 @@ public final class SimulatedNetwork: Transport {
         "\(bytes.count)#\(String(XXH32.hash(bytes.span.bytes), radix: 16))"
     }
 
-    /// A request arrives.
-    private func arrive(_ request: Request) async throws -> TransportReply {
+    /// Delivers a request to a replica.
+    private func deliver(_ request: Request) async throws -> TransportReply {
         let index = choices.draw { $0.int(in: 0...replicas.count - 1) }
         let reply = try await replicas[index].send(request.call, token: request.token)
-        tell("replica \(index) answers \(reply.status) \(Self.hash(reply.body))")
+        appendTrace("replica \(index) answers \(reply.status) \(Self.hash(reply.body))")
         return reply
     }
 
-    /// One of the late requests arrives.
+    /// Delivers one of the late requests.
     ///
-    /// - Returns: whether there was one.
+    /// - Returns: false if there was none.
     @discardableResult
     private func deliverLate() async -> Bool {
         let request = choices.draw { choices in
@@ -202,12 +203,12 @@ public final class SimulatedNetwork: Transport {
         }
         guard let request else { return false }
         choices.count("network: arrived late")
-        tell("late \(Self.words(request.call))")
-        _ = try? await arrive(request)
+        appendTrace("late \(Self.describe(request.call))")
+        _ = try? await deliver(request)
         return true
     }
 
-    private func isDrawn() -> Bool { choices.draw { $0.bool() } }
+    private func drawBool() -> Bool { choices.draw { $0.bool() } }
 
     private func timeOut() -> Failure {
         clock.advance(by: timeout)
@@ -216,51 +217,51 @@ public final class SimulatedNetwork: Transport {
 
     private func exchange(_ request: Request, _ fault: NetworkFault?) async throws -> TransportReply
     {
-        guard let fault else { return try await arrive(request) }
+        guard let fault else { return try await deliver(request) }
         choices.count(fault.rawValue)
         switch fault {
         case .requestLost:
             throw timeOut()
         case .replyLost:
-            _ = try? await arrive(request)
+            _ = try? await deliver(request)
             throw timeOut()
         case .requestDoubled:
-            let first = try await arrive(request)
-            let second = try await arrive(request)
-            return isDrawn() ? second : first
+            let first = try await deliver(request)
+            let second = try await deliver(request)
+            return drawBool() ? second : first
         case .requestLate:
             state.withLock { $0.late.append(request) }
             throw timeOut()
         case .copyLate:
-            let reply = try await arrive(request)
+            let reply = try await deliver(request)
             state.withLock { $0.late.append(request) }
             return reply
         case .replyMixedUp:
-            return try await mixUp(request)
+            return try await swapReply(of: request)
         case .slow:
-            let reply = try await arrive(request)
+            let reply = try await deliver(request)
             let seconds = choices.draw { $0.int(in: 1...29) }
             clock.advance(by: min(.seconds(seconds), timeout))
             return reply
         case .captivePortal, .redirect, .malformedRequest, .unauthorized, .wrongEndpoint, .tooLarge,
             .overloaded:
-            return choices.draw { ReplyDamage.answer(of: fault, &$0) }
+            return choices.draw { ReplyDamage.makeReply(for: fault, &$0) }
         case .serverError:
-            if isDrawn() { _ = try? await arrive(request) }
-            return choices.draw { ReplyDamage.answer(of: fault, &$0) }
+            if drawBool() { _ = try? await deliver(request) }
+            return choices.draw { ReplyDamage.makeReply(for: fault, &$0) }
         case .replyTruncated, .replyGarbled, .replyMalformed, .verdictsMissing, .verdictsShuffled,
             .verdictsUnprocessed, .verdictsRetry, .wrongDate:
-            let reply = try await arrive(request)
+            let reply = try await deliver(request)
             return choices.draw { ReplyDamage.damage(reply, fault, &$0) }
         }
     }
 
-    /// The reply goes to a later request. This one gets that of an earlier one, if there is one, and
-    /// may then not have arrived at all.
-    private func mixUp(_ request: Request) async throws -> TransportReply {
+    /// Keeps the reply for a later request, and returns the kept reply of an earlier one. If there is one,
+    /// the request itself may not be delivered.
+    private func swapReply(of request: Request) async throws -> TransportReply {
         let earlier = state.withLock { $0.lateReplies.isEmpty ? nil : $0.lateReplies.removeFirst() }
-        if earlier == nil || isDrawn() {
-            let reply = try await arrive(request)
+        if earlier == nil || drawBool() {
+            let reply = try await deliver(request)
             state.withLock { $0.lateReplies.append(reply) }
         }
         guard let earlier else { throw timeOut() }

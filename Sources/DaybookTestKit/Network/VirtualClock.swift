@@ -1,26 +1,26 @@
-// Time that passes only when a test moves it: nothing in a simulation really waits. Stores get it as the
-// clock of their environment, replayers as their `sleep`.
+// A clock that only a test moves, so that no simulation waits in real time. Stores get it as the clock of
+// their environment, replayers as their `sleep`.
 
 import Daybook
 import Foundation
 import Synchronization
 
-/// A clock that a test moves.
+/// A clock that advances only when a test moves it.
 public final class VirtualClock: Sendable {
     private struct State {
         var milliseconds: Int64
-        /// Readings that still get the old time, and the milliseconds that pass then.
+        /// The number of readings that still return the old time, and the milliseconds that pass after them.
         var leap: (readings: Int, milliseconds: Int64)?
     }
 
     private let state: Mutex<State>
 
-    /// Creates a clock that shows a time, in milliseconds since 1970.
+    /// Creates a clock with a time, in milliseconds since 1970.
     public init(milliseconds: Int64 = 1_772_000_000_000) {
         state = Mutex(State(milliseconds: milliseconds))
     }
 
-    /// The time that the clock shows, in milliseconds since 1970.
+    /// The clock's time, in milliseconds since 1970.
     public var milliseconds: Int64 {
         get {
             state.withLock { state in
@@ -37,7 +37,7 @@ public final class VirtualClock: Sendable {
         set { state.withLock { $0.milliseconds = newValue } }
     }
 
-    /// The time that the clock shows.
+    /// The clock's time.
     public var date: Date { Date(timeIntervalSince1970: Double(milliseconds) / 1_000) }
 
     /// Moves the clock forward, or back by a negative duration, in whole milliseconds.
@@ -45,19 +45,19 @@ public final class VirtualClock: Sendable {
         state.withLock { $0.milliseconds += Self.milliseconds(duration) }
     }
 
-    /// Moves the clock once between two readings: the next `readings` still return the present time.
+    /// Moves the clock once, after the next `readings` readings have returned the present time.
     public func advance(by duration: Duration, afterReadings readings: Int) {
         state.withLock { $0.leap = (readings, Self.milliseconds(duration)) }
     }
 
     /// An environment on this clock.
     ///
-    /// Its timers never go off, so that a run has one order of events: a simulation calls
-    /// `EventStore.flush()` where relaxed events have waited long enough.
+    /// Its timers never fire, so that every run has the same order of events. A simulation calls
+    /// `EventStore.flush()` once relaxed events have waited long enough.
     ///
     /// - Parameters:
-    ///   - fileSystem: where files live.
-    ///   - seed: where its random numbers begin.
+    ///   - fileSystem: the file system of the environment.
+    ///   - seed: the seed of its random numbers.
     public func environment(fileSystem: any FileSystem, seed: UInt64) -> LogEnvironment {
         let random = Mutex(SeededRandom(seed: seed))
         return LogEnvironment(

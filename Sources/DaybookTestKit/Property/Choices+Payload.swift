@@ -1,25 +1,24 @@
-// Random event data from their declaration. Spec/model/events.md, EVT-18.
+// Random event data that follow a payload's declaration. Spec/model/events.md, EVT-18.
 
 import Daybook
 
 extension Choices {
-    /// Data of an event type with any values that its declaration allows: empty and escaped texts, ends of
-    /// ranges, members left out.
+    /// Draws data of an event type with any values that its declaration allows: empty and escaped texts, ends
+    /// of ranges, omitted members.
     ///
-    /// Identifiers come from a short list, the first in half of the cases, so that events share keys.
+    /// Identifiers come from a short list, in half of the cases the first, so that events share keys.
     ///
     /// - Parameters:
     ///   - type: the payload type.
     ///   - identifiers: the identifiers to choose from; at least one.
-    /// - Throws: what the payload throws that refuses data which its declaration allows, because it checks
-    ///   more.
+    /// - Throws: the error of a payload whose initializer checks more than its declaration.
     public mutating func payload<Payload: DeclaredPayload>(
         _ type: Payload.Type, identifiers: [String] = Self.hostileIdentifiers
     ) throws -> Payload {
         try Payload(json: object(ObjectSchema(of: type), identifiers))
     }
 
-    /// Identifiers that look alike and differ in bytes, that are prefixes of each other, and that JSON must
+    /// Identifiers that look alike but differ in bytes, that are prefixes of each other, or that JSON must
     /// escape.
     public static let hostileIdentifiers = [
         "a", "b", "ab", "caf\u{E9}", "cafe\u{301}", "a\u{1}\"\\", "noteIdOf8Bytes", "noteIdOf",
@@ -38,16 +37,18 @@ extension Choices {
         if schema.isChange, values.isEmpty, let member = schema.members.first {
             values[member.name] = value(member.kind, identifiers)
         }
-        for constraint in schema.constraints { meet(constraint, of: schema, &values, identifiers) }
+        for constraint in schema.constraints {
+            satisfy(constraint, of: schema, &values, identifiers)
+        }
         var object = JSONObjectWriter()
         for member in schema.members {
-            if let value = values[member.name] { object.add(member.name, raw: value) }
+            if let value = values[member.name] { object.appendMember(member.name, raw: value) }
         }
         return object.finished()
     }
 
-    /// Changes values so that they meet a constraint.
-    private mutating func meet(
+    /// Changes values so that they satisfy a constraint.
+    private mutating func satisfy(
         _ constraint: MemberConstraint, of schema: ObjectSchema, _ values: inout [String: [UInt8]],
         _ identifiers: [String]
     ) {
@@ -97,34 +98,34 @@ extension Choices {
         case .meaningful(_, let samples): return JSONObjectWriter.string(element(of: samples))
         case .flag: return Array("\(bool())".utf8)
         case .count(let range):
-            let most =
+            let highest =
                 range.upperBound - range.lowerBound > 9 ? range.lowerBound + 9 : range.upperBound
-            let count = bool(oneIn: 9) ? range.upperBound : int(in: range.lowerBound...most)
+            let count = bool(oneIn: 9) ? range.upperBound : int(in: range.lowerBound...highest)
             return Array("\(count)".utf8)
         case .number(let range):
-            let most = min(range.upperBound, max(range.lowerBound, -100) + 200)
-            let steps = Double(int(in: 0...8)) / 8
-            let least = max(range.lowerBound, most - 200)
-            return Array("\(least + (most - least) * steps)".utf8)
+            let highest = min(range.upperBound, max(range.lowerBound, -100) + 200)
+            let fraction = Double(int(in: 0...8)) / 8
+            let lowest = max(range.lowerBound, highest - 200)
+            return Array("\(lowest + (highest - lowest) * fraction)".utf8)
         case .choice(let choices): return JSONObjectWriter.string(element(of: choices))
         case .object(let schema?): return object(schema, identifiers)
         case .object(nil):
             return Array(element(of: ["{}", #"{"a":["\u2713",1e3,{"b":null}]}"#]).utf8)
         case .list(let element, let count, let unique):
-            let most =
+            let maxCount =
                 count.upperBound - count.lowerBound > 3 ? count.lowerBound + 3 : count.upperBound
-            let elements = array(count.lowerBound...most) { $0.value(element, identifiers) }
+            let elements = array(count.lowerBound...maxCount) { $0.value(element, identifiers) }
             return JSONObjectWriter.array(Self.unique(elements, by: unique))
         }
     }
 
-    /// The elements without those that repeat the identifier of one before.
+    /// The elements without those that repeat an earlier one's identifier.
     private static func unique(_ elements: [[UInt8]], by name: String?) -> [[UInt8]] {
         guard let name else { return elements }
-        var found: Set<[UInt8]> = []
+        var ids: Set<[UInt8]> = []
         return elements.filter { element in
             guard let id = (try? JSONFields(element))?.raw(named: name) else { return true }
-            return found.insert(id).inserted
+            return ids.insert(id).inserted
         }
     }
 }

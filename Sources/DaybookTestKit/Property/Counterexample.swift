@@ -1,9 +1,9 @@
-// The failure of one run, before and while it is shrunk. Between Property and Shrinker.
+// The failure of one run, which Property reports and Shrinker simplifies.
 
-/// A row of choices that made a property fail, and how.
+/// A row of choices with which a property failed, and the failure.
 struct Counterexample {
     var choices: [UInt64]
-    /// What was drawn as one thing: by depth, then from left to right.
+    /// The groups of choices, by depth, then by position.
     var groups: [Choices.Group]
     var notes: [String]
     var cause: any Error
@@ -22,8 +22,7 @@ struct Counterexample {
 }
 
 extension [UInt64] {
-    /// Shorter is simpler; of the same length, the one with the smaller number where they differ
-    /// first.
+    /// True if the row is shorter, or of equal length and lexicographically smaller.
     func isSimpler(than other: [UInt64]) -> Bool {
         count == other.count ? lexicographicallyPrecedes(other) : count < other.count
     }

@@ -1,15 +1,15 @@
-// Runs a property many times with generated choices; on a failure, shrinks it and says how to see it
-// again. Knows no test framework: it throws, and any framework shows what was thrown.
+// Runs a property many times with generated choices. On a failure, shrinks the choices and reports how to
+// reproduce it. Depends on no test framework: it throws an error, which any framework shows.
 //
-// Deterministic unless the environment says otherwise: DAYBOOK_SEED=<n> makes every property do the
-// one run of that seed (what a failure report asks for); DAYBOOK_EXPLORE=<n> begins elsewhere;
-// DAYBOOK_CORPUS=<folder> keeps failures there and tries those that are there first.
+// Runs are deterministic by default. DAYBOOK_SEED=<n> makes every property do only the run of that seed (a
+// failure report asks for it); DAYBOOK_EXPLORE=<n> starts with another seed; DAYBOOK_CORPUS=<folder> saves
+// failures in a folder and tries the saved ones first.
 
-/// Checking of properties.
+/// Functions that check properties.
 public enum Property {
-    /// The seed properties begin with.
+    /// The first seed of a property.
     public static let defaultSeed: UInt64 = 0xDA1B_00C5
-    /// How many simpler inputs are tried after a failure.
+    /// The highest number of simpler inputs that are tried after a failure.
     public static let shrinkingRunsMax = 2_000
 
     /// Runs `body` with `runs` different rows of choices.
@@ -22,26 +22,24 @@ public enum Property {
     /// ```
     ///
     /// - Parameters:
-    ///   - name: what holds, in words, for the failure report.
-    ///   - runs: how many rows of choices are tried at most.
-    ///   - seed: where the row of seeds begins.
-    ///   - regressions: the choices of failures that were mended, as their reports showed them; they
-    ///     are tried first. Whoever changes how `body` draws its choices draws other inputs from
-    ///     them.
-    ///   - labels: what must have happened, by `Choices.count(_:by:)`, at least once in all runs
-    ///     together. Not asked where a seed from the environment makes it a single run.
-    ///   - goOn: asked before each run, with what was done so far; false ends the check early.
+    ///   - name: the property in words, for the failure report.
+    ///   - runs: the highest number of rows of choices.
+    ///   - seed: the seed from which the seeds of the runs follow.
+    ///   - regressions: the choices of fixed failures, copied from their reports; they are tried first. If
+    ///     `body` changes the way it draws its choices, they give other inputs.
+    ///   - labels: the labels that must be counted with `Choices.count(_:by:)` at least once in all runs
+    ///     together. Ignored for the single run of a seed from the environment.
+    ///   - shouldContinue: called before each run with the report so far; false ends the check early.
     ///   - fileID: the file of the test, for the failure report.
-    ///   - body: throws where the property does not hold. Must depend on nothing but its choices.
-    /// - Returns: how many runs were done, and what was counted in them.
-    /// - Throws: `PropertyFailure` with the shrunk counterexample; `CoverageFailure` if all runs went
-    ///   well but a label was never counted; `CorpusError` for a file of kept failures that cannot
-    ///   be read.
+    ///   - body: throws if the property does not hold. Must depend on nothing but its choices.
+    /// - Returns: the number of runs, and the counts of labels.
+    /// - Throws: `PropertyFailure` with the shrunk counterexample; `CoverageFailure` if all runs passed but a
+    ///   label was never counted; `CorpusError` for a file of saved failures that cannot be parsed.
     @discardableResult
     public static func check(
         _ name: String, runs: Int = 100, seed: UInt64 = defaultSeed,
         regressions: [[UInt64]] = [], covering labels: [String] = [],
-        while goOn: (PropertyReport) -> Bool = { _ in true }, fileID: String = #fileID,
+        while shouldContinue: (PropertyReport) -> Bool = { _ in true }, fileID: String = #fileID,
         _ body: (inout Choices) throws -> Void
     ) throws -> PropertyReport {
         let plan = try PropertyPlan(name, runs, seed, regressions, fileID)
@@ -51,11 +49,11 @@ public enum Property {
             do {
                 try IssueRecorder.run { try body(&choices) }
             } catch { return Counterexample(choices, error) }
-            report.add(choices)
+            report.recordRun(choices)
             return nil
         }
         for start in plan.starts {
-            guard goOn(report) else { break }
+            guard shouldContinue(report) else { break }
             guard let first = attempt(start.choices) else { continue }
             var shrinker = Shrinker(first, runsMax: shrinkingRunsMax)
             while let row = shrinker.candidate() {
@@ -67,12 +65,13 @@ public enum Property {
         return report
     }
 
-    /// Runs an asynchronous `body` with `runs` different rows of choices; otherwise as the form above.
+    /// Runs an asynchronous `body` with `runs` different rows of choices; otherwise the same as the
+    /// synchronous form.
     @discardableResult
     public static func check(
         _ name: String, runs: Int = 100, seed: UInt64 = defaultSeed,
         regressions: [[UInt64]] = [], covering labels: [String] = [],
-        while goOn: (PropertyReport) -> Bool = { _ in true }, fileID: String = #fileID,
+        while shouldContinue: (PropertyReport) -> Bool = { _ in true }, fileID: String = #fileID,
         isolation: isolated (any Actor)? = #isolation,
         _ body: (inout Choices) async throws -> Void
     ) async throws -> PropertyReport {
@@ -83,11 +82,11 @@ public enum Property {
             do {
                 try await IssueRecorder.run { try await body(&choices) }
             } catch { return Counterexample(choices, error) }
-            report.add(choices)
+            report.recordRun(choices)
             return nil
         }
         for start in plan.starts {
-            guard goOn(report) else { break }
+            guard shouldContinue(report) else { break }
             guard let first = await attempt(start.choices) else { continue }
             var shrinker = Shrinker(first, runsMax: shrinkingRunsMax)
             while let row = shrinker.candidate() {

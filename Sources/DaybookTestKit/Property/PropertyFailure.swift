@@ -1,32 +1,31 @@
-// What a property throws when it does not hold: everything one needs to see it fail again.
-// Made by Property.
+// The error of a property that does not hold, with everything that is needed to reproduce it.
 
 /// A property that does not hold, with its simplest known counterexample.
 public struct PropertyFailure: Error, CustomStringConvertible {
     /// The property.
     public let name: String
-    /// The seed of the failing run; nil for a known row of choices that fails again.
+    /// The seed of the failing run; nil for a regression or a saved failure.
     public let seed: UInt64?
-    /// Which run failed, from 1; 0 for a known row of choices.
+    /// The number of the failing run, from 1; 0 for a regression or a saved failure.
     public let run: Int
-    /// The choices of the shrunk counterexample; `Choices(replaying:)` takes them.
+    /// The choices of the shrunk counterexample, for `Choices(replaying:)`.
     public let choices: [UInt64]
-    /// What the property noted about the shrunk counterexample.
+    /// The notes of the shrunk counterexample.
     public let notes: [String]
     /// The error of the shrunk counterexample.
     public let cause: any Error
-    /// Runs spent on shrinking.
+    /// The number of runs of shrinking.
     public let shrinkingRuns: Int
-    /// A shell line that runs exactly this again.
+    /// A shell command that repeats the failing run.
     public let reproduction: String
 
-    /// All of it, in several lines.
+    /// The property, the cause, the notes, the choices and the command, one a line.
     public var description: String {
         let first = seed == nil ? "a known failure" : "run \(run)"
         var lines = ["\(name): does not hold (\(first), shrunk in \(shrinkingRuns) runs)"]
         lines.append("  cause: \(cause)")
         lines += notes.map { "  note: \($0)" }
-        // All of them, however many: they can be put among the regressions.
+        // Never shortened, so that they can be copied into `regressions`.
         lines.append("  choices: \(choices)")
         lines.append("  again: \(reproduction)")
         return lines.joined(separator: "\n")

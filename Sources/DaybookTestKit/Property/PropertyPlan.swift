@@ -1,5 +1,5 @@
-// Which rows of choices a property is tried with, in which order, and what is told of a failure:
-// what failed once comes first. Reads the environment. Between Property and Choices.
+// The rows of choices of a property in the order in which they are tried, earlier failures first, and the
+// report of a failure. Reads the environment.
 
 #if canImport(Darwin)
     import Darwin
@@ -9,18 +9,18 @@
     import Glibc
 #endif
 
-/// One check of a property.
+/// The plan of one check of a property.
 package struct PropertyPlan {
-    /// Where the choices of a run come from.
+    /// The source of the choices of a run.
     package enum Start: Equatable {
         case seed(UInt64, run: Int)
         case regression([UInt64])
-        case kept([UInt64])
+        case saved([UInt64])
 
         var choices: Choices {
             switch self {
             case .seed(let seed, _): Choices(seed: seed)
-            case .regression(let row), .kept(let row): Choices(replaying: row)
+            case .regression(let row), .saved(let row): Choices(replaying: row)
             }
         }
     }
@@ -47,23 +47,22 @@ package struct PropertyPlan {
         if let only {
             starts = [.seed(only, run: 1)]
         } else {
-            let begin = Self.number("DAYBOOK_EXPLORE", environment) ?? seed
-            let known =
+            let firstSeed = Self.number("DAYBOOK_EXPLORE", environment) ?? seed
+            let earlierFailures =
                 regressions.map { Start.regression($0) }
-                + (try corpus?.rows() ?? []).map { Start.kept($0) }
+                + (try corpus?.rows() ?? []).map { Start.saved($0) }
             let new = (0..<runs).lazy.map {
-                Start.seed(SeededRandom.seed(ofRun: $0, from: begin), run: $0 + 1)
+                Start.seed(SeededRandom.seed(ofRun: $0, from: firstSeed), run: $0 + 1)
             }
-            starts = [AnySequence(known), AnySequence(new)].joined()
+            starts = [AnySequence(earlierFailures), AnySequence(new)].joined()
         }
     }
 
-    /// What is thrown for a failure that does not get simpler any more; keeps it, where the
-    /// environment says so.
+    /// Makes the error of a shrunk failure, and saves its choices if the environment names a corpus.
     func failure(
         _ start: Start, _ best: Counterexample, shrinkingRuns: Int
     ) throws -> PropertyFailure {
-        try corpus?.keep(best.choices, of: name, cause: best.cause)
+        try corpus?.save(best.choices, of: name, cause: best.cause)
         var seed: UInt64?
         var run = 0
         var setting = ""
@@ -71,10 +70,10 @@ package struct PropertyPlan {
         case .seed(let value, let number):
             (seed, run) = (value, number)
             setting = "DAYBOOK_SEED=0x\(String(value, radix: 16)) "
-        case .kept: setting = "DAYBOOK_CORPUS=\(Self.quoted(corpusFolder ?? "")) "
+        case .saved: setting = "DAYBOOK_CORPUS=\(Self.quoted(corpusFolder ?? "")) "
         case .regression: break
         }
-        // The names of tests may hold spaces and quotes; their place in a file does not.
+        // The filter uses the file, because names of tests may contain spaces and quotes.
         let parts = fileID.split(separator: "/", maxSplits: 1)
         let filter = "^\(parts[0])\\..*/\(parts.last ?? "")".replacing(".swift", with: "\\.swift:")
         return PropertyFailure(
@@ -97,7 +96,7 @@ package struct PropertyPlan {
         guard let text = environment(name) else { return nil }
         let number =
             text.hasPrefix("0x") ? UInt64(text.dropFirst(2), radix: 16) : UInt64(text)
-        // A seed that cannot be read would silently test something else.
+        // If an invalid seed were ignored, the wrong run would be tested silently.
         guard let number else { preconditionFailure("\(name)=\(text) is not a number") }
         return number
     }

@@ -1,14 +1,14 @@
-// What was tried: how often, and what happened meanwhile. Filled by Property from the counts of each
-// run's choices; a rare case that never came up is a failure of the check, not of the property.
+// The number of runs of a property, and the sums of their counts. A required label that was never counted is
+// a failure of the check, not of the property.
 
-/// What a property's runs came to.
+/// The result of a property's runs.
 public struct PropertyReport: Sendable, Equatable {
-    /// Runs that went well.
+    /// The number of runs that passed.
     public private(set) var runs = 0
-    /// What `Choices.count(_:by:)` counted, over all of them.
+    /// The counts of `Choices.count(_:by:)` in these runs, by label.
     public private(set) var counts: [String: Int] = [:]
 
-    mutating func add(_ choices: Choices) {
+    mutating func recordRun(_ choices: Choices) {
         runs += 1
         counts.merge(choices.counts, uniquingKeysWith: +)
     }
@@ -19,16 +19,16 @@ public struct PropertyReport: Sendable, Equatable {
     }
 }
 
-/// All runs went well, but what they were to try never happened.
+/// The error of a check whose runs all passed, but never tried a required case.
 public struct CoverageFailure: Error, CustomStringConvertible {
     /// The property.
     public let name: String
     /// The labels that were never counted.
     public let missing: [String]
-    /// What was tried instead.
+    /// The runs and the labels that were counted.
     public let report: PropertyReport
 
-    /// All of it, in several lines.
+    /// The property, the missing labels and the counted ones.
     public var description: String {
         let counted = report.counts.sorted { $0.key < $1.key }.map { "\($0.key): \($0.value)" }
         return """

@@ -1,19 +1,19 @@
-// What a test framework reports while a property runs counts as the run's failure, so that shrinking
-// prints one counterexample instead of every step towards it. The framework is told by the test, since
-// this module links none. Between Property and the body of a property.
+// An issue that a test framework reports while a property runs counts as the run's failure, so that shrinking
+// reports one counterexample instead of every step. A test passes the issues on, since this module links no
+// test framework.
 
 import Synchronization
 
-/// The issues that a test framework has reported in one run of a property.
+/// The issues that a test framework reported in one run of a property.
 public struct RecordedIssues: Error, CustomStringConvertible {
-    /// The issues in the framework's words, in the order in which they were reported.
+    /// The framework's descriptions of the issues, in the order of reporting.
     public fileprivate(set) var issues: [String] = []
 
     /// All issues, one a line.
     public var description: String { issues.joined(separator: "\n") }
 }
 
-/// The issues of the run that is under way.
+/// The issues of the run in progress.
 final class IssueRecorder: Sendable {
     @TaskLocal static var current: IssueRecorder?
 
@@ -23,7 +23,7 @@ final class IssueRecorder: Sendable {
 
     /// Runs a body.
     ///
-    /// - Throws: the issues that were recorded meanwhile, else what the body throws.
+    /// - Throws: the issues that were recorded meanwhile; otherwise the error of the body.
     static func run(_ body: () throws -> Void) throws {
         let recorder = IssueRecorder()
         do {
@@ -35,7 +35,7 @@ final class IssueRecorder: Sendable {
         try recorder.throwIssues()
     }
 
-    /// Runs an asynchronous body; otherwise as the form above.
+    /// Runs an asynchronous body; otherwise the same as the synchronous form.
     static func run(
         isolation: isolated (any Actor)? = #isolation, _ body: () async throws -> Void
     ) async throws {
@@ -56,11 +56,11 @@ final class IssueRecorder: Sendable {
 }
 
 extension Property {
-    /// Counts an issue that a test framework is about to report as a failure of the run that is under way.
+    /// Counts an issue that a test framework is about to report as a failure of the run in progress.
     ///
     /// A failing `#expect` or `#require` reports each failing run, those of shrinking included, and a failing
-    /// `#expect` throws nothing that a property could shrink. A test whose issues come here first reports the
-    /// shrunk counterexample alone. With Swift Testing a trait does that:
+    /// `#expect` throws no error that a property could shrink. A test that passes its issues to this method
+    /// reports only the shrunk counterexample. With Swift Testing a trait does that:
     ///
     /// ```swift
     /// extension Trait where Self == IssueHandlingTrait {
@@ -71,7 +71,7 @@ extension Property {
     /// ```
     ///
     /// - Parameter description: the issue, for the failure report.
-    /// - Returns: false outside of a run, where the framework must report the issue.
+    /// - Returns: false outside of a run; then the framework must report the issue.
     public static func captureIssue(_ description: String) -> Bool {
         guard let recorder = IssueRecorder.current else { return false }
         recorder.record(description)

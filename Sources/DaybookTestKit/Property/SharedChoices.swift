@@ -1,38 +1,37 @@
-// One row of choices for several who draw from it in turn: a property hands its choices to a
-// network, a server and an app that know nothing of each other, and takes them back at the end.
-// Between Choices and everything in Network/.
+// One row of choices for several parts of a simulation that draw from it in turn: a property passes its
+// choices to an independent network, server and app, and reads them back at the end.
 
 import Synchronization
 
-/// Choices behind a lock.
+/// Choices protected by a lock, shared by the parts of a simulation.
 ///
 /// ```swift
 /// let shared = SharedChoices(choices)
 /// defer { choices = shared.choices }
 /// ```
 ///
-/// A run is deterministic only where its parts take turns; the lock does not see to that.
+/// A run is deterministic only if its parts draw in a fixed order. The lock does not ensure that.
 public final class SharedChoices: Sendable {
     private let state: Mutex<Choices>
 
-    /// Takes over a row of choices.
+    /// Creates shared choices that continue a row of choices.
     public init(_ choices: Choices) { state = Mutex(choices) }
 
     /// The choices so far.
     public var choices: Choices { state.withLock { $0 } }
 
-    /// Draws.
+    /// Draws under the lock.
     public func draw<Result: Sendable>(
         _ body: (inout Choices) throws -> Result
     ) rethrows -> Result {
         try state.withLock { try body(&$0) }
     }
 
-    /// Counts something that happened; see `Choices.count(_:by:)`.
+    /// Counts an occurrence; see `Choices.count(_:by:)`.
     public func count(_ label: String, by number: Int = 1) {
         state.withLock { $0.count(label, by: number) }
     }
 
-    /// Says something in words; see `Choices.note(_:)`.
+    /// Adds a note for the failure report; see `Choices.note(_:)`.
     public func note(_ text: String) { state.withLock { $0.note(text) } }
 }

@@ -1,25 +1,24 @@
-// The ways in which a counterexample is made simpler. Each is a number of places and an edit for each;
-// an edit that does not apply gives nil. Groups (elements of arrays, steps of state machines) go
-// first and as a whole, since a part of them seldom makes sense. Used by Shrinker.
+// The passes that simplify a counterexample. A pass is a number of places and an edit for each; an edit that
+// does not apply returns nil. Groups (elements of arrays, steps of state machines) are removed first and as a
+// whole, since a part of one is seldom valid.
 
-/// One way of making a row of choices simpler.
+/// One way to simplify a row of choices.
 enum ShrinkPass {
-    /// Leaves out so many neighbouring groups, the last ones first.
+    /// Removes a number of adjacent groups, the last ones first.
     case deleteGroups(Int)
-    /// Leaves out so many neighbouring choices, the last ones first.
+    /// Removes a number of adjacent choices, the last ones first.
     case deleteChoices(Int)
-    /// Makes so many neighbouring choices 0, the last ones first.
+    /// Sets a number of adjacent choices to 0, the last ones first.
     case zero(Int)
-    /// Searches a smaller number for one choice.
+    /// Searches for the smallest number of one choice.
     case lower
-    /// The same for all choices with the same number: what must be equal stays so.
+    /// Lowers all choices with the same number together, so that they stay equal.
     case lowerEqual
-    /// The same for one choice, giving what it loses to one so many places behind: a sum stays.
+    /// Lowers one choice and raises another, `distance` later, by the same amount, so that their sum stays.
     case trade(distance: Int)
-    /// Makes a choice smaller by 1 and leaves out so many somewhere behind it: a length and an
-    /// element.
+    /// Lowers one choice by 1 and removes a number of choices anywhere after it: a length and an element.
     case shorten(Int)
-    /// Puts two neighbouring groups the other way round.
+    /// Swaps two adjacent groups.
     case swapGroups
 
     static let all: [ShrinkPass] =
@@ -27,10 +26,10 @@ enum ShrinkPass {
         + [8, 4, 2, 1].map(zero) + [.lower, .lowerEqual, .swapGroups]
         + [1, 2, 3].map(trade) + [1, 2, 3, 4].map(shorten)
 
-    /// Rows longer than this are not tried for every pair of places.
+    /// The length of the longest row of which `shorten` tries every pair of choices.
     private static let pairsMax = 64
 
-    /// How many edits there are to try.
+    /// The number of edits.
     func places(in best: Counterexample) -> Int {
         let count = best.choices.count
         switch self {
@@ -43,7 +42,7 @@ enum ShrinkPass {
         }
     }
 
-    /// For a pass that searches: the number that is made smaller.
+    /// The choice that a searching pass lowers; nil for other passes.
     func searched(in best: Counterexample, at place: Int) -> UInt64? {
         switch self {
         case .lower, .lowerEqual, .trade: best.choices[place]
@@ -51,7 +50,9 @@ enum ShrinkPass {
         }
     }
 
-    /// The row to try at a place; nil if there is nothing to try any more.
+    /// The row with the edit of a place; nil if the edit does not apply.
+    ///
+    /// - Parameter low: the lower end of a binary search; smaller numbers are known to pass.
     func edit(_ best: Counterexample, at place: Int, low: UInt64) -> [UInt64]? {
         var row = best.choices
         let last = places(in: best) - 1
@@ -91,7 +92,7 @@ enum ShrinkPass {
         return row
     }
 
-    /// What some groups of one depth that follow each other cover.
+    /// The range that `count` adjacent groups of the same depth cover; nil if they are not adjacent.
     private static func range(_ best: Counterexample, _ first: Int, _ count: Int) -> Range<Int>? {
         let groups = best.groups[first..<first + count]
         for (left, right) in zip(groups, groups.dropFirst())

@@ -1,19 +1,19 @@
-// Makes a counterexample simpler, pass by pass, until a whole round of passes changes nothing. A state
-// machine that says what to try next, so that synchronous and asynchronous properties share it. What
-// a pass tries is in ShrinkPass. Driven by Property.
+// Simplifies a counterexample, pass by pass, until a complete round of passes changes nothing. It is a state
+// machine that returns the next row to try, so that synchronous and asynchronous properties share it.
+// ShrinkPass has the edits.
 
-/// Which row of choices to try next, given how the last one came out.
+/// The search for a simpler counterexample.
 struct Shrinker {
     private(set) var best: Counterexample
-    /// Rows tried so far.
+    /// The number of rows that were tried.
     private(set) var runs = 0
 
     private let runsMax: Int
     private var tried: Set<[UInt64]> = []
     private var pass = 0
-    /// Which of the pass's edits is next.
+    /// The index of the pass's next edit.
     private var place = 0
-    /// Where a pass searches: below this, the number at the place is known to pass.
+    /// The lower end of a binary search: with smaller numbers at `place` the property passes.
     private var low: UInt64 = 0
     private var hasImproved = false
 
@@ -22,7 +22,7 @@ struct Shrinker {
         self.runsMax = runsMax
     }
 
-    /// The next row to try, or nil when nothing gets simpler any more.
+    /// Finds the next row to try; nil at the end of the search.
     mutating func candidate() -> [UInt64]? {
         while runs < runsMax {
             let pass = ShrinkPass.all[pass]
@@ -35,12 +35,12 @@ struct Shrinker {
                 continue
             }
             if row.isSimpler(than: best.choices), tried.insert(row).inserted { return row }
-            goOn(isBetter: false)
+            advance(isBetter: false)
         }
         return nil
     }
 
-    /// Takes in how the candidate came out: how it failed, or nil if it did not.
+    /// Processes the result of the last candidate: its failure, or nil if it passed.
     mutating func report(_ failure: Counterexample?) {
         runs += 1
         let better = failure.flatMap { $0.isSimpler(than: best) ? $0 : nil }
@@ -49,15 +49,15 @@ struct Shrinker {
             best = better
             hasImproved = true
         }
-        goOn(isBetter: better != nil, top)
+        advance(isBetter: better != nil, top)
     }
 
-    /// The number that a search makes smaller.
+    /// The choice that a binary search lowers; nil for a pass that does not search.
     private var searched: UInt64? { ShrinkPass.all[pass].searched(in: best, at: place) }
 
-    private mutating func goOn(isBetter: Bool, _ top: UInt64? = nil) {
+    private mutating func advance(isBetter: Bool, _ top: UInt64? = nil) {
         guard let top = top ?? searched else {
-            // After a success the same place holds something else.
+            // After a success the same place has another edit.
             if !isBetter { nextPlace() }
             return
         }
@@ -69,7 +69,9 @@ struct Shrinker {
         low = 0
     }
 
-    /// False at the end of a round without success.
+    /// Goes to the next pass.
+    ///
+    /// - Returns: false at the end of a round without success.
     private mutating func nextPass() -> Bool {
         (place, low) = (0, 0)
         pass += 1

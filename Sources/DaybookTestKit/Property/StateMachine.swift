@@ -1,8 +1,7 @@
-// Tests of things with a state: commands at random, each checked against a model. A run is a row of
-// steps; each step is a group of choices, so shrinking leaves out single steps. Uses Choices; run
-// from the body of a property.
+// Model-based tests: random commands, each checked against a model. A run is a sequence of steps. Each step
+// is a group of choices, so that shrinking removes single steps.
 
-/// A system under test together with the model of what it should do.
+/// A system under test together with its model.
 ///
 /// ```swift
 /// struct Counter: StateMachine {
@@ -16,7 +15,7 @@
 ///     func allows(_ command: Command) -> Bool {
 ///         if case .reset = command { expected > 0 } else { true }
 ///     }
-///     mutating func run(_ command: Command) async throws { … }  // throws where the two differ
+///     mutating func run(_ command: Command) async throws { … }  // throws if the two differ
 /// }
 ///
 /// try await Property.check("the counter counts") { choices in
@@ -25,22 +24,21 @@
 /// }
 /// ```
 public protocol StateMachine {
-    /// Something to do.
+    /// A command of the system.
     associatedtype Command
 
-    /// Draws a command that makes sense in the present state, as far as that is known here.
+    /// Draws a command that makes sense in the current state, as far as the model can tell.
     mutating func next(_ choices: inout Choices) -> Command
-    /// Whether a command may be carried out in the present state. Asked for every command before it
-    /// is run, also while shrinking, where the steps that prepared for it may be gone: one that is
-    /// not allowed is left out.
+    /// Whether a command can be run in the current state. Called before every command, since shrinking may
+    /// have removed the steps that prepared for it. A command that is not allowed is skipped.
     func allows(_ command: Command) -> Bool
-    /// Carries out a command on the system and on the model; throws where they differ.
+    /// Runs a command on the system and on the model; throws if they differ.
     nonisolated(nonsending) mutating func run(_ command: Command) async throws
-    /// Compares the system with the model after each command; throws where they differ.
+    /// Compares the system with the model after each command; throws if they differ.
     nonisolated(nonsending) mutating func check() async throws
 }
 
-/// A state machine that never waits; for properties that do not.
+/// A state machine without asynchronous commands, for synchronous properties.
 public protocol SynchronousStateMachine: StateMachine {
     /// As `StateMachine.run(_:)`.
     mutating func run(_ command: Command) throws
@@ -49,7 +47,7 @@ public protocol SynchronousStateMachine: StateMachine {
 }
 
 extension StateMachine {
-    /// Every command.
+    /// Allows every command.
     public func allows(_ command: Command) -> Bool { true }
     /// Compares nothing.
     public nonisolated(nonsending) mutating func check() async throws {}
@@ -61,36 +59,36 @@ extension SynchronousStateMachine {
 }
 
 extension Choices {
-    /// Runs a state machine for a number of steps. Each command is noted for the failure report, as
-    /// the machine describes it; one that is not allowed is not run and counted as `not allowed`.
+    /// Runs a state machine for a number of steps. Each command is noted for the failure report. A command
+    /// that is not allowed is skipped and counted as `not allowed`.
     nonisolated(nonsending) public mutating func run<Machine: StateMachine>(
         _ machine: inout Machine, steps: ClosedRange<Int>
     ) async throws {
         for step in 0..<steps.upperBound {
             let start = beginGroup()
             defer { endGroup(start) }
-            guard another(steps, after: step) else { break }
-            guard let command = command(of: &machine) else { continue }
+            guard drawsAnother(steps, after: step) else { break }
+            guard let command = drawCommand(of: &machine) else { continue }
             try await machine.run(command)
             try await machine.check()
         }
     }
 
-    /// Runs a state machine that never waits; otherwise as the form above.
+    /// Runs a synchronous state machine; otherwise the same as the asynchronous form.
     public mutating func run<Machine: SynchronousStateMachine>(
         _ machine: inout Machine, steps: ClosedRange<Int>
     ) throws {
         for step in 0..<steps.upperBound {
             let start = beginGroup()
             defer { endGroup(start) }
-            guard another(steps, after: step) else { break }
-            guard let command = command(of: &machine) else { continue }
+            guard drawsAnother(steps, after: step) else { break }
+            guard let command = drawCommand(of: &machine) else { continue }
             try machine.run(command)
             try machine.check()
         }
     }
 
-    private mutating func command<Machine: StateMachine>(
+    private mutating func drawCommand<Machine: StateMachine>(
         of machine: inout Machine
     ) -> Machine.Command? {
         let command = machine.next(&self)

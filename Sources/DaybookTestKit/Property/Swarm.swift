@@ -1,6 +1,6 @@
-// Swarm testing: each run leaves some operations out. Runs in which everything happens now and then
-// hide what takes many of one kind in a row: a buffer fills only if nothing empties it. Drawn at the
-// start of a run; asked by the state machine for each step.
+// Swarm testing: each run omits some operations. Runs with all operations seldom reach states that need many
+// of one kind in a row: a buffer fills only if nothing empties it. A swarm is drawn at the start of a run;
+// the state machine draws each step from it.
 
 /// The operations that one run uses (Groce et al., "Swarm testing", 2012).
 ///
@@ -9,8 +9,8 @@
 /// let operation = swarm.next(&choices)
 /// ```
 ///
-/// The simplest swarm leaves nothing out, and a step keeps its operation when others are let in
-/// again: so a failure shrinks to the steps that matter.
+/// The simplest swarm omits nothing, and a step keeps its operation when omitted ones are added again, so
+/// that a failure shrinks to the steps that matter.
 public struct Swarm<Operation: Hashable & Sendable>: Sendable {
     private let all: [Operation]
     private let indexes: [UInt64]
@@ -18,22 +18,22 @@ public struct Swarm<Operation: Hashable & Sendable>: Sendable {
     /// Draws the operations of a run: one run in eight has all, the others about half.
     ///
     /// - Parameters:
-    ///   - all: the operations; one that occurs more often is drawn more often. Not empty.
-    ///   - always: what is never left out.
-    ///   - choices: what decides.
+    ///   - all: the operations; not empty. One that occurs more often is drawn more often.
+    ///   - always: the operations that are never omitted.
+    ///   - choices: the source of the choices.
     public init(
         _ all: [Operation], always: Set<Operation> = [], _ choices: inout Choices
     ) {
         precondition(!all.isEmpty)
         self.all = all
-        var out: Set<Operation> = []
-        let isWhole = choices.int(in: 0...7) == 0
-        var seen = always
-        // Drawn in any case, so that what follows keeps its place when nothing is left out any more.
-        for operation in all where seen.insert(operation).inserted {
-            if choices.bool(), !isWhole { out.insert(operation) }
+        var omitted: Set<Operation> = []
+        let isComplete = choices.int(in: 0...7) == 0
+        var decided = always
+        // Drawn in any case, so that later choices keep their index when shrinking makes the swarm complete.
+        for operation in all where decided.insert(operation).inserted {
+            if choices.bool(), !isComplete { omitted.insert(operation) }
         }
-        let indexes = all.indices.filter { !out.contains(all[$0]) }
+        let indexes = all.indices.filter { !omitted.contains(all[$0]) }
         self.indexes = (indexes.isEmpty ? Array(all.indices) : indexes).map(UInt64.init)
     }
 

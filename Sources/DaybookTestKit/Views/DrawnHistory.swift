@@ -1,27 +1,27 @@
-// A random history with what the laws of views do with its events. What concerns one event is drawn together,
-// so that it is shrunk away as a whole. Between Property+Projection and ProjectionCheck.
+// A random history with the choices that the laws of views need for each event. An event and its choices are
+// one group, so that shrinking removes them together.
 
 import Daybook
 import EventSourcing
 
-/// A random history, and what the laws of views do with it.
+/// A random history, with random choices for the laws of views.
 struct DrawnHistory {
     /// The events in order of position.
     private(set) var events: [Event] = []
-    /// The events that are folded again, or removed where a compaction can remove them.
+    /// The events that are folded again, or removed if a compaction can remove them.
     private(set) var chosen: [Event] = []
     /// The events that are retracted: the server had not settled them.
     private(set) var retracted: [Event] = []
-    /// How many events are recorded before the state is stored, or the log compacted.
+    /// The number of events that are recorded before the state is stored, or the log compacted.
     private var pastCount: Int?
-    /// For each event when it arrives in another order; among equal ranks the order of position holds.
+    /// The rank of each event in another order of arrival; events of equal rank are in order of position.
     private var ranks: [Int] = []
 
     /// Draws a history: any events of any devices at any times, noted for the failure report.
     ///
     /// - Parameters:
     ///   - empty: a history without events.
-    ///   - eventsMax: the most events.
+    ///   - eventsMax: the highest number of events.
     ///   - draft: draws an event; its id and its time are replaced.
     init(
         _ choices: inout Choices, from empty: SampleHistory, eventsMax: Int,
@@ -51,6 +51,6 @@ struct DrawnHistory {
     /// The events before the state is stored, or the log compacted.
     var past: ArraySlice<Event> { events.prefix(pastCount ?? events.count) }
 
-    /// The events after that.
+    /// The events after the state is stored, or the log compacted.
     var later: ArraySlice<Event> { events.dropFirst(pastCount ?? events.count) }
 }

@@ -1,5 +1,5 @@
-// The laws of one view, each checked on one random history. Between Property+Projection, which draws the
-// histories, and the folds, stored states and verdicts of EventSourcing.
+// Checks the laws of one view on a random history, with the folds, stored states and compaction verdicts of
+// EventSourcing. Property+Projection draws the histories.
 
 import Daybook
 import EventSourcing
@@ -10,7 +10,7 @@ struct ProjectionCheck<View: Projection> {
     /// A history without events.
     private let empty: SampleHistory
     private let hasUpcasters: Bool
-    /// The views that say which events were superseded.
+    /// The views that decide which events are superseded.
     private let superseding: [any CompactableView.Type]
 
     private let changes = "an event changes the view"
@@ -19,7 +19,7 @@ struct ProjectionCheck<View: Projection> {
 
     /// - Parameters:
     ///   - empty: a history without events.
-    ///   - others: views of the app that say which events were superseded.
+    ///   - others: views of the app that decide which events are superseded.
     /// - Throws: `EventError` (`refused`) for a view whose states cannot be compared.
     init(
         _ empty: SampleHistory, hasUpcasters: Bool, alongside others: [any CompactableView.Type]
@@ -39,7 +39,7 @@ struct ProjectionCheck<View: Projection> {
     private var catalogue: EventCatalogue { empty.catalogue }
     private var isStored: Bool { get throws { try View().encodedState() != nil } }
 
-    /// Whether a law says anything of the view.
+    /// Whether a law applies to the view.
     func concerns(_ law: ProjectionLaw) throws -> Bool {
         switch law {
         case .eventTypes: View.eventTypes != nil
@@ -50,7 +50,7 @@ struct ProjectionCheck<View: Projection> {
         }
     }
 
-    /// What must happen in some run: otherwise the law was not tried.
+    /// The labels that must be counted in some run; without them the histories could not break the law.
     func labels(of law: ProjectionLaw) -> [String] {
         switch law {
         case .eventTypes, .orderOfArrival, .repetition, .storedState: [changes]
@@ -61,7 +61,7 @@ struct ProjectionCheck<View: Projection> {
 
     /// Checks a law on a history.
     ///
-    /// - Throws: `ProjectionLaw.Violation`; what the view's encoder throws.
+    /// - Throws: `ProjectionLaw.Violation`; an error of the view's encoder.
     func check(_ law: ProjectionLaw, on history: DrawnHistory, _ choices: inout Choices) throws {
         if try difference(View(), state(history.events)) != nil { choices.count(changes) }
         switch law {
@@ -82,7 +82,8 @@ struct ProjectionCheck<View: Projection> {
             guard !View.folds(newest) else { continue }
             throw ProjectionLaw.Violation(
                 law: .eventTypes,
-                detail: "\(type) is named, and not \(newest), as which a store hands its events on")
+                detail: "eventTypes has \(type), but not \(newest), its newest type, to which a "
+                    + "store converts events before a view folds them")
         }
         var all = View()
         for event in events { all.fold(catalogue.newestForm(of: event)) }
@@ -107,19 +108,19 @@ struct ProjectionCheck<View: Projection> {
         var state = state(history.past)
         guard let bytes = try state.encodedState() else {
             throw ProjectionLaw.Violation(
-                law: .storedState, detail: "\(circumstance) there is no state")
+                law: .storedState, detail: "\(circumstance), the view encodes no state")
         }
         var restored: View
         do {
             restored = try View(encodedState: bytes)
         } catch {
             throw ProjectionLaw.Violation(
-                law: .storedState, detail: "\(circumstance) the state cannot be read: \(error)")
+                law: .storedState, detail: "\(circumstance), the state cannot be decoded: \(error)")
         }
         try require(.storedState, circumstance, state, restored)
         state.fold(history.later, by: catalogue)
         restored.fold(history.later, by: catalogue)
-        try require(.storedState, "\(circumstance) and folded on", state, restored)
+        try require(.storedState, "\(circumstance) and folded further", state, restored)
         let other = self.state(history.reordered)
         if areEqual(state, other) == true {
             try require(
@@ -131,11 +132,11 @@ struct ProjectionCheck<View: Projection> {
     private func checkCompaction(_ history: DrawnHistory, _ choices: inout Choices) throws {
         let (past, retracted) = (history.past, history.retracted)
         let states: [any Projection] = superseding.map { $0.init(folding: past, by: catalogue) }
-        let judge = CompactionJudge(
-            states: states + [Settlement(unsettled: Set(retracted.map(\.stamp)))],
+        let classifier = CompactionClassifier(
+            states: states + [Settlement(unsettled: Set(retracted.map(\.lwwTimestamp)))],
             limit: past.last?.position ?? .zero, catalogue: catalogue)
-        // A compaction that ends half-way has removed some of them.
-        let removed = history.chosen.filter { judge.verdict(on: $0) == .goes }
+        // Only the chosen ones, as by a compaction that was interrupted.
+        let removed = history.chosen.filter { classifier.verdict(on: $0) == .removed }
         if !removed.isEmpty { choices.count(removes) }
         let counting = history.events.filter { !retracted.contains($0) }
         try require(
@@ -159,7 +160,7 @@ struct ProjectionCheck<View: Projection> {
             .upcasting, "recorded with the newest types", state(newest.events), state(events))
     }
 
-    /// What a release records that knows an event's newest type.
+    /// The draft that a release with an event's newest type would record.
     private func newestDraft(_ event: Event, _ choices: inout Choices) throws -> EventDraft {
         guard catalogue.newestType(of: event.type) != event.type else { return event.content }
         choices.count(isConverted)
@@ -188,7 +189,8 @@ struct ProjectionCheck<View: Projection> {
     ) throws {
         guard let difference = try difference(expected, state, withBytes: law == .storedState)
         else { return }
-        // The first form that shows the difference. Collections describe themselves by their nodes.
+        // The first form that shows the difference. The description of some collections shows only their
+        // nodes.
         let forms: [(View) -> String?] = [
             json, { rows($0)?.joined(separator: " ") }, { "\($0)" },
         ]
@@ -199,11 +201,11 @@ struct ProjectionCheck<View: Projection> {
         }
         throw ProjectionLaw.Violation(
             law: law,
-            detail: "\(circumstance()) \(difference)\n    expected: \(text(expected))\n"
+            detail: "\(circumstance()): \(difference)\n    expected: \(text(expected))\n"
                 + "    found: \(text(state))")
     }
 
-    /// A `Codable` state as JSON.
+    /// The JSON of a `Codable` state; nil for other views.
     private func json(_ state: View) -> String? {
         let encoder = JSONEncoder()
         encoder.outputFormatting = .sortedKeys
@@ -211,21 +213,21 @@ struct ProjectionCheck<View: Projection> {
             .map { String(decoding: $0, as: UTF8.self) }
     }
 
-    /// What is different about two states; nil where they are the same.
+    /// A description of the difference between two states; nil if they are the same.
     ///
-    /// - Parameter withBytes: whether equal states must be stored as equal bytes.
+    /// - Parameter withBytes: whether equal states must be encoded as equal bytes.
     private func difference(
         _ one: View, _ other: View, withBytes: Bool = false
     ) throws -> String? {
         let equal = areEqual(one, other)
-        if equal == false { return "the state is another" }
+        if equal == false { return "the states differ" }
         if equal == nil || withBytes, try one.encodedState() != other.encodedState() {
-            return equal == nil ? "the state is another" : "an equal state has other bytes"
+            return equal == nil ? "the states differ" : "equal states have different encoded bytes"
         }
-        return rows(one) == rows(other) ? nil : "the rows are others"
+        return rows(one) == rows(other) ? nil : "the rows differ"
     }
 
-    /// Whether two states are equal; nil for a view that does not say.
+    /// Whether two states are equal; nil if the view is not `Equatable`.
     private func areEqual(_ one: View, _ other: View) -> Bool? {
         func equal<State: Equatable>(_ one: State) -> Bool { one == other as? State }
         return (one as? any Equatable).map { equal($0) }
@@ -236,13 +238,13 @@ struct ProjectionCheck<View: Projection> {
     }
 }
 
-/// Says which own events the server has not settled.
+/// A settlement view with a fixed set of unsettled events.
 private struct Settlement: SettlementView {
     static let name = "settlement"
     static let version = 1
-    var unsettled: Set<Stamp> = []
+    var unsettled: Set<LWWTimestamp> = []
 
     mutating func fold(_ event: Event) {}
 
-    func isSettled(_ stamp: Stamp) -> Bool { !unsettled.contains(stamp) }
+    func isSettled(_ lwwTimestamp: LWWTimestamp) -> Bool { !unsettled.contains(lwwTimestamp) }
 }

@@ -1,5 +1,5 @@
-// The laws of views in one line of a test. Draws the histories; what is checked of each is in
-// ProjectionCheck.
+// Checks the laws of a view in one call of a test. This file draws the histories; ProjectionCheck has the
+// checks.
 
 import Daybook
 import EventSourcing
@@ -19,32 +19,33 @@ extension Property {
     /// }
     /// ```
     ///
-    /// The events are made by three devices with clocks that go back and forth. Few different subjects and
-    /// values make events that meet. States are compared by `==` where the view is `Equatable`, and by their
-    /// stored bytes and their rows where it has them. Make the view `Equatable`: without it, a member that the
-    /// stored state lacks is noticed only where it changes a later state.
+    /// The events come from three devices with clocks that go back and forth. Draw few different subjects and
+    /// values, so that events affect each other. States are compared by `==` if the view is `Equatable`, and
+    /// by their encoded bytes and their rows if it has them. Make the view `Equatable`: otherwise a member
+    /// that is missing in the encoded state is detected only if it changes a later state.
     ///
-    /// A law is not checked where it says nothing of the view: one whose state is not stored, one without
-    /// `eventTypes`, one that keeps all events from compaction, no upcasters.
+    /// A law that does not apply to the view is not checked: `storedState` without an encoded state,
+    /// `eventTypes` without `Projection.eventTypes`, `compaction` for a view that keeps all events,
+    /// `upcasting` without upcasters.
     ///
     /// - Parameters:
     ///   - view: the view.
     ///   - rules: the rules of the app's event types. An event that they ship may be retracted.
-    ///   - upcasters: the ways from older event types to those that have replaced them.
+    ///   - upcasters: the conversions of older event types to their successors.
     ///   - catalogue: the event types of a library, to which those of the app are added.
-    ///   - others: views of the app that say which events were superseded. A view that `allowsCompaction`
-    ///     and is no `CompactableView` needs them.
-    ///   - exceptions: the laws that the app can do without.
-    ///   - eventsMax: the most events of a history.
-    ///   - runs: how many histories each law is checked with.
-    ///   - seed: where the row of seeds begins.
-    ///   - regressions: the choices of failures that are fixed; they are tried first, with each law.
+    ///   - others: views of the app that decide which events are superseded. A view that `allowsCompaction`
+    ///     and is not a `CompactableView` needs them.
+    ///   - exceptions: the laws that the app does not need.
+    ///   - eventsMax: the highest number of events in a history.
+    ///   - runs: the number of histories for each law.
+    ///   - seed: the seed from which the seeds of the runs follow.
+    ///   - regressions: the choices of fixed failures; they are tried first, with each law.
     ///   - fileID: the file of the test, for the failure report.
     ///   - events: draws one event. Must depend on nothing but its choices.
     /// - Throws: `PropertyFailure`, whose cause is a `ProjectionLaw.Violation` and whose notes are the shrunk
-    ///   history. `CoverageFailure` where the histories could not break a law: no event changed the view,
-    ///   none was of an old type, or compaction removed none. `EventError` (`refused`) for rules and upcasters that
-    ///   `EventStore.open` refuses, and for a view whose states cannot be compared.
+    ///   history. `CoverageFailure` if the histories could not break a law: no event changed the view, none
+    ///   was of an old type, or compaction removed none. `EventError` (`refused`) for rules and upcasters
+    ///   that `EventStore.open` refuses, and for a view whose states cannot be compared.
     public static func checkProjection<View: Projection>(
         _ view: View.Type, rules: [EventRule] = [], upcasters: [Upcaster] = [],
         extending catalogue: EventCatalogue = .ownTypes,
@@ -53,21 +54,21 @@ extension Property {
         seed: UInt64 = defaultSeed, regressions: [[UInt64]] = [], fileID: String = #fileID,
         events: (inout Choices) throws -> any EventPayload
     ) throws {
-        let known = catalogue.adding(rules, upcasters: upcasters)
+        let extended = catalogue.adding(rules, upcasters: upcasters)
         try checkProjection(
             view, rules: rules, upcasters: upcasters, extending: catalogue, alongside: others,
             except: exceptions, eventsMax: eventsMax, runs: runs, seed: seed,
             regressions: regressions, fileID: fileID,
             drafts: { choices in
                 var draft = try EventDraft(events(&choices))
-                try known.normalise(&draft)
+                try extended.normalise(&draft)
                 return draft
             })
     }
 
     /// Checks the laws of a view with events that may break the rules of their types, as events of older
-    /// releases and of other devices may; otherwise as the form above.
-    /// `drafts` draws one event, whose id and time are replaced.
+    /// releases and of other devices may; otherwise the same as the form with `events`. `drafts` draws one
+    /// event, whose id and time are replaced.
     public static func checkProjection<View: Projection>(
         _ view: View.Type, rules: [EventRule] = [], upcasters: [Upcaster] = [],
         extending catalogue: EventCatalogue = .ownTypes,
@@ -79,7 +80,7 @@ extension Property {
         let empty = try SampleHistory(rules: rules, upcasters: upcasters, extending: catalogue)
         let check = try ProjectionCheck<View>(
             empty, hasUpcasters: !upcasters.isEmpty, alongside: others)
-        // A property for each law: shrinking stays with the law that is broken.
+        // One property for each law, so that shrinking keeps to the broken one.
         for law in ProjectionLaw.allCases
         where try !exceptions.contains(law) && check.concerns(law) {
             try Property.check(

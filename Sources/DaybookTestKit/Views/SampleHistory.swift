@@ -1,12 +1,11 @@
-// Events as a log holds them, made without one: a test of a view needs no store. Feeds ProjectionCheck, and
-// tests by example. Spec/model/views.md.
+// Events as a log has them, made without a log, so that a test of a view needs no store. Spec/model/views.md.
 
 import Daybook
 import EventSourcing
 import Foundation
 import LogFormat
 
-/// The history that a phone's log holds, with events of the phone and of other devices of the account.
+/// The events of a phone's log: its own and those of other devices of the account.
 ///
 /// ```swift
 /// var history = try SampleHistory(upcasters: upcasters)
@@ -26,7 +25,7 @@ public struct SampleHistory: Sendable {
         /// A third one.
         case laptop
 
-        /// The source of the device's events. Of two events of the same time the later device's one counts.
+        /// The source of the device's events. Of two events with the same time, that of the later case wins.
         public var source: UUID { UUID(integer: UInt128(rawValue)) }
 
         /// The device that made an event of a sample history.
@@ -35,7 +34,7 @@ public struct SampleHistory: Sendable {
 
     /// The events as they were recorded, in order of position.
     public private(set) var events: [Event] = []
-    /// The known event types.
+    /// The catalogue of event types.
     public let catalogue: EventCatalogue
     private var sequences: [Device: UInt64] = [:]
 
@@ -43,7 +42,7 @@ public struct SampleHistory: Sendable {
     ///
     /// - Parameters:
     ///   - rules: the rules of the app's event types.
-    ///   - upcasters: the ways from older event types to those that have replaced them.
+    ///   - upcasters: the conversions of older event types to their successors.
     ///   - catalogue: the event types of a library, to which those of the app are added.
     /// - Throws: `EventError` (`refused`) for rules and upcasters that `EventStore.open` refuses.
     public init(
@@ -59,10 +58,10 @@ public struct SampleHistory: Sendable {
     /// - Parameters:
     ///   - payload: the event's data.
     ///   - device: the device that makes the event.
-    ///   - time: when the event happens; nil is one second after the last event of the history.
+    ///   - time: the time of the event; nil is one second after the last event of the history.
     /// - Returns: the event.
-    /// - Throws: `EventError` (`invalidData`) for data that the rule of their type refuses; what the payload's
-    ///   encoder throws.
+    /// - Throws: `EventError` (`invalidData`) for data that the rule of their type refuses; an error of the
+    ///   payload's encoder.
     @discardableResult
     public mutating func record(
         _ payload: some EventPayload, on device: Device = .phone, time: Timestamp? = nil
@@ -76,7 +75,7 @@ public struct SampleHistory: Sendable {
     /// recorded it.
     ///
     /// - Parameters:
-    ///   - draft: the event. Without a time it happens one second after the last event of the history.
+    ///   - draft: the event. Without a time it gets the time one second after the last event of the history.
     ///   - device: the device that makes the event.
     /// - Returns: the event.
     @discardableResult
@@ -94,13 +93,13 @@ public struct SampleHistory: Sendable {
         return event
     }
 
-    /// The state of a view after all events, folded as a store folds them: each event in its newest form, and
-    /// those of the view's types only.
+    /// The state of a view after all events, folded as a store folds them: only the events of the view's
+    /// types, each converted to its newest type.
     public func view<View: Projection>(_ view: View.Type) -> View {
         View(folding: events, by: catalogue)
     }
 
-    /// An id for the next event, the same whenever the history is made.
+    /// The id of the next event; equal histories have equal ids.
     var nextID: UUID { UUID(integer: UInt128(events.count + 1)) }
 
     private var nextTime: Timestamp {
@@ -117,7 +116,7 @@ public struct SampleHistory: Sendable {
             position: position)
     }
 
-    /// Each event in words: position, device, time, type, subject and data.
+    /// A description of each event: position, device, time, type, subject and data.
     var lines: [String] {
         events.map { event in
             let subject = event.subject.map { " of \($0)" } ?? ""
@@ -130,7 +129,7 @@ public struct SampleHistory: Sendable {
 }
 
 extension Projection {
-    /// The state that follows from events, folded as a store folds them.
+    /// Creates the state that follows from events, folded as a store folds them.
     init(folding events: some Sequence<Event>, by catalogue: EventCatalogue) {
         self.init()
         fold(events, by: catalogue)

@@ -1,24 +1,23 @@
-// By which states compaction judges, and how far it may go. Every stored state of any view must have
-// folded what goes.
-// Spec/format/compaction.md, CMP-27.
+// The states by which compaction classifies events, and the last position that it may remove: every stored
+// state of every view must have folded the removed events. Spec/format/compaction.md, CMP-27.
 
 import LogFormat
 import LogStorage
 
-/// The states that compaction judges by.
+/// The states by which compaction classifies events.
 struct CompactionHorizon: Sendable {
-    /// Only events up to here may go.
+    /// The last position that may be removed.
     let limit: Position
-    /// Where the states stand: what goes is superseded there.
+    /// The position of the states: removed events are superseded at it.
     let position: Position
     let states: [any Projection]
-    /// Views that keep the limit back, since no stored state of theirs reaches further.
+    /// The views that limit the horizon, since their stored states end before `position`.
     let heldBackBy: [String]
-    /// The views that need events which no other view needs.
+    /// The views that need all events of their types.
     let needs: ViewNeeds
 
-    /// The horizon of the stored states: those of the older of two checkpoints. With fewer, nothing
-    /// may go yet.
+    /// The horizon of the stored states: those of the older of two checkpoints. With fewer than two
+    /// checkpoints, nothing may be removed.
     ///
     /// - Throws: `LogError`.
     /// - Complexity: O(states).
@@ -29,10 +28,10 @@ struct CompactionHorizon: Sendable {
             .usable().filter { $0.logID == log.id }
         let present = views.names.sorted()
         guard let oldest = checkpoints.last, checkpoints.count > 1,
-            try checkpoints.allSatisfy({ try log.holds($0) })
+            try checkpoints.allSatisfy({ try log.sharesHistory(with: $0) })
         else { return none(heldBackBy: present) }
-        let judges = views.fresh()
-        judges.restore(oldest.states)
+        let restored = views.fresh()
+        restored.restore(oldest.states)
         let stored = checkpoints.map { checkpoint in
             Dictionary(
                 checkpoint.states.filter { !$0.isOfStore }
@@ -40,30 +39,30 @@ struct CompactionHorizon: Sendable {
         }
         var limit = oldest.position
         for state in stored.joined() { limit = min(limit, state.value) }
-        // A view without a stored state here is folded from the beginning when the log is opened.
+        // A view without a stored state is folded from the first event at the next opening.
         let missing = present.filter { name in
-            judges.throughs[name] != oldest.position || stored.contains { $0[name] == nil }
+            restored.throughs[name] != oldest.position || stored.contains { $0[name] == nil }
         }
         guard missing.isEmpty else { return none(heldBackBy: missing) }
         return CompactionHorizon(
-            limit: limit, position: oldest.position, states: judges.projections,
+            limit: limit, position: oldest.position, states: restored.projections,
             heldBackBy: Set(stored.joined().filter { $0.value < oldest.position }.map(\.key))
                 .sorted(),
             needs: needs)
     }
 
-    /// The horizon that the stored states would come to if they were written now: for looking only.
+    /// The horizon that the stored states would give if they were written now. For estimates only.
     ///
-    /// - Parameter others: states of views that are not known here; they stay where they are.
+    /// - Parameter unknown: stored states of unknown views, at the positions they have.
     static func present(
-        _ views: ViewSet, at position: Position, others: [StoredState], needs: ViewNeeds
+        _ views: ViewSet, at position: Position, unknown: [StoredState], needs: ViewNeeds
     ) -> CompactionHorizon {
         let unstored = views.unstored
         guard unstored.isEmpty else { return none(heldBackBy: unstored) }
         return CompactionHorizon(
-            limit: others.reduce(position) { min($0, $1.position) }, position: position,
+            limit: unknown.reduce(position) { min($0, $1.position) }, position: position,
             states: views.projections,
-            heldBackBy: others.filter { $0.position < position }.map(\.name).sorted(),
+            heldBackBy: unknown.filter { $0.position < position }.map(\.name).sorted(),
             needs: needs)
     }
 
@@ -74,8 +73,9 @@ struct CompactionHorizon: Sendable {
 }
 
 extension Log {
-    /// Whether a checkpoint is of this log's history: its last line is here, or has gone.
-    fileprivate func holds(_ checkpoint: Checkpoint) throws -> Bool {
+    /// True if a checkpoint belongs to this log's history: the log has its last line, or compaction has
+    /// removed it.
+    fileprivate func sharesHistory(with checkpoint: Checkpoint) throws -> Bool {
         guard checkpoint.position < next else { return false }
         guard checkpoint.position > .zero, let line = try line(at: checkpoint.position) else {
             return try checkpoint.position <= compactedThrough()

@@ -1,51 +1,52 @@
-// When a store compacts by itself, and what it says about it. Spec/format/compaction.md, CMP-29.
+// When a store compacts automatically, and its reports. Spec/format/compaction.md, CMP-29.
 
-/// When a store looks for garbage and compacts by itself.
+/// When a store scans for garbage and compacts automatically.
 ///
-/// It looks when the policy is set and when a segment is sealed, but not again before the log has
-/// grown by a quarter. A look reads at most 64 frames, some 8 MiB of lines, in the background.
+/// It scans when the policy is set and when a segment is sealed, but not before the log has grown by a
+/// quarter since the last scan. A scan reads at most 64 frames, about 8 MiB of lines, in the background.
 public struct CompactionPolicy: Sendable {
     /// The least share of the log's bytes that must be garbage, 0 to 1.
     public var garbageShare = 0.3
     /// The least bytes on disk that must be garbage.
     public var garbageBytesMin = 1024 * 1024
-    /// Whether now is a good time: the device is charged, nobody uses the app. Asked when compaction
-    /// is due, and then every minute until it says so.
+    /// True if compaction may run now: for example, the device is charging and the app is not in use.
+    /// Called when compaction is due, then every minute until it returns true.
     public var isIdle: @Sendable () -> Bool
-    /// How long to wait before it is asked again.
+    /// The time between two calls of `isIdle`.
     package var idlePause = Duration.seconds(60)
 
-    /// Creates a policy: 30 % of the log and 1 MiB at least, at any time unless `isIdle` is given.
+    /// Creates a policy: at least 30 % of the log and 1 MiB, at any time unless `isIdle` is given.
     public init(isIdle: @escaping @Sendable () -> Bool = { true }) { self.isIdle = isIdle }
 
     /// Checks that all numbers are in range.
     ///
     /// - Throws: `EventError` (`refused`), naming the number.
-    // Not inlined: Swift 6.3 crashes where it optimises the caller.
+    // Not inlined: Swift 6.3 crashes when it optimises the caller.
     @inline(never)
     package func check() throws(EventError) {
         guard (0...1).contains(garbageShare) else {
             throw EventError(
                 .refused,
-                "the compaction policy's garbageShare is \(garbageShare). Give it a share from 0 to 1"
+                "the compaction policy's garbageShare is \(garbageShare). Set it to a share from 0 to 1"
             )
         }
         guard garbageBytesMin >= 0 else {
             throw EventError(
                 .refused,
-                "the compaction policy's garbageBytesMin is \(garbageBytesMin). Give it 0 or more")
+                "the compaction policy's garbageBytesMin is \(garbageBytesMin). Set it to 0 or more"
+            )
         }
     }
 }
 
-/// What a store did by itself.
+/// A report of automatic compaction.
 public enum MaintenanceReport: Sendable {
-    /// It looked, and there is not enough garbage.
+    /// A scan found too little garbage.
     case notWorthIt(GarbageEstimate)
-    /// There is enough, and it waits until the device is idle.
+    /// A scan found enough garbage; compaction waits until the device is idle.
     case waitsForIdle(GarbageEstimate)
-    /// It compacted.
+    /// A compaction ended.
     case compacted(CompactionReport)
-    /// It could not; the log is as sound as before, and it tries again at the next occasion.
+    /// A scan or a compaction failed. The log is intact; the store tries again after the next scan.
     case failed(any Error)
 }

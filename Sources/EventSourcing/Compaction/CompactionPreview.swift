@@ -1,11 +1,11 @@
-// What a compaction of a log would do, for somebody who does not hold its lock: folds all of it, then
-// looks. Spec/operations/logtool.md, TOOL-20.
+// A dry run of compaction for a program that does not hold the log's lock: folds the log, then classifies
+// its events. Spec/operations/logtool.md, TOOL-20.
 
 import Foundation
 import LogFormat
 import LogStorage
 
-/// A dry run without the store.
+/// A dry run of compaction without a store.
 package struct CompactionPreview {
     private let reader: LogReader
     private let fileSystem: any FileSystem
@@ -23,13 +23,13 @@ package struct CompactionPreview {
         self.views = ViewSet(views, catalogue)
     }
 
-    /// Reads the log twice: to fold the views, then to judge by them.
+    /// Reads the log twice: to fold the views, then to classify the events.
     ///
     /// - Parameters:
     ///   - now: the time, in milliseconds since 1970.
-    ///   - summary: what would be recorded before, so that more can go, by the states at the end, the
-    ///     source of own events and the number of events by type; nil for nothing.
-    ///   - progress: called with the number of events read so far, both times.
+    ///   - summary: returns the summary that a store would record before compaction, from the states at the
+    ///     end, the source of own events and the number of events by type; nil for none.
+    ///   - progress: called with the number of events read so far, over both reads.
     /// - Throws: `LogError`, and what `summary` throws.
     /// - Complexity: O(bytes), in memory for the views.
     package func report(
@@ -66,9 +66,9 @@ package struct CompactionPreview {
         let states =
             CheckpointSlots(directory, fileSystem: fileSystem).usable()
             .first { $0.position <= last }?.states ?? []
-        let others = states.filter { !$0.isOfStore && !views.names.contains($0.name) }
-        let needs = views.needs.adding(storedIn: states, but: views.names)
-        let horizon = CompactionHorizon.present(views, at: last, others: others, needs: needs)
+        let unknown = states.filter { !$0.isOfStore && !views.names.contains($0.name) }
+        let needs = views.needs.merging(storedIn: states, except: views.names)
+        let horizon = CompactionHorizon.present(views, at: last, unknown: unknown, needs: needs)
         let survey = CompactionSurvey(reader, horizon, catalogue: catalogue, isLiveSealed: true)
         var report = try survey.report(now: now) { progress(count + $0) }
         report.heldBackBy = horizon.heldBackBy

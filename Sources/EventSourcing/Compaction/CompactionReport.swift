@@ -1,33 +1,33 @@
-// What a compaction freed, what it kept, and why. Spec/format/compaction.md, CMP-28.
+// The result of a compaction: what it removed, what it kept, and why. Spec/format/compaction.md, CMP-28.
 
 import LogFormat
 
-/// What a compaction, or a look at what it would do, came to.
+/// The result of a compaction or of a dry run.
 public struct CompactionReport: Hashable, Sendable {
     /// One event type.
     public struct TypeReport: Hashable, Sendable {
         /// The type.
         public var type: String
-        /// Events of the type.
+        /// The number of events of the type.
         public var events = 0
-        /// How many went.
+        /// The number of removed events.
         public var removed = 0
-        /// Bytes of their lines, newlines included, before compression.
+        /// The bytes of their lines, newlines included, before compression.
         public var freedBytes = 0
-        /// How many were kept, by reason.
+        /// The number of kept events, by reason.
         public var kept: [KeptReason: Int] = [:]
 
         /// Creates an empty report.
         public init(type: String) { self.type = type }
     }
 
-    /// What stayed for one view's sake.
+    /// The events that were kept for one view.
     public struct KeptForView: Hashable, Sendable {
         /// The view.
         public var view: String
-        /// Events that would have gone but for this view and others like it.
+        /// The number of events that would have been removed without this view and others like it.
         public var events = 0
-        /// Bytes of their lines, newlines included, before compression.
+        /// The bytes of their lines, newlines included, before compression.
         public var bytes = 0
 
         /// Creates an empty entry.
@@ -36,43 +36,42 @@ public struct CompactionReport: Hashable, Sendable {
 
     /// The types, by name.
     public var types: [TypeReport] = []
-    /// Bytes of all segments on disk before.
+    /// The bytes of all segments on disk before.
     public var bytesBefore = 0
-    /// Bytes of all segments on disk afterwards; of a look, an estimate.
+    /// The bytes of all segments on disk afterwards; for a dry run, an estimate.
     public var bytesAfter = 0
-    /// Segments that were looked at.
+    /// The number of segments examined.
     public var segments = 0
-    /// Segments that were written anew; of a look, those that would be.
+    /// The number of segments rewritten; for a dry run, of those that would be.
     public var segmentsRewritten = 0
-    /// States before this position cannot be rebuilt any more.
+    /// The position before which states can no longer be rebuilt.
     public var compactedThrough = Position.zero
-    /// Removed ids that are remembered now.
+    /// The number of removed ids that the log still knows.
     public var idsRemembered = 0
-    /// Only events up to this position could go: every stored state of every view has folded them.
+    /// The last position that could be removed: every stored state of every view has folded it.
     public var limit = Position.zero
-    /// Views that kept the limit back: no stored state of theirs reaches further.
+    /// The views that limit the compaction: their stored states end before the others.
     public var heldBackBy: [String] = []
-    /// Views that need events which no other view needs any more, by name. They do not say which
-    /// events they no longer need (`Projection.allowsCompaction`), so what stays for their sake
-    /// grows with the log.
+    /// The views that need events which no other view needs, by name. They do not state which events they
+    /// no longer need (`Projection.allowsCompaction`), so the events kept for them grow with the log.
     public var keptForViews: [KeptForView] = []
-    /// Whether nothing was changed, as asked.
+    /// True for a dry run: nothing was changed.
     public var isDryRun = false
 
     /// Creates an empty report.
     public init() {}
 
-    /// Events that went, of all types.
+    /// The number of removed events of all types.
     public var removed: Int { types.reduce(0) { $0 + $1.removed } }
-    /// Bytes of their lines before compression.
+    /// The bytes of their lines before compression.
     public var freedBytes: Int { types.reduce(0) { $0 + $1.freedBytes } }
-    /// Events that were kept, by reason.
+    /// The number of kept events, by reason.
     public var kept: [KeptReason: Int] {
         types.reduce(into: [:]) { $0.merge($1.kept, uniquingKeysWith: +) }
     }
 }
 
-/// What is counted while events are judged.
+/// The counts of classified events.
 struct CompactionTally {
     private(set) var types: [String: CompactionReport.TypeReport] = [:]
     private(set) var lineBytes = 0
@@ -84,17 +83,19 @@ struct CompactionTally {
         views.values.sorted { EntityID($0.view) < EntityID($1.view) }
     }
 
-    mutating func add(_ event: Event, _ verdict: CompactionVerdict) {
+    mutating func count(_ event: Event, as verdict: CompactionVerdict) {
         let bytes = event.lineBytes + 1
         lineBytes += bytes
         var row = types[event.type] ?? CompactionReport.TypeReport(type: event.type)
         row.events += 1
         switch verdict {
-        case .stays(let reason): row.kept[reason, default: 0] += 1
-        case .staysForViews(let names):
+        case .kept(let reason): row.kept[reason, default: 0] += 1
+        case .keptForViews(let names):
             row.kept[.view, default: 0] += 1
-            for name in names { add(CompactionReport.KeptForView(name, events: 1, bytes: bytes)) }
-        case .goes:
+            for name in names {
+                countKept(CompactionReport.KeptForView(name, events: 1, bytes: bytes))
+            }
+        case .removed:
             row.removed += 1
             row.freedBytes += bytes
             removed += 1
@@ -103,13 +104,13 @@ struct CompactionTally {
         types[event.type] = row
     }
 
-    private mutating func add(_ kept: CompactionReport.KeptForView) {
+    private mutating func countKept(_ kept: CompactionReport.KeptForView) {
         views[kept.view, default: CompactionReport.KeptForView(view: kept.view)].events +=
             kept.events
         views[kept.view]?.bytes += kept.bytes
     }
 
-    /// What would have gone stays after all.
+    /// Counts all removed events as kept: their segment was not rewritten.
     mutating func keepAll(_ reason: KeptReason) {
         for type in types.keys {
             guard let count = types[type]?.removed, count > 0 else { continue }
@@ -121,7 +122,7 @@ struct CompactionTally {
         freedBytes = 0
     }
 
-    mutating func add(_ other: CompactionTally) {
+    mutating func merge(_ other: CompactionTally) {
         for (type, row) in other.types {
             guard var sum = types[type] else {
                 types[type] = row
@@ -133,7 +134,7 @@ struct CompactionTally {
             sum.kept.merge(row.kept, uniquingKeysWith: +)
             types[type] = sum
         }
-        for kept in other.views.values { add(kept) }
+        for kept in other.views.values { countKept(kept) }
         lineBytes += other.lineBytes
         freedBytes += other.freedBytes
         removed += other.removed

@@ -1,22 +1,21 @@
-// What a compaction would do, found out without changing anything and without the log's lock.
-// Spec/format/compaction.md, CMP-28.
+// The dry run of a compaction: changes nothing and takes no lock. Spec/format/compaction.md, CMP-28.
 
 import LogFormat
 import LogStorage
 
-/// A look at all that a log holds.
+/// A dry run over all events of a log.
 struct CompactionSurvey {
     private let reader: LogReader
     private let catalogue: EventCatalogue
-    private let judge: CompactionJudge
+    private let classifier: CompactionClassifier
     private let limit: Position
     private let isLiveSealed: Bool
 
-    /// Creates a look.
+    /// Creates a dry run.
     ///
     /// - Parameters:
-    ///   - horizon: what to judge by, at the log's end.
-    ///   - isLiveSealed: whether the live segment counts as if it were sealed.
+    ///   - horizon: the states to classify by, at the log's end.
+    ///   - isLiveSealed: true to treat the live segment as sealed.
     init(
         _ reader: LogReader, _ horizon: CompactionHorizon, catalogue: EventCatalogue,
         isLiveSealed: Bool
@@ -25,18 +24,18 @@ struct CompactionSurvey {
         self.catalogue = catalogue
         limit = horizon.limit
         self.isLiveSealed = isLiveSealed
-        judge = CompactionJudge(horizon, catalogue: catalogue)
+        classifier = CompactionClassifier(horizon, catalogue: catalogue)
     }
 
-    /// Judges every event.
+    /// Classifies every event.
     ///
     /// - Parameters:
     ///   - now: the time, in milliseconds since 1970.
-    ///   - judged: called with the number of events so far; what it throws ends the look.
+    ///   - progress: called with the number of events so far; its error ends the run.
     /// - Throws: `LogError`.
     /// - Complexity: O(bytes).
     func report(
-        now: Int64, judged: (Int) throws -> Void = { _ in }
+        now: Int64, progress: (Int) throws -> Void = { _ in }
     ) throws -> CompactionReport {
         let segments = try reader.outline()
         var tallies = segments.map { _ in CompactionTally() }
@@ -48,17 +47,17 @@ struct CompactionSurvey {
             }
             let verdict =
                 segments[number].isSealed || isLiveSealed
-                ? judge.verdict(on: event) : .stays(.liveSegment)
-            tallies[number].add(event, verdict)
+                ? classifier.verdict(on: event) : .kept(.liveSegment)
+            tallies[number].count(event, as: verdict)
             count += 1
-            try judged(count)
+            try progress(count)
             return true
         }
         var report = CompactionReport()
         report.isDryRun = true
         var sum = CompactionTally()
         for (segment, tally) in zip(segments, tallies) {
-            sum.add(tally)
+            sum.merge(tally)
             report.bytesBefore += segment.bytes
             report.bytesAfter += Self.estimate(segment.bytes, tally)
             report.compactedThrough = max(report.compactedThrough, segment.compactedThrough)
@@ -66,14 +65,15 @@ struct CompactionSurvey {
             if tally.removed > 0 { report.segmentsRewritten += 1 }
         }
         if sum.removed > 0 { report.compactedThrough = max(report.compactedThrough, limit) }
-        report.idsRemembered = try reader.rememberedIDs(now: now) + sum.removed
+        report.idsRemembered = try reader.removedIDCount(now: now) + sum.removed
         report.limit = limit
         report.keptForViews = sum.keptForViews
         report.types = sum.types.values.sorted { EntityID($0.type) < EntityID($1.type) }
         return report
     }
 
-    /// What a segment would have on disk: lines compress alike, and ids are remembered.
+    /// Estimates a segment's bytes on disk after compaction, for lines that compress equally, plus the
+    /// removed ids.
     private static func estimate(_ bytes: Int, _ tally: CompactionTally) -> Int {
         guard tally.removed > 0 else { return bytes }
         let share = Double(tally.lineBytes - tally.freedBytes) / Double(tally.lineBytes)

@@ -1,29 +1,29 @@
-// Which events of a log were taken back. Whoever folds a log passes over them; a stored state that
-// has folded one is of no use any more. Spec/protocol/discarding.md.
+// The retracted events of a log. A fold skips them; a stored state that has folded one of them is invalid.
+// Spec/protocol/discarding.md.
 
 import LogFormat
 
-/// The positions of events that count as never recorded.
+/// The positions of retracted events, which count as never recorded.
 package struct DiscardedEvents: Hashable, Sendable {
-    /// Ascending.
+    /// The positions, ascending.
     private(set) var positions: [UInt64] = []
 
-    /// Nothing was taken back.
+    /// Creates an empty set.
     package init() {}
 
-    /// Whether an event was taken back. O(log n).
+    /// True if the event at a position is retracted. O(log n).
     package func contains(_ position: Position) -> Bool {
         guard !positions.isEmpty else { return false }
         let index = index(of: position.rawValue)
         return index < positions.count && positions[index] == position.rawValue
     }
 
-    /// Takes in an event of the log. Records of other logs, and malformed ones, say nothing; so does
-    /// what a record says of positions behind its own.
+    /// Applies an event of the log. Only this log's well-formed records of retraction and reinstatement have
+    /// an effect. A position after the record's own cannot be retracted.
     ///
-    /// - Returns: the positions that it takes back, or counts again, and did not before.
+    /// - Returns: the positions that the event newly retracts or reinstates.
     @discardableResult
-    package mutating func add(_ event: Event) -> [Position] {
+    package mutating func apply(_ event: Event) -> [Position] {
         guard Self.isRecord(event), event.isOwn, let json = event.content.json else { return [] }
         var changed: [Position] = []
         if let record = try? EventsDiscarded(json: json), event.type == EventsDiscarded.type,
@@ -47,10 +47,10 @@ package struct DiscardedEvents: Hashable, Sendable {
         return changed
     }
 
-    /// An event as views get it. A record that takes back events names only those that still count
-    /// as taken back: for views the others always counted.
+    /// An event as views get it. A record of retracted events keeps only those that are still retracted:
+    /// for views, reinstated events were never retracted.
     ///
-    /// - Returns: nil for an event that was taken back.
+    /// - Returns: nil for a retracted event.
     func counted(_ event: Event, by catalogue: EventCatalogue) -> Event? {
         guard !contains(event.position) else { return nil }
         guard event.type == EventsDiscarded.type, event.isOwn,
@@ -63,7 +63,7 @@ package struct DiscardedEvents: Hashable, Sendable {
         return event.with(content, by: catalogue)
     }
 
-    /// Whether an event says anything of this.
+    /// True if an event is a record of retracted or reinstated events.
     static func isRecord(_ event: Event) -> Bool {
         event.type == EventsDiscarded.type || event.type == EventsReinstated.type
     }
@@ -72,32 +72,32 @@ package struct DiscardedEvents: Hashable, Sendable {
         positions.partitioningIndex { $0 >= position }
     }
 
-    /// Tells apart states at a position that were folded without different events. 0 while nothing up
-    /// to there was taken back.
+    /// A fingerprint of the retracted events up to a position, which distinguishes states that were folded
+    /// without different events. 0 if there are none.
     func fingerprint(through position: Position) -> UInt64 {
         let count = index(of: position.rawValue) + (contains(position) ? 1 : 0)
         guard count > 0 else { return 0 }
         var writer = StateWriter()
-        for position in positions[..<count] { writer.add(position) }
+        for position in positions[..<count] { writer.write(position) }
         return XXH64.hash(writer.bytes.span.bytes)
     }
 
     // MARK: In checkpoints
 
-    /// The name under which checkpoints hold it.
+    /// The name of its state in checkpoints.
     static let stateName = "daybook.discarded"
 
-    /// The set as a checkpoint holds it, or nil if it is empty.
+    /// The state for a checkpoint, or nil if the set is empty.
     func stored(at position: Position) -> StoredState? {
         guard !positions.isEmpty else { return nil }
         var writer = StateWriter()
-        writer.add(count: positions.count)
-        for position in positions { writer.add(position) }
+        writer.write(count: positions.count)
+        for position in positions { writer.write(position) }
         return StoredState(
             name: Self.stateName, version: 1, position: position, bytes: writer.bytes)
     }
 
-    /// The set among stored states; empty if it is not there or cannot be read.
+    /// The set among stored states; empty if it is missing or cannot be read.
     init(restoredFrom states: [StoredState]) {
         guard let state = states.first(where: { $0.name == Self.stateName && $0.version == 1 }),
             let positions = try? Self.positions(state.bytes)
@@ -110,7 +110,9 @@ package struct DiscardedEvents: Hashable, Sendable {
         var positions: [UInt64] = []
         for _ in 0..<(try reader.count()) {
             let position = try reader.integer()
-            guard position > positions.last ?? 0 else { throw reader.fault("not in order") }
+            guard position > positions.last ?? 0 else {
+                throw reader.fault("the positions are not in ascending order")
+            }
             positions.append(position)
         }
         try reader.finish()
@@ -122,16 +124,16 @@ extension DiscardedEvents: CompactableView {
     package static var name: String { stateName }
     package static var version: Int { 1 }
 
-    package mutating func fold(_ event: Event) { add(event) }
+    package mutating func fold(_ event: Event) { apply(event) }
 
-    /// What was taken back can come to count again, and its line is needed then.
+    /// Keeps retracted events: they can be reinstated, and then their lines are needed.
     package func retention(of event: Event) -> Retention {
         contains(event.position) ? .needed(.deletion) : .unconcerned
     }
 }
 
 extension StoredState {
-    /// Whether it is the store's own and not a view's.
+    /// True if it is a state of the store itself, not of a view.
     var isOfStore: Bool {
         [TimeFloor.stateName, DiscardedEvents.stateName, ViewNeeds.stateName].contains(name)
     }

@@ -1,26 +1,26 @@
-// The records that take events back, and that count them again. Spec/protocol/discarding.md.
+// The records that retract and reinstate events. Spec/protocol/discarding.md.
 
 import Foundation
 import LogFormat
 
-/// The record that takes back events of this log that no server has: views are what they would be
-/// had those never been recorded. The lines stay, and so do their ids.
+/// The record that retracts events of this log which no server has: the views are as if they had never been
+/// recorded. The lines and their ids stay in the log.
 public struct EventsDiscarded: EventPayload, Hashable {
     public static let type = "daybook.sync.discarded"
 
-    /// The incarnation that wrote the record. Positions mean something in one log only: where this is
-    /// not the line's own source, the record came from another log and says nothing here.
+    /// The incarnation that wrote the record. Positions are valid in one log only: if this is not the
+    /// line's source, the record came from another log and has no effect.
     public var by: UUID
-    /// What is taken back.
+    /// The retracted events.
     public var events: [EventTarget]
-    /// Why.
+    /// The reason of the retraction.
     public var reason: Reason
 
-    /// Why events were taken back.
+    /// Why events were retracted.
     public enum Reason: String, Hashable, Sendable {
-        /// Somebody decided to do without them.
+        /// The app or the user discarded them.
         case discarded
-        /// A conflict was resolved: other events stand for them, or what the server holds.
+        /// A conflict was resolved: other events, or the server's values, replace them.
         case superseded
     }
 
@@ -42,20 +42,20 @@ public struct EventsDiscarded: EventPayload, Hashable {
 
     public func json() -> [UInt8] {
         var writer = JSONObjectWriter()
-        writer.add("by", by.text)
-        writer.add("reason", reason.rawValue)
-        writer.add("events", raw: EventTarget.json(events))
+        writer.appendMember("by", by.text)
+        writer.appendMember("reason", reason.rawValue)
+        writer.appendMember("events", raw: EventTarget.json(events))
         return writer.finished()
     }
 }
 
-/// The record that counts events again that were taken back: the server turned out to hold them.
+/// The record that reinstates retracted events: the server has them after all.
 public struct EventsReinstated: EventPayload, Hashable {
     public static let type = "daybook.sync.reinstated"
 
     /// The incarnation that wrote the record, as in `EventsDiscarded`.
     public var by: UUID
-    /// What counts again.
+    /// The reinstated events.
     public var events: [EventTarget]
 
     /// Creates a record.
@@ -72,8 +72,8 @@ public struct EventsReinstated: EventPayload, Hashable {
 
     public func json() -> [UInt8] {
         var writer = JSONObjectWriter()
-        writer.add("by", by.text)
-        writer.add("events", raw: EventTarget.json(events))
+        writer.appendMember("by", by.text)
+        writer.appendMember("events", raw: EventTarget.json(events))
         return writer.finished()
     }
 }
@@ -85,7 +85,7 @@ public struct EventTarget: Hashable, Sendable {
     /// The event's id.
     public var id: UUID
 
-    /// Names an event.
+    /// Creates a reference to an event.
     public init(position: Position, id: UUID) {
         self.position = position
         self.id = id
@@ -123,8 +123,8 @@ public struct EventTarget: Hashable, Sendable {
         JSONObjectWriter.array(
             targets.map { target in
                 var writer = JSONObjectWriter()
-                writer.add("position", raw: Array("\(target.position)".utf8))
-                writer.add("id", target.id.text)
+                writer.appendMember("position", raw: Array("\(target.position)".utf8))
+                writer.appendMember("id", target.id.text)
                 return writer.finished()
             })
     }

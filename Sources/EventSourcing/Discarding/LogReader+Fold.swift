@@ -1,21 +1,19 @@
-// Folds a log for somebody who does not hold its lock, without what was taken back.
-// Spec/protocol/discarding.md.
+// Folds a log without holding its lock, and without retracted events. Spec/protocol/discarding.md.
 
 import LogFormat
 import LogStorage
 
 extension LogReader {
-    /// Folds the events that count: what was taken back is passed over, whenever that was.
+    /// Folds the events that are not retracted, even if the retraction is after `end`.
     ///
-    /// Reads the log to its end, and a second time if something was taken back that had been folded
-    /// by then.
+    /// Reads the log to its end, and a second time if an already folded event is retracted.
     ///
     /// - Parameters:
     ///   - end: the last position to fold; nil for all.
-    ///   - initial: makes the state before the first event.
-    ///   - fold: takes in an event, of whatever type it was recorded as.
-    /// - Returns: the state, and what the read came to.
-    /// - Throws: as `forEachEvent`, and whatever `fold` throws.
+    ///   - initial: creates the state before the first event.
+    ///   - fold: applies an event, with the type under which it was recorded.
+    /// - Returns: the state, and the outcome of the read.
+    /// - Throws: as `forEachEvent`, and what `fold` throws.
     /// - Complexity: O(bytes).
     package func fold<State>(
         through end: Position? = nil, catalogue: EventCatalogue, from initial: () -> State,
@@ -23,13 +21,13 @@ extension LogReader {
     ) throws -> (state: State, outcome: Outcome) {
         var state = initial()
         var discarded = DiscardedEvents()
-        /// Whether something counts again: what was folded of the record before is wrong.
+        /// True if an event is reinstated: then the fold of the earlier record of its retraction is wrong.
         var isAnyReinstated = false
         let outcome = try forEachLine { prefix, line in
             let isPast = end.map { prefix.position > $0 } ?? false
             guard !isPast || DiscardedEvents.mayBeRecord(prefix, line) else { return true }
             let event = try Self.event(line, prefix, catalogue, directory: directory)
-            let changed = discarded.add(event)
+            let changed = discarded.apply(event)
             if changed.contains(where: { !discarded.contains($0) }) { isAnyReinstated = true }
             if !isPast { try fold(&state, event) }
             return true
@@ -40,7 +38,7 @@ extension LogReader {
         }
         state = initial()
         try forEachEvent(catalogue: catalogue) { event in
-            // A writer may have gone on meanwhile.
+            // The writer may have appended meanwhile.
             guard event.position <= last else { return false }
             if let event = discarded.counted(event, by: catalogue) { try fold(&state, event) }
             return true
@@ -57,7 +55,7 @@ extension DiscardedEvents {
         Array("\($0)\"".utf8)
     }
 
-    /// Whether a line may be one of the records, without reading all of it.
+    /// True if a line has the type of a record. Compares bytes, and does not decode the line.
     fileprivate static func mayBeRecord(_ prefix: LinePrefix, _ line: RawSpan) -> Bool {
         recordTypes.contains { line.matches($0, at: prefix.byteCount) }
     }

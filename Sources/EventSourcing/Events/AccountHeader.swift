@@ -1,7 +1,7 @@
-// The header in which client and server say whose events they mean, so that a log and a token of
-// two accounts are not mixed. Spec/protocol/sync-protocol.md, SYNC-47 to SYNC-49.
+// The HTTP header that names the account of a request, so that a log and a token of different accounts
+// are not mixed. Spec/protocol/sync-protocol.md, SYNC-47 to SYNC-49.
 
-/// The header `Daybook-Account`: an account's name in percent-encoded UTF-8.
+/// The header `Daybook-Account`: the account's name in percent-encoded UTF-8.
 package enum AccountHeader {
     /// The header's name.
     package static let name = "Daybook-Account"
@@ -23,13 +23,12 @@ package enum AccountHeader {
         return String(decoding: value, as: UTF8.self)
     }
 
-    /// The account that a value names. A `%` without two digits stands for itself: such a value
-    /// equals no account's.
+    /// The account that a value names. A `%` without two digits is kept: such a value names no account.
     package static func account(of value: String) -> String {
         String(decoding: percentDecoded(Array(value.utf8)), as: UTF8.self)
     }
 
-    /// Bytes with their percent-encoding resolved. A `%` without two digits stands for itself. O(n).
+    /// Decodes percent-encoded bytes. A `%` without two digits is kept. O(n).
     package static func percentDecoded(_ bytes: [UInt8]) -> [UInt8] {
         var decoded: [UInt8] = []
         var index = 0

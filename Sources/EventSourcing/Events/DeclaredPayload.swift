@@ -2,7 +2,7 @@
 
 import Foundation
 
-/// Data of an event type that declare their members once.
+/// The data of an event type, with its members declared once.
 ///
 /// ```swift
 /// struct TripPlanned: DeclaredPayload {
@@ -23,8 +23,8 @@ public protocol DeclaredPayload: EventPayload, DeclaredObject {}
 extension DeclaredPayload {
     /// Reads the declared members. Ignores others.
     ///
-    /// - Throws: `EventError` (`invalidData`) for anything but one object, and for a member that breaks
-    ///   its declaration; it names the member.
+    /// - Throws: `EventError` (`invalidData`) for anything but one object, and for a member that violates
+    ///   its declaration, naming the member.
     @inlinable
     public init(json: [UInt8]) throws {
         var value = Self.example
@@ -33,7 +33,7 @@ extension DeclaredPayload {
         self = value
     }
 
-    /// The data as JSON text: the same value always makes the same bytes.
+    /// The data as JSON text. Equal values give equal bytes.
     ///
     /// - Throws: `EventError` (`invalidData`) for a value that no member of its kind can have, such as an
     ///   infinite number.
@@ -62,9 +62,9 @@ public struct EventSchema: Hashable, Sendable {
 
     /// The description of a payload type. O(members).
     ///
-    /// Its subject and its lane must be made of texts and of required members, as they are, of the kinds
-    /// `.identifier`, `.text` and `.nonEmptyText`, which must not be members of an object within.
-    /// `subject(of:)` and `lane(of:)` tell whether they are: a test compares them with the payload's.
+    /// Its subject and lane must be concatenations of literal texts and unchanged required members of the
+    /// kinds `.identifier`, `.text` and `.nonEmptyText`, which must not be members of a nested object. A
+    /// test checks this by comparing `subject(of:)` and `lane(of:)` with the payload's.
     public init<Payload: DeclaredPayload>(of type: Payload.Type) {
         self.type = Payload.type
         data = ObjectSchema(of: type)
@@ -76,10 +76,10 @@ public struct EventSchema: Hashable, Sendable {
         lane = payload.lane.map(Self.parts)
     }
 
-    /// The subject that follows from data by this description.
+    /// The subject of data by this description; nil if there is none.
     public func subject(of data: JSONFields) -> String? { subject.map { Self.joined($0, data) } }
 
-    /// The lane that follows from data by this description; nil if it is the subject's.
+    /// The lane of data by this description; nil if it is the subject's.
     public func lane(of data: JSONFields) -> String? { lane.map { Self.joined($0, data) } }
 
     private static func joined(_ parts: [Part], _ data: JSONFields) -> String {
@@ -95,7 +95,7 @@ public struct EventSchema: Hashable, Sendable {
         }.joined()
     }
 
-    /// Divides a text at the marks: texts and members alternate.
+    /// Splits a text at the marks: literal texts and members alternate.
     private static func parts(of text: String) -> [Part] {
         let pieces = text.split(
             separator: PlaceholderVisitor.mark, omittingEmptySubsequences: false)

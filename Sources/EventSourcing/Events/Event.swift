@@ -1,33 +1,33 @@
-// One thing that happened: a CloudEvents 1.0 event, as an app hands it in (EventDraft) and as the
-// log holds it (Event). Spec/format/line.md.
+// A CloudEvents 1.0 event, before it is recorded (EventDraft) and as the log stores it (Event).
+// Spec/format/line.md.
 
 import Foundation
 import LogFormat
 
-/// An event that has not been recorded yet: everything but its place.
+/// An event that has not been recorded yet: everything but its position and source.
 public struct EventDraft: Hashable, Sendable {
-    /// The most bytes of an event's line; 256 KiB for one of a shipped type.
+    /// The most bytes of an event's line; for a shipped type, 256 KiB.
     public static let lineBytesMax = WriterSizes.lineBytesMax
 
     /// The event's identity, and the key under which it is recorded and shipped once.
     public var id: UUID
-    /// What happened, in reverse-DNS or dotted style: `com.example.trip.planned`.
+    /// The event type, in reverse-DNS or dotted style: `com.example.trip.planned`.
     public var type: String
-    /// What it happened to.
+    /// The entity that the event is about.
     public var subject: String?
-    /// The events of one lane keep their order when shipped. Nil: as the type says, else the
-    /// subject.
+    /// The event's lane: events of one lane keep their order when shipped. If nil, the lane of the type's
+    /// rule, else the subject.
     public var lane: String?
-    /// When it happened. Nil: when it is recorded.
+    /// The time at which it happened. If nil, the time of recording.
     public var time: Timestamp?
-    /// Other attributes: name and JSON text of a string, a number or a truth value.
+    /// Other attributes: a name, and the JSON text of a string, a number or a boolean.
     public var extensions: [Extension]
     /// The media type of the data if it is not JSON.
     public var dataContentType: String?
     /// The event's data.
     public var data: Payload
 
-    /// An attribute that this version has no name for.
+    /// An attribute without a property of its own.
     public struct Extension: Hashable, Sendable {
         /// `[a-z0-9]`, at most 20 characters.
         public var name: String
@@ -74,15 +74,14 @@ public struct EventDraft: Hashable, Sendable {
         self.data = data
     }
 
-    /// The draft without what a line cannot or need not hold.
+    /// The draft in the form that a line stores: `bringIntoLineForm()`.
     package var inLineForm: EventDraft {
         var draft = self
         draft.bringIntoLineForm()
         return draft
     }
 
-    /// Takes out what a line cannot or need not hold: line breaks between tokens, and the media type
-    /// that is the default.
+    /// Removes what a line does not store: line breaks between tokens, and the default media type.
     mutating func bringIntoLineForm() {
         if case .json(let json) = data, JSONText.hasLineBreaks(json.span.bytes) {
             data = .json(JSONText.withoutLineBreaks(json.span.bytes))
@@ -103,14 +102,15 @@ public struct EventDraft: Hashable, Sendable {
         return JSONText.string(json.span.bytes, 1..<json.count - 1)
     }
 
-    /// The id of the event that this one changes the value of, as its author saw it (`baseid`): a server
-    /// may report a conflict if that is no longer the newest. Nil for none. Spec/protocol/conflicts.md.
+    /// The id of the event that set the value which this event changes, as its author saw it (`baseid`). A
+    /// server may report a conflict if that event is no longer the newest. Nil for none.
+    /// Spec/protocol/conflicts.md.
     public var baseID: UUID? {
         get { string("baseid").flatMap { UUID(text: $0) } }
         set { setID(newValue, of: "baseid") }
     }
 
-    /// The id of the event that this one was made for, such as one that it replaces (`causationid`).
+    /// The id of the event that caused this one, such as an event that it replaces (`causationid`).
     package var causeID: UUID? {
         get { string("causationid").flatMap { UUID(text: $0) } }
         set { setID(newValue, of: "causationid") }
@@ -122,9 +122,9 @@ public struct EventDraft: Hashable, Sendable {
     }
 }
 
-/// A recorded event. A copy costs the same, however much the event holds. O(1).
+/// A recorded event. Copies share their content: O(1).
 public struct Event: Hashable, Sendable {
-    /// What all copies share.
+    /// The content that all copies share.
     @usableFromInline
     let record: EventRecord
 
@@ -134,9 +134,11 @@ public struct Event: Hashable, Sendable {
         self.init(prefix, content, catalogue.known[content.type], nil, lineBytes)
     }
 
+    /// Creates an event whose type has been looked up.
+    ///
     /// - Parameters:
-    ///   - type: what the catalogue knows of the content's type.
-    ///   - decoded: the data, if they were read already.
+    ///   - type: the catalogue's entry for the content's type.
+    ///   - decoded: the decoded data, if available.
     init(
         _ prefix: LinePrefix, _ content: EventDraft, _ type: CataloguedType,
         _ decoded: AnyDecoded?, _ lineBytes: Int
@@ -151,42 +153,42 @@ public struct Event: Hashable, Sendable {
         )
     }
 
-    /// The log that made it.
+    /// The incarnation of the log that recorded it.
     public var source: UUID { UUID(integer: prefix.source) }
     /// Its number under its source.
     public var sequence: UInt64 { prefix.sequence }
-    /// Its place in this log.
+    /// Its position in this log.
     public var position: Position { prefix.position }
-    /// What was recorded; lane and time are always set. In an event that a view or a subscription
-    /// gets, type and data are those of the newest type that the catalogue knows a way to.
+    /// The recorded content; lane and time are always set. For views and subscriptions, type and data are
+    /// in their newest form, as far as the catalogue's upcasters lead.
     public var content: EventDraft { record.content }
-    /// Whether this log made it.
+    /// True if this log recorded it, false if it came from another log.
     public var isOwn: Bool { prefix.isOwn }
-    /// The name of the action if the event is shipped to the server: as the rule of the recorded
-    /// type says, or that of the type which has replaced it.
+    /// The name of the action if the event is shipped to the server: from the rule of the recorded type,
+    /// or of the type that has replaced it.
     public var action: String? { record.type.action }
-    /// Whether the catalogue has such a rule.
+    /// True if the catalogue has such a rule.
     public var isKnownType: Bool { record.type.hasRule }
-    /// Bytes of the event's line, newline not included.
+    /// The bytes of the event's line, without the newline.
     public var lineBytes: Int { record.lineBytes }
 
-    /// True for a record of the store's own, such as what a server has answered: an event of a type that
-    /// begins with `daybook.sync.`.
+    /// True for a record of the store's own, such as a server's answer: an event whose type begins with
+    /// `daybook.sync.`.
     public var isRecord: Bool { LogRecord.isType(type) }
 
-    /// What its line begins with.
+    /// The prefix of its line.
     var prefix: LinePrefix { record.prefix }
-    /// What the catalogue knows of its type.
+    /// The catalogue's entry for its type.
     var catalogued: CataloguedType { record.type }
 
-    /// The event's data as a type. What a store has read already is handed out; else the data are read
-    /// now, O(bytes).
+    /// The event's data, decoded as a type. Returns the data that the store has decoded, if it has; else
+    /// decodes them, O(bytes).
     ///
-    /// The event's own type does not count: two types with the same members can be read as one. Check `type`
-    /// first where that matters.
+    /// The event's type is not compared with the payload's: two types with the same members can be decoded
+    /// as one. Check `type` first if that matters.
     ///
-    /// - Throws: `EventError` for data that the type cannot read, naming the event's type and position;
-    ///   what else the type throws.
+    /// - Throws: `EventError` for data that the type cannot decode, naming the event's type and position;
+    ///   other errors of the type.
     @inlinable
     public func payload<Payload: EventPayload>(as type: Payload.Type) throws -> Payload {
         if let decoded = record.decoded as? Decoded<Payload> { return decoded.payload }
@@ -197,7 +199,7 @@ public struct Event: Hashable, Sendable {
         }
     }
 
-    /// What is said where the data cannot be read as a type.
+    /// The error for data that cannot be decoded as a type.
     @usableFromInline
     func unreadable(as payload: String, _ expected: String, _ error: EventError) -> EventError {
         let other = expected == type ? "" : ", whose type is \(expected)"
@@ -217,17 +219,17 @@ public struct Event: Hashable, Sendable {
     public var type: String { record.content.type }
     /// What it happened to.
     public var subject: String? { record.content.subject }
-    /// The lane whose order it keeps.
+    /// The event's lane.
     public var lane: String { record.content.lane ?? "" }
-    /// When it happened.
+    /// The time at which it happened.
     public var time: Timestamp { record.content.time ?? Timestamp(milliseconds: 0) }
 
-    /// What decides between two events that touch the same thing: the greater wins.
-    public var stamp: Stamp {
-        Stamp(time: time, source: prefix.source, sequence: prefix.sequence)
+    /// The event's LWW timestamp: of two events that set one value, the one with the greater timestamp wins.
+    public var lwwTimestamp: LWWTimestamp {
+        LWWTimestamp(time: time, source: prefix.source, sequence: prefix.sequence)
     }
 
-    /// Equal if all that is known of them is.
+    /// True if position, source, content and catalogue entry are equal.
     public static func == (one: Event, other: Event) -> Bool {
         one.record === other.record
             || one.prefix == other.prefix && one.content == other.content
@@ -235,21 +237,21 @@ public struct Event: Hashable, Sendable {
                 && one.lineBytes == other.lineBytes
     }
 
-    /// Hashes place and identity.
+    /// Hashes the position and the id.
     public func hash(into hasher: inout Hasher) {
         hasher.combine(position)
         hasher.combine(id)
     }
 }
 
-/// What an event holds. An object, since events are handed on often and never change.
+/// The content of an event. A class, since events are passed on often and never change.
 @usableFromInline
 final class EventRecord: Sendable {
     let prefix: LinePrefix
     @usableFromInline
     let content: EventDraft
     let type: CataloguedType
-    /// The data, if they were read already. It says nothing that the data do not say.
+    /// The decoded data, if available. Not compared: they are computed from the content.
     @usableFromInline
     let decoded: (any AnyObject & Sendable)?
     let lineBytes: Int
@@ -266,8 +268,8 @@ final class EventRecord: Sendable {
     }
 }
 
-/// The order in which events of any logs count: time, then source, then sequence.
-public struct Stamp: Hashable, Comparable, Sendable {
+/// The order of events that set the same value: time, then source, then sequence. The greatest wins.
+public struct LWWTimestamp: Hashable, Comparable, Sendable {
     /// When the event happened.
     public let time: Timestamp
     /// The incarnation of the log that wrote the event.
@@ -275,7 +277,7 @@ public struct Stamp: Hashable, Comparable, Sendable {
     /// The event's sequence number under `source`.
     public let sequence: UInt64
 
-    /// Creates a stamp.
+    /// Creates an LWW timestamp.
     public init(time: Timestamp, source: UInt128, sequence: UInt64) {
         self.time = time
         self.source = source
@@ -283,12 +285,12 @@ public struct Stamp: Hashable, Comparable, Sendable {
     }
 
     /// Orders by time, source and sequence.
-    public static func < (lhs: Stamp, rhs: Stamp) -> Bool {
+    public static func < (lhs: LWWTimestamp, rhs: LWWTimestamp) -> Bool {
         (lhs.time, lhs.source, lhs.sequence) < (rhs.time, rhs.source, rhs.sequence)
     }
 }
 
-extension Stamp: Codable {
+extension LWWTimestamp: Codable {
     /// Reads what `encode(to:)` wrote.
     public init(from decoder: any Decoder) throws {
         var parts = try decoder.unkeyedContainer()
@@ -298,7 +300,7 @@ extension Stamp: Codable {
     }
 
     /// Writes milliseconds since 1970, the source and the sequence, so that a view's state can hold
-    /// stamps.
+    /// LWW timestamps.
     public func encode(to encoder: any Encoder) throws {
         var parts = encoder.unkeyedContainer()
         try parts.encode(time.milliseconds)
@@ -321,8 +323,8 @@ extension UUID {
         self = withUnsafeBytes(of: &bytes) { UUID(uuid: $0.loadUnaligned(as: uuid_t.self)) }
     }
 
-    /// The UUID that a text of exactly 36 characters writes, in any case. Foundation's own reader
-    /// takes the text as a C string, and ignores what follows U+0000.
+    /// Parses a UUID of exactly 36 characters, upper or lower case. Foundation's parser reads a C string
+    /// and ignores everything after U+0000.
     package init?(text: String) {
         let bytes = Array(text.utf8)
         guard bytes.count == 36,
@@ -331,6 +333,6 @@ extension UUID {
         self.init(integer: number)
     }
 
-    /// The lower-case text, as lines hold it.
+    /// The lower-case text, as lines store it.
     package var text: String { uuidString.lowercased() }
 }

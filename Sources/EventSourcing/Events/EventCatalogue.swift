@@ -1,6 +1,5 @@
-// What is known of event types: which are shipped, which lane they take, which rules their data
-// obey, which have been replaced. An app lists its types; the store's own records are always known.
-// Spec/model/events.md.
+// The known event types: their rules, actions and lanes, and the upcasters from replaced types. An app
+// lists its types; the store's own records are always known. Spec/model/events.md.
 
 import LogFormat
 
@@ -9,43 +8,43 @@ public struct EventCatalogue: Sendable {
     private var rules: [String: EventRule] = [:]
     private var upcasters: [String: Upcaster] = [:]
     private var refusesShipped = false
-    /// The prefixes of types that only libraries name.
+    /// The prefixes of types that are reserved for libraries.
     private var reservedPrefixes: [String] = []
-    /// The types that libraries have named.
+    /// The types that libraries have defined.
     private(set) var reservedTypes: Set<String>?
-    /// What is wrong with the first rule or upcaster that was left out.
+    /// The error of the first rule or upcaster that was left out.
     package private(set) var fault: EventError?
     /// All types that have a rule or an upcaster.
     private(set) var known = KnownTypes()
 
-    /// Bytes of a line of a shipped type, where one is written. A server's bound is its own. EVT-3.
+    /// The most bytes of a line of a shipped type when it is recorded. A server has its own limit. EVT-3.
     package static let shippedBytesMax = 256 * 1024
 
     /// Creates a catalogue.
     ///
-    /// A rule or an upcaster that does not fit is left out, and `EventStore.open` refuses the
+    /// An invalid or conflicting rule or upcaster is left out, and `EventStore.open` refuses the
     /// catalogue, naming it (`EventError`, `refused`).
     ///
     /// - Parameters:
     ///   - rules: one for each known type.
-    ///   - upcasters: at most one from each type, and no way round in a circle.
+    ///   - upcasters: at most one from each type, without a cycle.
     public init(_ rules: [EventRule] = [], upcasters: [Upcaster] = []) {
         for rule in LogRecord.rules { self.rules[rule.type] = rule }
-        add(rules, upcasters)
+        insert(rules, upcasters)
     }
 
-    /// This catalogue and more. What does not fit is left out, as in `init`.
+    /// This catalogue with further rules and upcasters. Invalid ones are left out, as in `init`.
     ///
     /// - Parameters:
-    ///   - rules: of types that have none yet.
-    ///   - upcasters: as in `init`, together with those that are there.
+    ///   - rules: rules of types that have none yet.
+    ///   - upcasters: as in `init`, together with the existing ones.
     public func adding(_ rules: [EventRule], upcasters: [Upcaster] = []) -> EventCatalogue {
         var result = self
-        result.add(rules, upcasters)
+        result.insert(rules, upcasters)
         return result
     }
 
-    private mutating func add(_ rules: [EventRule], _ upcasters: [Upcaster]) {
+    private mutating func insert(_ rules: [EventRule], _ upcasters: [Upcaster]) {
         for rule in rules {
             if let fault = fault(of: rule) {
                 self.fault = self.fault ?? fault
@@ -95,7 +94,7 @@ public struct EventCatalogue: Sendable {
                 .refused, "the upcaster from '\(old)' to '\(new)' has an empty event type")
         }
         if isReserved(old) || isBuiltIn(old) { return Self.reserved(old, "an upcaster") }
-        // An app writes no record of the store's own, also not by way of an upcaster.
+        // An app must not write a record of the store's own through an upcaster.
         if isReserved(new) || LogRecord.isType(new) { return Self.reserved(new, "an upcaster") }
         if upcasters[old] != nil {
             return EventError(
@@ -104,21 +103,20 @@ public struct EventCatalogue: Sendable {
         guard newestType(of: new) != old else {
             return EventError(
                 .refused,
-                "upcasters lead from the event type \(old) back to it. Leave one of them out")
+                "the upcasters from the event type \(old) form a cycle. Leave one of them out")
         }
         return nil
     }
 
     // MARK: Reserved types
 
-    /// This catalogue with its types reserved, and every other type with the prefix: nothing that is
-    /// added later may name them. For a library whose apps add types of their own.
+    /// This catalogue with its types reserved, and every other type with the prefix: rules and upcasters
+    /// added later must not name them. For a library whose apps add their own types.
     ///
-    /// Reservations add up.
+    /// Reservations accumulate.
     ///
-    /// - Parameter prefix: the beginning of the library's types, such as `com.example.`; at the same
-    ///   time the beginning of those that only a later release of it defines. An empty one is left
-    ///   out, and `EventStore.open` refuses the catalogue.
+    /// - Parameter prefix: the prefix of the library's types, such as `com.example.`, also of those that
+    ///   a later release defines. An empty one is ignored, and `EventStore.open` refuses the catalogue.
     public func reserving(_ prefix: String) -> EventCatalogue {
         var result = self
         guard !prefix.isEmpty else {
@@ -131,7 +129,7 @@ public struct EventCatalogue: Sendable {
         return result
     }
 
-    /// Whether a type is one that only a later release of the library may define.
+    /// True for a type that only a later release of the library may define.
     func isReserved(_ type: String) -> Bool {
         if LogRecord.isType(type) { return rules[type] == nil }
         guard let reservedTypes, !reservedTypes.contains(type) else { return false }
@@ -145,39 +143,39 @@ public struct EventCatalogue: Sendable {
     static func reserved(_ type: String, _ culprit: String) -> EventError {
         EventError(
             .refused,
-            "\(culprit) is of the event type \(type), which belongs to the library. Name a type of "
+            "\(culprit) is of the event type \(type), which belongs to the library. Use a type of "
                 + "your own, such as com.example.\(type)")
     }
 
-    /// This catalogue for a log that all accounts share: shipped types are refused there, since
-    /// nobody could say for which account they are sent.
+    /// This catalogue for a log that all accounts share: shipped types are refused, since no account is
+    /// known for which they could be sent.
     package var withoutShipping: EventCatalogue {
         var result = self
         result.refusesShipped = true
         return result
     }
 
-    /// Whether the log is shared by all accounts: it exchanges nothing with a server.
+    /// True for a log that all accounts share: it exchanges nothing with a server.
     package var isShared: Bool { refusesShipped }
 
-    /// Whether events of a type are taken in from other logs: shipped ones, and those of types that
-    /// are not known here. What is kept on the device is a fact about another device, and a record
-    /// speaks of another log's positions.
-    package func takesIn(_ type: String) -> Bool {
+    /// True if events of a type are accepted from other logs: shipped types and unknown ones. An event of a
+    /// type that is kept on the device is a fact about another device, and a record names positions of
+    /// another log.
+    package func acceptsForeign(_ type: String) -> Bool {
         guard !isShared, !LogRecord.isType(type) else { return false }
         let type = known[type]
         return !type.hasRule || type.action != nil
     }
 
-    /// Whether events of any type are shipped to a server.
+    /// True if any type is shipped to a server.
     package var shipsAnything: Bool { rules.values.contains { $0.action != nil } }
 
-    /// Whether the actions of a name begin what later events of their lane are about.
+    /// True if events with the action begin an entity that later events of their lane are about.
     package func beginsEntity(action: String) -> Bool {
         rules.values.contains { $0.action == action && $0.beginsEntity }
     }
 
-    /// The rule of a type, if it is known.
+    /// The rule of a type; nil if it has none.
     public subscript(type: String) -> EventRule? { known.rule(of: known[type]) }
 
     /// The types that have a rule, sorted.
@@ -185,8 +183,8 @@ public struct EventCatalogue: Sendable {
 
     // MARK: Recording
 
-    /// Checks a draft against the rule of its type and fills in subject and lane. A type without a
-    /// rule takes its subject as lane.
+    /// Checks a draft against the rule of its type, and sets its subject and lane. Without a rule, the
+    /// draft is unchanged.
     ///
     /// - Throws: `EventError` (`badAttribute`, `invalidData`; `refused` for a shipped type in a
     ///   shared log).
@@ -194,9 +192,9 @@ public struct EventCatalogue: Sendable {
         _ = try normalised(&draft, as: known[draft.type])
     }
 
-    /// Checks a draft as `normalise(_:)` does, with its type looked up already.
+    /// Checks a draft as `normalise(_:)`, with its type looked up already.
     ///
-    /// - Returns: the data, if the rule has read them.
+    /// - Returns: the decoded data, if the rule has decoded them.
     func normalised(
         _ draft: inout EventDraft, as type: CataloguedType
     ) throws(EventError) -> AnyDecoded? {
@@ -206,34 +204,33 @@ public struct EventCatalogue: Sendable {
             throw EventError(
                 .refused,
                 "\(draft.type) is shipped to the server for an account, and this log is shared by "
-                    + "all of them. Record it in the account's own log")
+                    + "all accounts. Record it in the account's own log")
         }
         return try rule.normalise(&draft)
     }
 
-    /// The lane of a draft that has been normalised.
+    /// The lane of a normalised draft.
     package func lane(of draft: EventDraft) -> String {
         draft.lane ?? draft.subject ?? draft.type
     }
 
     // MARK: Replaced types
 
-    /// Whether any type was replaced.
+    /// True if any type was replaced.
     var hasUpcasters: Bool { !upcasters.isEmpty }
 
-    /// The type that events of a type are read as: where its upcasters lead, or itself.
+    /// The newest form of a type: the end of its chain of upcasters, or the type itself.
     public func newestType(of type: String) -> String {
         var newest = type
         while let upcaster = upcasters[newest] { newest = upcaster.newType }
         return newest
     }
 
-    /// An event in its newest form, as views and subscriptions get it: type and data are converted,
-    /// everything else stays. An event of a type that no upcaster leads from is returned as it is.
-    /// O(bytes) for each upcaster.
+    /// Converts an event to its newest form, as views and subscriptions get it: type and data change, all
+    /// else stays. An event whose type has no upcaster is returned unchanged. O(bytes) for each upcaster.
     ///
-    /// - Throws: what an upcaster throws; `EventError` (`invalidData`) where there are no JSON data
-    ///   to convert or none came out.
+    /// - Throws: what an upcaster throws; `EventError` (`invalidData`) if the event has no JSON data, or an
+    ///   upcaster does not return JSON.
     public func upcast(_ event: Event) throws -> Event {
         guard upcasters[event.type] != nil else { return event }
         var content = event.content
@@ -249,7 +246,7 @@ public struct EventCatalogue: Sendable {
             } catch {
                 throw EventError(
                     .invalidData,
-                    "the upcaster from \(content.type) does not give JSON: \(error.detail)")
+                    "the upcaster from \(content.type) does not return JSON: \(error.detail)")
             }
             content.type = upcaster.newType
             content.data = .json(converted)
@@ -257,11 +254,11 @@ public struct EventCatalogue: Sendable {
         return event.with(content, by: self)
     }
 
-    /// An event in its newest form, or as it was recorded where it cannot be converted.
+    /// An event in its newest form, or as it was recorded if it cannot be converted.
     package func newestForm(of event: Event) -> Event { (try? upcast(event)) ?? event }
 
-    /// Which types are replaced, and for views that depend on rules also which types are known and
-    /// shipped. A stored state that was folded under another value is folded anew.
+    /// A fingerprint of the upcasters, and for views that depend on rules also of the types with rules and
+    /// their actions. A stored state that was folded under another fingerprint is folded again.
     func fingerprint(includingRules: Bool) -> UInt64 {
         var lines = upcasters.values.map { EntityID("from \($0.oldType) to \($0.newType)\n") }
             .sorted()

@@ -1,13 +1,13 @@
-// When two events with one id are the same event, also if all that is left of one are hashes.
+// Compares two events with one id, also if compaction has left only hashes of one of them.
 // Spec/format/line.md, LINE-6, and Spec/format/compaction.md, CMP-26.
 
 import LogFormat
 
 extension EventDraft {
-    /// Whether a newcomer with this event's id is this event: everything equal as parsed JSON but a
-    /// lane or a time that the newcomer leaves open.
+    /// True if a draft with this event's id has the same content: all members are equal as parsed JSON. A
+    /// lane or a time that the draft does not set is ignored.
     ///
-    /// - Parameter newcomer: normalised by the same catalogue as this event.
+    /// - Parameter newcomer: the draft, normalised by the same catalogue as this event.
     package func isSameContent(as newcomer: EventDraft) -> Bool {
         guard id == newcomer.id, Self.isSame(type, newcomer.type),
             Self.isSame(subject, newcomer.subject),
@@ -16,10 +16,11 @@ extension EventDraft {
             Self.isSame(dataContentType, newcomer.dataContentType),
             extensions.count == newcomer.extensions.count
         else { return false }
-        var others: [String: [UInt8]] = [:]
-        for attribute in newcomer.extensions { others[attribute.name] = attribute.json }
+        var newExtensions: [String: [UInt8]] = [:]
+        for attribute in newcomer.extensions { newExtensions[attribute.name] = attribute.json }
         for attribute in extensions {
-            guard let other = others[attribute.name], Self.isSame(attribute.json, other) else {
+            guard let other = newExtensions[attribute.name], Self.isSame(attribute.json, other)
+            else {
                 return false
             }
         }
@@ -43,17 +44,17 @@ extension EventDraft {
         a.map(EntityID.init) == b.map(EntityID.init)
     }
 
-    /// What is remembered of this event's content when compaction takes it out.
+    /// The hashes of this event's content, which the log keeps when compaction removes the event.
     ///
-    /// - Throws: `JSONError` for data or an extension that are not JSON.
+    /// - Throws: `JSONError` for data or an extension that is not JSON.
     package func contentHashes() throws(JSONError) -> ContentHashes {
         ContentHashes(
             withoutTime: try hash(withTime: false), withTime: try hash(withTime: true))
     }
 
-    /// Whether an event with this id and these hashes is this newcomer, as far as 32 bits can tell.
+    /// True if the removed event with this draft's id has these hashes of 32 bits.
     ///
-    /// The newcomer is normalised, and leaves its lane out of account.
+    /// The draft must be normalised. Its lane is ignored.
     package func isContent(of hashes: ContentHashes) -> Bool {
         guard let own = try? contentHashes() else { return false }
         return time == nil
@@ -62,15 +63,15 @@ extension EventDraft {
 
     private func hash(withTime: Bool) throws(JSONError) -> UInt32 {
         var writer = JSONObjectWriter()
-        writer.add("type", type)
-        if let subject { writer.add("subject", subject) }
-        if withTime, let time { writer.add("time", time.description) }
-        for attribute in extensions { writer.add(attribute.name, raw: attribute.json) }
-        if let dataContentType { writer.add("datacontenttype", dataContentType) }
+        writer.appendMember("type", type)
+        if let subject { writer.appendMember("subject", subject) }
+        if withTime, let time { writer.appendMember("time", time.description) }
+        for attribute in extensions { writer.appendMember(attribute.name, raw: attribute.json) }
+        if let dataContentType { writer.appendMember("datacontenttype", dataContentType) }
         switch data {
         case .none: break
-        case .json(let json): writer.add("data", raw: json)
-        case .base64(let json): writer.add("data_base64", raw: json)
+        case .json(let json): writer.appendMember("data", raw: json)
+        case .base64(let json): writer.appendMember("data_base64", raw: json)
         }
         let object = writer.finished()
         let canonical = try JSONCanonical.text(object.span.bytes)

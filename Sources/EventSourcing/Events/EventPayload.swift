@@ -1,18 +1,17 @@
-// The typed side of an event: what a Swift type must say to be recorded, and how it becomes a draft.
+// The typed data of an event, and how they become a draft.
 
 import Foundation
 
-/// Data of one event type.
+/// The data of one event type.
 ///
-/// An app's own events are `Codable` types that name their `type` and, where there is one, their
-/// `subject`; everything else has a default. A
-/// `DeclaredPayload` names its members and their kinds instead.
+/// An app's own events are `Codable` types with a `type` and, if there is one, a `subject`; all else has
+/// a default. A `DeclaredPayload` declares its members and their kinds instead.
 public protocol EventPayload: Sendable {
     /// The event type, dotted: `com.example.trip.planned`.
     static var type: String { get }
-    /// What the event is about.
+    /// The entity that the event is about.
     var subject: String? { get }
-    /// The lane whose order the event keeps when shipped; nil takes the subject.
+    /// The event's lane: events of one lane keep their order when shipped. If nil, the subject.
     var lane: String? { get }
     /// Reads the data of an event.
     init(json: [UInt8]) throws
@@ -35,16 +34,16 @@ extension EventPayload where Self: Codable {
         self = try PayloadCoding.decode(Self.self, json)
     }
 
-    /// Encodes JSON, members sorted, dates in ISO 8601 with milliseconds, so that a date loses what is below
-    /// a millisecond: the same value always makes the same bytes. An event with a date that an earlier
-    /// release has recorded has other bytes: the same id with it is refused (`idReused`).
+    /// Encodes JSON with sorted members and dates in ISO 8601 with milliseconds; smaller fractions are lost.
+    /// Equal values give equal bytes. An event with a date that an earlier release has recorded has other
+    /// bytes: recording it again under the same id is refused (`idReused`).
     ///
-    /// - Throws: `EventError` (`invalidData`), naming a member that JSON cannot hold, such as NaN.
+    /// - Throws: `EventError` (`invalidData`), naming a member that JSON cannot express, such as NaN.
     public func json() throws -> [UInt8] { try PayloadCoding.encode(self) }
 }
 
-/// Data that were read as a type says, so that nobody who gets the event reads them again. An object,
-/// since asking an object for its type is cheap.
+/// Decoded data, shared by all views that fold the event. A class, since casting an object to its type is
+/// cheap.
 @usableFromInline
 final class Decoded<Payload: EventPayload>: Sendable {
     @usableFromInline
@@ -58,12 +57,12 @@ final class Decoded<Payload: EventPayload>: Sendable {
 typealias AnyDecoded = any AnyObject & Sendable
 
 extension EventDraft {
-    /// A draft of a typed event.
+    /// Creates a draft of a typed event.
     ///
     /// - Parameters:
     ///   - payload: the event's data.
     ///   - id: the event's identity.
-    ///   - time: when it happened; nil: when it is recorded.
+    ///   - time: the time at which it happened; if nil, the time of recording.
     ///   - base: the id of the event that set the value which this one changes, for a server that reports
     ///     conflicts.
     ///   - extensions: other attributes.

@@ -1,4 +1,4 @@
-// What is known of one event type. Spec/model/events.md.
+// The rule of one event type: its action, its checks, its payload type. Spec/model/events.md.
 
 /// The rule of one event type.
 public struct EventRule: Sendable {
@@ -6,14 +6,13 @@ public struct EventRule: Sendable {
     public let type: String
     /// The name of the action if the type is shipped to the server; nil keeps it on the device.
     public let action: String?
-    /// Whether an event of the type begins what later events of its lane are about, so that they
-    /// make no sense without it.
+    /// True if an event of the type begins an entity: later events of its lane are meaningless without it.
     public let beginsEntity: Bool
-    /// The type that reads the data, if there is one.
+    /// The payload type, if there is one.
     public let payload: (any EventPayload.Type)?
-    /// Checks a draft, fills in its subject and lane. Gives back the data, if it has read them.
+    /// Checks a draft and sets its subject and lane. Returns the decoded data, if it has decoded them.
     let normalise: @Sendable (inout EventDraft) throws(EventError) -> AnyDecoded?
-    /// Reads data; nil where they cannot be read, or no payload type is known.
+    /// Decodes data; nil if they cannot be decoded, or there is no payload type.
     let decode: @Sendable ([UInt8]) -> AnyDecoded?
 
     /// Creates a rule.
@@ -22,9 +21,9 @@ public struct EventRule: Sendable {
     ///   - type: the type.
     ///   - action: the name of the action if the type is shipped to the server; nil keeps it on the
     ///     device.
-    ///   - beginsEntity: whether later events of its lane make no sense without it.
-    ///   - normalise: throws `EventError` (`invalidData`) for data that break the rules of the type;
-    ///     sets the draft's subject and lane where they follow from the data.
+    ///   - beginsEntity: true if later events of its lane are meaningless without it.
+    ///   - normalise: throws `EventError` (`invalidData`) for data that violate the rules of the type;
+    ///     sets the draft's subject and lane if they depend on the data.
     public init(
         type: String, action: String?, beginsEntity: Bool = false,
         normalise: @escaping @Sendable (inout EventDraft) throws(EventError) -> Void
@@ -51,9 +50,9 @@ public struct EventRule: Sendable {
         self.decode = decode
     }
 
-    /// The rule of a type whose data a payload type reads and checks. What the payload cannot read
-    /// is refused (`EventError`, `invalidData`); subject and lane follow from the data, and a
-    /// subject that an event brings along must be the one.
+    /// The rule of a type whose data a payload type decodes and checks. Data that it cannot decode are
+    /// refused (`EventError`, `invalidData`). Subject and lane are the payload's; a draft's own subject must
+    /// equal the payload's.
     ///
     /// ```swift
     /// let rules: [EventRule] = [.of(TripPlanned.self, action: "PLAN_TRIP")]
@@ -63,7 +62,7 @@ public struct EventRule: Sendable {
     ///   - payload: the type of the data.
     ///   - action: the name of the action if the type is shipped to the server; nil keeps it on the
     ///     device.
-    ///   - beginsEntity: whether later events of its lane make no sense without it.
+    ///   - beginsEntity: true if later events of its lane are meaningless without it.
     @inlinable
     public static func of<P: EventPayload>(
         _ payload: P.Type, action: String? = nil, beginsEntity: Bool = false
@@ -96,7 +95,7 @@ public struct EventRule: Sendable {
         }
     }
 
-    /// The description of the data; nil where no payload type declares its members. O(members).
+    /// The description of the data; nil if no payload type declares its members. O(members).
     public var schema: EventSchema? {
         func schema(_ type: (some DeclaredPayload).Type) -> EventSchema { EventSchema(of: type) }
         return (payload as? any DeclaredPayload.Type).map { schema($0) }

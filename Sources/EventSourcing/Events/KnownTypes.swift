@@ -1,24 +1,23 @@
-// The types that a catalogue has something to say of, found by the bytes of their names: events share
-// the name and what is known, and no type is looked up a second time. Spec/model/events.md.
+// The types of a catalogue, looked up by the bytes of their names. Events share the name and the entry, and
+// each type is looked up once. Spec/model/events.md.
 
 import LogFormat
 
-/// What an event carries of what a catalogue says of its type. No object: threads that work on events
-/// of one type at the same time would all count references to it.
+/// A catalogue's entry for an event's type, as the event carries it. Not a class: threads that process
+/// events of one type in parallel would contend for its reference count.
 struct CataloguedType: Sendable {
-    /// Which catalogue's types it is one of, and its number among them; -1 for one that is not known.
+    /// The id of the catalogue, and the type's number in it; -1 for an unknown type.
     fileprivate(set) var catalogue: UInt64 = 0
     fileprivate(set) var number = -1
-    /// Whether a rule says what becomes of stored events, its own or that of the type that has
-    /// replaced it.
+    /// True if stored events of the type have a rule: its own, or that of the type that has replaced it.
     fileprivate(set) var hasRule = false
     /// The name of their action if they are shipped to the server.
     fileprivate(set) var action: String?
 
-    /// A type of which nothing is known.
+    /// An unknown type.
     init() {}
 
-    /// The same number, with the rule by which an event was recorded.
+    /// The same type, with the rule under which an event was recorded.
     func recorded(as other: CataloguedType) -> CataloguedType {
         var result = self
         (result.hasRule, result.action) = (other.hasRule, other.action)
@@ -36,13 +35,12 @@ struct KnownTypes: Sendable {
     }
 
     private var types: [KnownType] = []
-    /// Numbers by hash, with open addressing; -1 where there is none. At least half are.
+    /// Type numbers by hash, with open addressing; -1 marks an empty slot. At least half are empty.
     private var slots: [Int] = Array(repeating: -1, count: 8)
-    /// Nobody else's types have it.
+    /// A random id of this catalogue.
     private let catalogue = UInt64.random(in: .min ... .max)
 
-    /// - Parameter types: their names, the rules of their own, and those that say what becomes of
-    ///   stored events.
+    /// - Parameter types: their names, their own rules, and the rules that apply to stored events.
     init(_ types: [(name: String, rule: EventRule?, storedRule: EventRule?)] = []) {
         while slots.count < types.count * 2 { slots += slots }
         for (name, rule, storedRule) in types {
@@ -56,34 +54,34 @@ struct KnownTypes: Sendable {
         }
     }
 
-    /// The names of all, by number.
+    /// The names of all types, by number.
     var names: [String] { types.map(\.name) }
 
-    /// What is known of the type of a name. O(bytes).
+    /// The entry for a type's name. O(bytes).
     subscript(name: RawSpan) -> CataloguedType {
         let number = slots[slot(of: name)]
         return number < 0 ? CataloguedType() : types[number].type
     }
 
-    /// What is known of the type of a name. O(bytes).
+    /// The entry for a type's name. O(bytes).
     subscript(name: String) -> CataloguedType { name.utf8.withBytes { self[$0] } }
 
-    /// Whether a type is one of these.
+    /// True if a type is from this catalogue.
     func contains(_ type: CataloguedType) -> Bool {
         type.number >= 0 && type.catalogue == catalogue
     }
 
-    /// The name of one of these types; nil for others.
+    /// The name of a type of this catalogue; nil for others.
     func name(of type: CataloguedType) -> String? {
         contains(type) ? types[type.number].name : nil
     }
 
-    /// The rule of one of these types, if it has one of its own; nil for others.
+    /// The own rule of a type of this catalogue; nil if it has none, and for other types.
     func rule(of type: CataloguedType) -> EventRule? {
         contains(type) ? types[type.number].rule : nil
     }
 
-    /// The slot that has the number of a name, or the empty one where it belongs.
+    /// The slot with the number of a name, or the empty slot for it.
     private func slot(of name: RawSpan) -> Int {
         var slot = Self.hash(name) & (slots.count - 1)
         while slots[slot] >= 0, !name.isEqual(to: types[slots[slot]].name) {
@@ -92,20 +90,20 @@ struct KnownTypes: Sendable {
         return slot
     }
 
-    /// Eight bytes at a time, the last eight perhaps twice.
+    /// Hashes eight bytes at a time; the last word may overlap the one before.
     private static func hash(_ name: RawSpan) -> Int {
         var hash = UInt64(name.byteCount)
-        func add(_ word: UInt64) {
+        func mix(_ word: UInt64) {
             hash = (hash ^ word) &* 0x9E37_79B9_7F4A_7C15
             hash ^= hash >> 32
         }
         if name.byteCount >= 8 {
             for offset in stride(from: 0, to: name.byteCount - 8, by: 8) {
-                add(name.integer(at: offset, as: UInt64.self))
+                mix(name.integer(at: offset, as: UInt64.self))
             }
-            add(name.integer(at: name.byteCount - 8, as: UInt64.self))
+            mix(name.integer(at: name.byteCount - 8, as: UInt64.self))
         } else {
-            for offset in 0..<name.byteCount { add(UInt64(name.byte(at: offset))) }
+            for offset in 0..<name.byteCount { mix(UInt64(name.byte(at: offset))) }
         }
         return Int(truncatingIfNeeded: hash >> 1)
     }

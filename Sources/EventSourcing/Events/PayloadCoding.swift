@@ -1,8 +1,8 @@
-// How a Codable payload becomes JSON, and what is said of one that cannot. Below EventPayload.
+// Encodes and decodes Codable payloads as JSON, with errors that name the member. Below EventPayload.
 
 import Foundation
 
-/// The coders of payloads that are Codable.
+/// The JSON coders of `Codable` payloads.
 enum PayloadCoding {
     private static let encoder = {
         let encoder = JSONEncoder()
@@ -12,7 +12,7 @@ enum PayloadCoding {
             guard date.timeIntervalSince1970.isFinite else {
                 throw EncodingError.invalidValue(
                     date.timeIntervalSince1970,
-                    .init(codingPath: container.codingPath, debugDescription: "no date"))
+                    .init(codingPath: container.codingPath, debugDescription: "not a date"))
             }
             try container.encode(Timestamp(date).description)
         }
@@ -28,25 +28,26 @@ enum PayloadCoding {
             }
             guard let time = Timestamp(text) else {
                 throw DecodingError.dataCorruptedError(
-                    in: container, debugDescription: "'\(text)' is no date in ISO 8601 with a zone")
+                    in: container,
+                    debugDescription: "'\(text)' is not a date in ISO 8601 with a time zone")
             }
             return time.date
         }
         return decoder
     }()
 
-    /// The JSON of a payload.
+    /// Encodes a payload as JSON.
     static func encode(_ value: some Encodable) throws -> [UInt8] {
         do {
             return Array(try encoder.encode(value))
         } catch let error as EncodingError {
             guard case .invalidValue(let value, let context) = error else { throw error }
             throw EventError(
-                .invalidData, "\(path(context.codingPath)) is \(value), which JSON cannot hold")
+                .invalidData, "\(path(context.codingPath)) is \(value), which JSON cannot express")
         }
     }
 
-    /// The payload in JSON.
+    /// Decodes a payload from JSON.
     static func decode<Value: Decodable>(_ type: Value.Type, _ json: [UInt8]) throws -> Value {
         do {
             return try decoder.decode(type, from: Data(json))
@@ -71,7 +72,7 @@ enum PayloadCoding {
         }
     }
 
-    /// The members that lead to a value, as in `stops[2].name`.
+    /// The path of a value, as in `stops[2].name`.
     private static func path(_ keys: [any CodingKey]) -> String {
         var path = ""
         for key in keys {

@@ -33,11 +33,11 @@ package struct EventExport: Sendable {
     /// Creates an export of all events.
     package init() {}
 
-    /// Reads a log and passes on each selected line with its line feed.
+    /// Reads a log and writes each selected line with its line feed.
     ///
-    /// - Parameter summary: what was handed on, after each line.
-    /// - Returns: how the reading ended.
-    /// - Throws: `LogError`: `corrupt` where the log is damaged, after everything before that; what
+    /// - Parameter summary: the events and bytes written so far, updated after each line.
+    /// - Returns: the outcome of the read.
+    /// - Throws: `LogError`: `corrupt` if the log is damaged, after all lines before the damage; what
     ///   `write` throws; `CancellationError`.
     @discardableResult
     package func write(

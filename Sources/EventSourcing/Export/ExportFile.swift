@@ -1,4 +1,4 @@
-// A file that appears under its name when it is whole: written beside it, synced, renamed.
+// A file that appears under its name only when it is complete: written to a temporary file, synced, renamed.
 
 import Foundation
 import LogStorage
@@ -19,7 +19,7 @@ package final class ExportFile {
     package enum Replacement: Sendable {
         /// Replaces it.
         case allowed
-        /// Refuses it; the text says how to allow it.
+        /// Keeps it and throws; the text is the error's advice for allowing the replacement.
         case refused(String)
     }
 
@@ -27,8 +27,8 @@ package final class ExportFile {
     ///
     /// - Parameters:
     ///   - replacement: the handling of an existing file.
-    ///   - log: the folder of a log, in which no such file belongs.
-    /// - Throws: `LogError` (`io`) for a file that must not be made there.
+    ///   - log: the folder of a log, in which no file may be created.
+    /// - Throws: `LogError` (`io`) for a file that must not be created there.
     package init(_ path: String, _ replacement: Replacement, log: String) throws(LogError) {
         self.path = path
         self.replacement = replacement
@@ -53,13 +53,15 @@ package final class ExportFile {
         URL(filePath: path, directoryHint: .isDirectory).resolvingSymlinksInPath().path
     }
 
-    /// Checks that the file may be created. Looks at the name itself, not at what a link leads to.
+    /// Checks that the file may be created. Checks the path itself, not the target of a link.
     private static func check(
         _ path: String, _ replacement: Replacement
     ) throws(LogError) {
-        guard let found = try? FileManager.default.attributesOfItem(atPath: path) else { return }
+        guard let attributes = try? FileManager.default.attributesOfItem(atPath: path) else {
+            return
+        }
         // A device or a pipe would be replaced, not written to.
-        guard found[.type] as? FileAttributeType == .typeRegular else {
+        guard attributes[.type] as? FileAttributeType == .typeRegular else {
             throw LogError(
                 .io, path: path, "the path exists and is not a regular file. Choose another path")
         }
@@ -68,7 +70,7 @@ package final class ExportFile {
         }
     }
 
-    /// Whether there is a file that this one is to replace.
+    /// True if there is a file that this one will replace.
     package var replacesFile: Bool { FileManager.default.fileExists(atPath: path) }
 
     /// Appends bytes.
@@ -83,7 +85,7 @@ package final class ExportFile {
         buffer.removeAll(keepingCapacity: true)
     }
 
-    /// Gives the file its name; durable on return.
+    /// Renames the temporary file to the final path. Durable on return.
     package func finish() throws(LogError) {
         do {
             try flush()
@@ -98,6 +100,6 @@ package final class ExportFile {
         try storage { () throws(FileError) in try fileSystem.syncDirectory(folder) }
     }
 
-    /// Removes what was written.
+    /// Removes the temporary file.
     package func discard() { try? fileSystem.remove(temporary) }
 }

@@ -1,10 +1,10 @@
-// Compares the stored states of a log with what its events come to. Used by verification, which
-// reads all events anyway. Spec/format/checkpoint.md, CHK-6.
+// Compares the stored states of a log with states rebuilt from its events, while a verification reads them.
+// Spec/format/checkpoint.md, CHK-6.
 
 import LogFormat
 import LogStorage
 
-/// A check of a log's checkpoints against a rebuild.
+/// A check of a log's checkpoints against rebuilt states.
 package struct CheckpointVerifier {
     private struct Pending {
         let slot: String
@@ -12,32 +12,32 @@ package struct CheckpointVerifier {
     }
 
     private let views: ViewSet
-    /// States still to be compared, by ascending position.
+    /// The states not yet compared, by ascending position.
     private var pending: [Pending] = []
-    /// Events that are not folded yet: many at once are folded faster.
-    private var waiting: [Event] = []
-    private var waitingBytes = 0
-    /// What is not right.
+    /// The events not yet folded: folding many at once is faster.
+    private var unfolded: [Event] = []
+    private var unfoldedBytes = 0
+    /// The errors found.
     package private(set) var findings: [Finding] = []
-    /// States that were compared and are right.
+    /// The number of states that were compared and are correct.
     package private(set) var compared = 0
-    /// States that could not be compared, and why.
+    /// The states that could not be compared, with the reasons.
     package private(set) var notes: [String] = []
 
-    /// Reads the slots.
+    /// Reads the checkpoint slots.
     ///
     /// - Parameters:
     ///   - catalogue: the known event types.
     ///   - views: the known views; states of others are not compared.
-    ///   - compactedThrough: states before this position cannot be rebuilt.
+    ///   - compactedThrough: the position before which states cannot be rebuilt.
     package init(
         _ directory: String, fileSystem: any FileSystem = POSIXFileSystem(),
         catalogue: EventCatalogue, views: [any Projection.Type],
         compactedThrough: Position = .zero
     ) {
         let slots = CheckpointSlots(directory, fileSystem: fileSystem)
-        // What is taken back lies before the record that says so: without this, the states would be
-        // compared with a fold that has it.
+        // A retracted event is before the record of its retraction: without the stored set, the states
+        // would be compared with a fold that includes the event.
         self.views = ViewSet(
             views, catalogue,
             passingOver: DiscardedEvents(
@@ -45,14 +45,14 @@ package struct CheckpointVerifier {
         for (slot, content) in slots.contents() {
             let name = LogDirectory.checkpoints + "/" + slot
             switch content {
-            case .bad(let reason): add(name, nil, "the checkpoint cannot be used: \(reason)")
+            case .bad(let reason): addFinding(name, nil, "the checkpoint cannot be used: \(reason)")
             case .checkpoint(let checkpoint):
                 for state in checkpoint.states where !state.isOfStore {
-                    if !self.views.knows(state) {
+                    if !self.views.canRestore(state) {
                         notes.append(
-                            "\(name): the view \(state.name), version \(state.version), is not "
-                                + "known here, or was folded under other event types or before "
-                                + "something was taken back, and was not compared")
+                            "\(name): the view \(state.name), version \(state.version), was not "
+                                + "compared: it is unknown, or was folded under other event types or "
+                                + "before an event was retracted")
                     } else if state.position < compactedThrough {
                         notes.append(
                             "\(name): the state of \(state.name) at position \(state.position) "
@@ -67,20 +67,20 @@ package struct CheckpointVerifier {
         pending.sort { $0.state.position < $1.state.position }
     }
 
-    /// Takes in the next event.
+    /// Folds the next event, and compares the states before it.
     package mutating func fold(_ event: Event) {
         guard let next = pending.first else { return }
         if next.state.position < event.position {
             compare(through: Position(event.position.rawValue - 1))
         }
-        waiting.append(event)
-        waitingBytes += event.lineBytes
-        if EventRuns.isFull(events: waiting.count, bytes: waitingBytes) { foldWaiting() }
+        unfolded.append(event)
+        unfoldedBytes += event.lineBytes
+        if EventRuns.isFull(events: unfolded.count, bytes: unfoldedBytes) { foldUnfolded() }
     }
 
-    private mutating func foldWaiting() {
-        views.fold(waiting[...])
-        (waiting, waitingBytes) = ([], 0)
+    private mutating func foldUnfolded() {
+        views.fold(unfolded[...])
+        (unfolded, unfoldedBytes) = ([], 0)
     }
 
     /// Ends the comparison.
@@ -89,30 +89,31 @@ package struct CheckpointVerifier {
     package mutating func finish(at last: Position) {
         compare(through: last)
         for item in pending {
-            add(
+            addFinding(
                 item.slot, item.state.position,
-                "the state of \(item.state.name) is of position \(item.state.position), but the log "
+                "the state of \(item.state.name) is at position \(item.state.position), but the log "
                     + "ends at \(last)")
         }
         pending = []
     }
 
     private mutating func compare(through position: Position) {
-        foldWaiting()
+        foldUnfolded()
         while let item = pending.first, item.state.position <= position {
             pending.removeFirst()
             let rebuilt = try? views.capture().first { $0.name == item.state.name }?.encode()
             if rebuilt == item.state.bytes {
                 compared += 1
             } else {
-                add(
+                addFinding(
                     item.slot, item.state.position,
-                    "the stored state of \(item.state.name) is not what the log's events come to")
+                    "the stored state of \(item.state.name) differs from the fold of the log's events"
+                )
             }
         }
     }
 
-    private mutating func add(_ slot: String, _ position: Position?, _ detail: String) {
+    private mutating func addFinding(_ slot: String, _ position: Position?, _ detail: String) {
         findings.append(
             Finding(
                 code: "checkpoint", segment: slot, offset: nil,

@@ -1,44 +1,43 @@
-// When a store writes a checkpoint, and how: captured in an instant on the store's queue, encoded
-// and written in the background. Spec/format/checkpoint.md.
+// When and how a store writes a checkpoint: captured on the store's queue, encoded and written in the
+// background. Spec/format/checkpoint.md.
 
 import Foundation
 import LogFormat
 import LogStorage
 
-/// What a store knows of its checkpoints.
+/// The schedule of a store's checkpoints.
 struct Checkpointing {
-    /// Events since the newest checkpoint.
+    /// The number of events since the newest checkpoint (the tail).
     private(set) var tailEvents = 0
     private var tailBytes = 0
-    /// Bytes of the newest checkpoint's states.
+    /// The bytes of the newest checkpoint's states.
     private var stateBytes = 0
-    /// The one that is being written.
+    /// The checkpoint that is being written.
     var running: Task<Void, any Error>?
 
-    /// Whether views need events of the library's own types, and no checkpoint says so: a program
-    /// that does not know the views could take such events out.
+    /// True if views need events of the library's own types and no checkpoint has stored that: a program
+    /// that does not know the views could remove such events.
     var areNeedsNew = false
-    /// Whether a checkpoint that says so was begun: if it fails, as on a full disk, the next one waits
-    /// for more events.
+    /// True if a checkpoint with the new needs was started: if it fails, as on a full disk, the next one
+    /// waits for more events.
     private var hasTriedNeeds = false
 
-    /// Events after which a checkpoint is worth its writing.
+    /// The events from which a checkpoint is worth its cost.
     private static let eventsMin = 1_000
-    /// How many times as long as the states the tail has to be.
+    /// The least ratio of the tail's bytes to the states' bytes.
     private static let tailStatesMin = 4
-    /// The same when the store is closed, where nobody waits for it.
+    /// The events from which a checkpoint is worth its cost when the store is closed: no caller waits then.
     private static let eventsMinAtClose = 100
 
-    /// Takes in an event that has been folded.
-    mutating func add(_ event: Event) {
+    /// Counts a folded event of the tail.
+    mutating func countTail(_ event: Event) {
         tailEvents += 1
         tailBytes += event.lineBytes
     }
 
-    /// Whether one is due: the tail has become several times as long as the states. A byte of the tail
-    /// is taken in about as fast as a byte of a state, so opening takes a few times as long as
-    /// reading the states at most, and all checkpoints together write a fraction of what the events
-    /// are long.
+    /// True if a checkpoint is due: the tail is several times as long as the states. A byte of the tail is
+    /// folded about as fast as a byte of a state is read. So opening takes at most a few times as long as
+    /// reading the states, and all checkpoints together write a fraction of the events' bytes.
     var isDue: Bool {
         running == nil
             && (areNeedsNew && !hasTriedNeeds
@@ -46,51 +45,53 @@ struct Checkpointing {
                     && (areNeedsNew || tailBytes >= stateBytes * Self.tailStatesMin))
     }
 
-    /// Whether one is due when the store is closed.
+    /// True if a checkpoint is due when the store is closed.
     var isDueAtClose: Bool {
         areNeedsNew || tailEvents >= Self.eventsMinAtClose && tailBytes >= stateBytes / 4
     }
 
-    /// A view had to be folded from further back than the checkpoint: the next one is due at once.
-    mutating func hasRebuilt() {
+    /// Makes the next checkpoint due at once: a view had to be folded from before the newest one.
+    mutating func makeDue() {
         tailEvents = max(tailEvents, Self.eventsMin)
         tailBytes = max(tailBytes, stateBytes * Self.tailStatesMin)
     }
 
-    /// A checkpoint is being written that covers everything folded so far.
+    /// Begins a checkpoint that covers all events folded so far.
     mutating func begin() {
         tailEvents = 0
         tailBytes = 0
         hasTriedNeeds = areNeedsNew
     }
 
-    /// A checkpoint was written, whose states have so many bytes.
+    /// Ends a checkpoint.
+    ///
+    /// - Parameter stateBytes: the bytes of its states.
     mutating func finish(stateBytes: Int) {
         self.stateBytes = stateBytes
         areNeedsNew = false
     }
 }
 
-/// A store at one moment, on its way to become a checkpoint.
+/// The captured state of a store, to be written as a checkpoint.
 struct CheckpointJob: Sendable {
-    /// Keeps the lock while the job runs.
+    /// The log, whose lock is kept while the job runs.
     let log: Log
     let snapshot: LogSnapshot
     let captures: [ViewCapture]
     let floor: TimeFloor
     let discarded: DiscardedEvents
     let needs: ViewNeeds
-    /// States of views that are not known here, at the positions they had.
+    /// Stored states of unknown views, at their own positions.
     let unknown: [StoredState]
     let environment: LogEnvironment
 
-    /// Encodes and stores; durable on return.
+    /// Encodes and stores the states. Durable on return.
     ///
-    /// - Returns: bytes of all states.
+    /// - Returns: the bytes of all states.
     func run() throws -> Int {
         var states = unknown
         for capture in captures {
-            // A view that cannot encode its state is folded at the next opening instead.
+            // A view that cannot encode its state is folded at the next opening.
             guard let bytes = try? capture.encode() else { continue }
             states.append(
                 StoredState(
@@ -109,7 +110,7 @@ struct CheckpointJob: Sendable {
 }
 
 extension TimeFloor {
-    /// The name under which checkpoints hold it.
+    /// The name of its state in checkpoints.
     static let stateName = "daybook.time-floor"
 
     func stored(at position: Position) throws -> StoredState {
@@ -120,7 +121,7 @@ extension TimeFloor {
             bytes: Array(try encoder.encode(self)))
     }
 
-    /// The floor among stored states and the position up to which it counts.
+    /// The floor among stored states, and the last position that it includes.
     static func restored(from states: [StoredState]) -> (TimeFloor, Position)? {
         guard let state = states.first(where: { $0.name == stateName && $0.version == 1 }),
             let floor = try? JSONDecoder().decode(TimeFloor.self, from: Data(state.bytes))

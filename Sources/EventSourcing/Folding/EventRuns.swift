@@ -1,6 +1,5 @@
-// Reads events ahead of whoever takes them in: a thread of its own reads and checks them, and reads
-// their data while it is ahead; the caller folds what came before, in order. Comes after the log's
-// lines, before the views. Spec/model/views.md.
+// Reads events ahead of the fold: a reader thread reads and checks them, and decodes their data while it is
+// ahead; the caller folds earlier runs, in order. Between the log's lines and the views. Spec/model/views.md.
 
 import Foundation
 import LogFormat
@@ -8,26 +7,26 @@ import LogStorage
 import Synchronization
 import Telemetry
 
-/// Events in order, some at a time.
+/// The events of a source in order, in runs.
 struct EventRuns: Sendable {
-    /// Calls its second argument with every event, in order; false stops. The first says, for each
-    /// event, whether its data are to be read. Gives back the last position that it has come to.
+    /// Calls `body` with every event, in order, until it returns false. Calls `readsData` for each event:
+    /// true to decode its data. Returns the last position read.
     let source:
         @Sendable (_ readsData: () -> Bool, _ body: (Event) throws -> Bool) throws -> Position
-    /// Whether there are so few that reading ahead costs more than it saves.
+    /// True if there are so few events that reading ahead costs more than it saves.
     var isShort = false
 
-    /// Events of a run at most, and bytes of their lines after which it ends.
+    /// The most events of a run, and the bytes of lines at which it ends.
     private static let eventsMax = 512
     private static let bytesMax = 256 * 1024
 
-    /// Whether a run has become long enough.
+    /// True if a run has reached its maximum length.
     static func isFull(events: Int, bytes: Int) -> Bool {
         events >= eventsMax || bytes >= bytesMax
     }
 
-    /// Calls `body` with every run, in order, on the calling thread. What was read by then is handed
-    /// on before an error of the source is thrown.
+    /// Calls `body` with every run, in order, on the calling thread. Events read before an error of the
+    /// source are delivered before it is thrown.
     ///
     /// - Returns: the last position of the source.
     /// - Throws: what the source throws, and what `body` throws.
@@ -41,32 +40,34 @@ struct EventRuns: Sendable {
         }
         let handover = Handover()
         let reader = Thread { [self] in
-            handover.end(Result { try handover.fill(from: self) })
+            handover.finish(with: Result { try handover.fill(from: self) })
         }
         reader.qualityOfService = .userInitiated
         reader.start()
         defer { handover.cancel() }
-        while let run = handover.take() {
+        while let run = handover.dequeue() {
             try body(run)
-            handover.giveBack(run)
+            handover.recycle(run)
         }
         return try handover.result()
     }
 
+    /// Reads the source and divides its events into runs.
+    ///
     /// - Parameters:
-    ///   - readsData: asked before each run.
+    ///   - readsData: called before each run.
     ///   - dropOne: called for each event.
-    ///   - put: takes a run; false stops.
+    ///   - deliver: receives each run; false stops.
     fileprivate func gather(
-        readsData: () -> Bool, dropOne: () -> Void, _ put: ([Event]) throws -> Bool
+        readsData: () -> Bool, dropOne: () -> Void, _ deliver: ([Event]) throws -> Bool
     ) throws -> Position {
-        var (run, bytes, goesOn): ([Event], Int, Bool) = ([], 0, true)
+        var (run, bytes, wantsMore): ([Event], Int, Bool) = ([], 0, true)
         var runReadsData = readsData()
-        func handOn() throws {
-            guard goesOn, !run.isEmpty else { return }
-            // Who throws wants no more either.
-            goesOn = false
-            goesOn = try put(run)
+        func deliverRun() throws {
+            guard wantsMore, !run.isEmpty else { return }
+            // Stays false if `deliver` throws.
+            wantsMore = false
+            wantsMore = try deliver(run)
             (run, bytes, runReadsData) = ([], 0, readsData())
         }
         let read = Result {
@@ -74,17 +75,17 @@ struct EventRuns: Sendable {
                 run.append(event)
                 bytes += event.lineBytes
                 dropOne()
-                if Self.isFull(events: run.count, bytes: bytes) { try handOn() }
-                return goesOn
+                if Self.isFull(events: run.count, bytes: bytes) { try deliverRun() }
+                return wantsMore
             }
         }
-        try handOn()
+        try deliverRun()
         return try read.get()
     }
 }
 
 extension Instruments {
-    /// Measures a fold, and counts its events.
+    /// Measures the time of a fold, and counts its events.
     ///
     /// - Returns: as `EventRuns.forEach(_:)`.
     /// - Throws: as `EventRuns.forEach(_:)`.
@@ -100,7 +101,7 @@ extension Instruments {
 }
 
 extension Log {
-    /// The committed events from a position on, up to another.
+    /// The committed events of the range of positions from `first` through `last`.
     func runs(
         from first: Position, through last: Position = Position(.max), catalogue: EventCatalogue
     ) -> EventRuns {
@@ -126,12 +127,12 @@ extension LogReader {
     }
 }
 
-/// Where one thread leaves runs for another: few at a time, so that memory does not grow.
+/// A bounded queue of runs from the reader thread to the folding thread. The bound limits memory.
 ///
-/// Both have as much to do as they can: the reader reads the data of events only while the other has
-/// something to go on with, who else reads them for each view. What the other is done with goes back,
-/// and for each event that is made one is dropped: an allocator is fast with memory of the same thread
-/// that was just given back, and locks for that of another.
+/// The work is balanced between the threads: the reader decodes the data of events only while runs are
+/// queued; else the folding thread decodes them, for each view. Folded runs return to the reader, which
+/// releases one event for each one that it creates: an allocator is fast for memory that its own thread has
+/// just released, and takes a lock for memory of another thread.
 private final class Handover: Sendable {
     private struct State {
         var runs: [[Event]] = []
@@ -141,13 +142,13 @@ private final class Handover: Sendable {
     }
 
     private let state = Mutex(State())
-    private let filled = DispatchSemaphore(value: 0)
-    private let room = DispatchSemaphore(value: 0)
+    private let availableRuns = DispatchSemaphore(value: 0)
+    private let freeSlots = DispatchSemaphore(value: 0)
     private static let runsMax = 4
 
-    init() { for _ in 0..<Self.runsMax { room.signal() } }
+    init() { for _ in 0..<Self.runsMax { freeSlots.signal() } }
 
-    /// Leaves all runs, one after the other.
+    /// Reads all events and enqueues their runs. Runs on the reader thread.
     func fill(from runs: EventRuns) throws -> Position {
         var spent: [Event] = []
         return try runs.gather(
@@ -156,50 +157,50 @@ private final class Handover: Sendable {
                     if spent.isEmpty, let run = state.spent.popLast() { spent = run }
                     return !state.runs.isEmpty
                 }
-            }, dropOne: { _ = spent.popLast() }, put)
+            }, dropOne: { _ = spent.popLast() }, enqueue)
     }
 
-    /// Waits until there is room, and leaves a run.
+    /// Waits for a free slot, and enqueues a run.
     ///
-    /// - Returns: false if nobody wants more.
-    private func put(_ run: [Event]) -> Bool {
-        room.wait()
+    /// - Returns: false if the folding thread has cancelled.
+    private func enqueue(_ run: [Event]) -> Bool {
+        freeSlots.wait()
         let isCancelled = state.withLock { state in
             state.runs.append(run)
             return state.isCancelled
         }
-        filled.signal()
+        availableRuns.signal()
         return !isCancelled
     }
 
-    /// Who took a run is done with it. Few are kept: runs of long events have fewer than the reader
-    /// drops, and would pile up.
-    func giveBack(_ run: [Event]) {
+    /// Returns a folded run to the reader. At most four are kept: the reader may release runs more slowly
+    /// than they return, and they would accumulate.
+    func recycle(_ run: [Event]) {
         state.withLock { state in
             if state.spent.count < Self.runsMax { state.spent.append(run) }
         }
     }
 
-    /// Nothing more will come.
-    func end(_ result: Result<Position, any Error>) {
+    /// Ends the queue with the reader's result.
+    func finish(with result: Result<Position, any Error>) {
         state.withLock { $0.end = result }
-        filled.signal()
+        availableRuns.signal()
     }
 
-    /// Nothing more is wanted.
+    /// Stops the reader at its next run.
     func cancel() {
         state.withLock { $0.isCancelled = true }
-        room.signal()
+        freeSlots.signal()
     }
 
-    /// Waits for the next run; nil at the end.
-    func take() -> [Event]? {
-        filled.wait()
+    /// Waits for the next run and removes it; nil at the end.
+    func dequeue() -> [Event]? {
+        availableRuns.wait()
         let run = state.withLock { $0.runs.isEmpty ? nil : $0.runs.removeFirst() }
-        if run != nil { room.signal() }
+        if run != nil { freeSlots.signal() }
         return run
     }
 
-    /// What the end came to, once there are no more runs.
+    /// The reader's result, once there are no more runs.
     func result() throws -> Position { try state.withLock { $0.end }?.get() ?? .zero }
 }

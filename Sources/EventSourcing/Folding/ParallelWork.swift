@@ -1,14 +1,14 @@
-// Work on many items at once, where each is by itself. Used for batches of events, whose data are
-// read and whose lines are made on all cores.
+// Work on independent items in parallel: decoding the data and encoding the lines of a batch of events.
 
 import Dispatch
 
 extension Array where Element: Sendable {
-    /// Calls `body` with shares of the items on all cores; once with all where they make less than two shares.
-    /// Returns when all is done.
+    /// Calls `body` with slices of the items in parallel, on all cores; once with all items if they make less
+    /// than two slices. Returns when all calls have returned.
     ///
-    /// - Parameter share: items in a share. So few of an event's size that two are worth waking a thread.
-    /// - Returns: what came of the shares, in the order of the items.
+    /// - Parameter share: the items in a slice. With the default and items of an event's size, two slices are
+    ///   worth waking a thread.
+    /// - Returns: the results, in the order of the items.
     func parallelShares<Result: Sendable>(
         of share: Int = 64, _ body: @Sendable (ArraySlice<Element>) -> Result
     ) -> [Result] {

@@ -1,4 +1,4 @@
-// The views of a store as they were.
+// The views of a store at an earlier position.
 
 import LogFormat
 
@@ -13,6 +13,6 @@ public struct PastState: Sendable {
         self.views = views
     }
 
-    /// The state that a view had. O(1).
+    /// The state of a view at the position. O(1).
     public func view<View: Projection>(_ view: View.Type) -> View { views.snapshot(view) }
 }

@@ -1,27 +1,27 @@
-// Everything that can be verified of a log: its files, and its stored states against its events. Used where
-// a log is verified, and where it is repaired, for the states. Spec/format/checkpoint.md, CHK-6.
+// The complete verification of a log: its files, and its stored states against its events.
+// Spec/format/checkpoint.md, CHK-6.
 
 import LogFormat
 import LogStorage
 
-/// What verification found.
+/// The result of a verification.
 package struct Verification {
-    /// What was found in the segments.
+    /// The result for the segments.
     package let summary: VerificationSummary
-    /// What was found in the checkpoints.
+    /// The result for the checkpoints.
     package let checkpoints: CheckpointVerifier
 
-    /// All that is not right.
+    /// All errors found.
     package var findings: [Finding] { summary.findings + checkpoints.findings }
-    /// The checkpoints that are not what the events come to, by name, and why.
+    /// The descriptions of the errors in checkpoints, by the checkpoint's name.
     package var wrongCheckpoints: [String: String] {
         checkpoints.findings.reduce(into: [:]) { $0[$1.segment] = $1.detail }
     }
 
-    /// Reads a log.
+    /// Reads and verifies a log.
     ///
     /// - Parameters:
-    ///   - fileSystem: what the segments are read through.
+    ///   - fileSystem: the file system for reading the segments.
     ///   - catalogue: the known event types.
     ///   - views: the known views; stored states of others are not compared.
     ///   - progress: called with the number of events so far.

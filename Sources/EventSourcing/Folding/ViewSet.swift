@@ -1,5 +1,4 @@
-// The published states of all views of a store. Folding happens in one place, the store; reading
-// happens anywhere and takes a snapshot.
+// The published states of all views of a store. Only the store folds; any thread may read a snapshot.
 
 import LogFormat
 import Synchronization
@@ -20,31 +19,32 @@ private protocol AnyViewBox: AnyObject, Sendable {
     var projection: any Projection { get }
 }
 
-/// Events in their newest form, with the views that each concerns.
+/// Events in their newest form, with the views that fold each of them.
 private struct FoldedBatch: Sendable {
     var events: ArraySlice<Event> = []
-    /// For each event a bit for each view that takes it in.
+    /// For each event, a bit for each view that folds it.
     var concerns: [UInt64] = []
 }
 
-/// How far all views of a set have folded. A view that an event does not concern is not touched.
+/// The last position that all views of a set have folded. It advances without locking the views that do not
+/// fold an event.
 private final class FoldProgress: Sendable {
     private let position = Atomic<UInt64>(0)
 
-    /// The last position that every view has folded, or passed over.
+    /// The last position that every view has folded or skipped.
     var through: Position { Position(position.load(ordering: .acquiring)) }
 
-    /// All views have come to a position.
+    /// Publishes that all views have folded through a position.
     func advance(to through: Position) {
         position.store(through.rawValue, ordering: .releasing)
     }
 }
 
-/// The state of one view at a moment, to be encoded at leisure.
+/// The captured state of one view, to be encoded later.
 struct ViewCapture: Sendable {
     let name: String
     let version: UInt32
-    /// Fingerprint of the event types under which it was folded, and of the events without which.
+    /// The fingerprint of the event types under which it was folded, and of the retracted events.
     let types: UInt64
     /// The last position folded.
     let position: Position
@@ -56,11 +56,11 @@ private final class ViewBox<View: Projection>: AnyViewBox {
         var view = View()
         /// The last position folded.
         var through = Position.zero
-        /// Greater whenever the state may have become another.
+        /// A number that grows whenever the state may have changed.
         var revision: UInt64 = 0
     }
 
-    /// `through` may be behind: what came after did not concern the view.
+    /// The state. Its `through` may be lower than `progress`: the view does not fold the events in between.
     private let state = Mutex(Present())
     private let progress: FoldProgress
     let types: UInt64
@@ -73,7 +73,7 @@ private final class ViewBox<View: Projection>: AnyViewBox {
     var name: String { View.name }
     var version: UInt32 { UInt32(clamping: View.version) }
     var present: Present {
-        // Asked first: whatever all views have folded by now is in the state.
+        // Read before the state, so that the state includes all events up to it.
         let through = progress.through
         var present = state.withLock { $0 }
         present.through = max(present.through, through)
@@ -89,7 +89,7 @@ private final class ViewBox<View: Projection>: AnyViewBox {
 
     func fold(_ batch: FoldedBatch, bit: UInt64) {
         state.withLock { state in
-            // After a checkpoint the views may stand at different positions.
+            // States restored from a checkpoint may be at different positions.
             let start = batch.events.startIndex
             for (index, concerns) in batch.concerns.enumerated() where concerns & bit != 0 {
                 guard batch.events[start + index].position > state.through else { continue }
@@ -135,35 +135,35 @@ private final class ViewBox<View: Projection>: AnyViewBox {
 /// The views of one store.
 struct ViewSet: Sendable {
     private let boxes: [ObjectIdentifier: any AnyViewBox]
-    /// A bit for each box; with more than 64 views some share one.
+    /// A bit for each box. With more than 64 views, some share a bit.
     private let bits: [(box: any AnyViewBox, bit: UInt64)]
-    /// The bits of the views that take in events of a type; of a type that is not here, `toAll`.
+    /// The bits of the views that fold events of a type; for other types, `bitsOfAllTypes`.
     private let concerns: [String: UInt64]
     /// The same for the catalogue's types, by number.
     private let concernsOfKnown: [UInt64]
-    private let toAll: UInt64
+    private let bitsOfAllTypes: UInt64
     private let progress = FoldProgress()
     private let views: [any Projection.Type]
     private let catalogue: EventCatalogue
-    /// Events that could not be brought to their newest form.
+    /// The number of events that could not be converted to their newest form, by type.
     let upcastFailures = UpcastFailures()
     private let discarding = Discarding()
-    /// Whether it is known from the beginning which events count as taken back in the end: the
-    /// records are then not taken in a second time.
-    private let knowsDiscarded: Bool
+    /// True if the finally retracted events were given at creation: then records that are folded do not
+    /// change them.
+    private let hasFinalRetractions: Bool
 
-    /// Which events are passed over.
+    /// The retracted events, which folds skip.
     private final class Discarding: Sendable {
         struct State {
             var events = DiscardedEvents()
-            /// Whether some view has folded an event that was taken back later.
+            /// True if some view has folded an event that was retracted later.
             var isStale = false
         }
         let state = Mutex(State())
     }
 
-    /// - Parameter discarded: the events that count as taken back in the end, where that is known;
-    ///   nil takes it from the records that are folded.
+    /// - Parameter discarded: the finally retracted events, if known; if nil, they are determined by the
+    ///   records that are folded.
     init(
         _ views: [any Projection.Type], _ catalogue: EventCatalogue,
         passingOver discarded: DiscardedEvents? = nil
@@ -180,17 +180,17 @@ struct ViewSet: Sendable {
         concerns = Dictionary(
             uniqueKeysWithValues: types.map { type in (type, bitsOfViews { $0.folds(type) }) })
         concernsOfKnown = catalogue.known.names.map { type in bitsOfViews { $0.folds(type) } }
-        toAll = bitsOfViews { $0.foldsAll }
+        bitsOfAllTypes = bitsOfViews { $0.foldsAll }
         self.views = views
         self.catalogue = catalogue
-        knowsDiscarded = discarded != nil
+        hasFinalRetractions = discarded != nil
         if let discarded { self.discarded = discarded }
     }
 
-    /// Bytes of a view's name at most: a checkpoint holds it.
+    /// The most bytes of a view's name, which checkpoints store.
     private static let nameBytesMax = 256
 
-    /// Refuses views that could not be told apart, or not be stored.
+    /// Checks that the views can be distinguished and stored.
     ///
     /// - Throws: `EventError` (`refused`), naming the view.
     static func check(_ views: [any Projection.Type]) throws(EventError) {
@@ -200,19 +200,19 @@ struct ViewSet: Sendable {
             guard !name.isEmpty, name.utf8.count <= nameBytesMax else {
                 throw EventError(
                     .refused,
-                    "the view \(view) has a name of \(name.utf8.count) bytes. Give it one of 1 to "
+                    "the view \(view) has a name of \(name.utf8.count) bytes. Use a name of 1 to "
                         + "\(nameBytesMax) bytes")
             }
             guard !name.utf8.starts(with: "daybook.".utf8) else {
                 throw EventError(
                     .refused,
-                    "the view \(view) has the name \(name), which belongs to the library. Name it "
-                        + "without daybook.")
+                    "the view \(view) has the name \(name), and the prefix daybook. belongs to the "
+                        + "library. Use another name")
             }
             guard UInt32(exactly: view.version) != nil else {
                 throw EventError(
                     .refused,
-                    "the view \(name) (\(view)) has the version \(view.version). Give it one from 0 "
+                    "the view \(name) (\(view)) has the version \(view.version). Use a version from 0 "
                         + "to \(UInt32.max)")
             }
             if let other = known[EntityID(name)], other != view {
@@ -225,24 +225,25 @@ struct ViewSet: Sendable {
         }
     }
 
-    /// The same views before the first event. They pass over what counts as taken back now.
+    /// The same views before the first event. They skip the currently retracted events.
     func fresh() -> ViewSet { ViewSet(views, catalogue, passingOver: discarded) }
 
-    /// The events that are passed over.
+    /// The retracted events.
     var discarded: DiscardedEvents {
         get { discarding.state.withLock { $0.events } }
         nonmutating set { discarding.state.withLock { $0.events = newValue } }
     }
 
-    /// Whether some view has folded an event that was taken back later: it must be folded anew.
+    /// True if some view has folded an event that was retracted later: the views must be rebuilt.
     var isStale: Bool { discarding.state.withLock { $0.isStale } }
 
-    /// Folds all views anew, without what was taken back. Nobody sees them half-way.
+    /// Folds all views again, without retracted events. Readers see the old or the new states, never partial
+    /// ones.
     ///
     /// - Parameters:
-    ///   - states: stored states; those that have folded nothing that was taken back are begun with.
-    ///   - runs: the events from a position on.
-    /// - Throws: what reading the events throws; the views then stay as they were.
+    ///   - states: stored states; those without a retracted event are restored first.
+    ///   - runs: returns the events from a position on.
+    /// - Throws: what reading the events throws; then the views do not change.
     func rebuild(
         from states: [StoredState], _ runs: (_ first: Position) -> EventRuns
     ) throws {
@@ -261,14 +262,15 @@ struct ViewSet: Sendable {
         ViewBox<View>(catalogue, progress)
     }
 
-    /// The views that need every event that they take in.
+    /// The views that need every event of their types.
     var needs: ViewNeeds { ViewNeeds(of: views) }
 
     /// The names of the views.
     var names: Set<String> { Set(boxes.values.map(\.name)) }
 
-    /// Whether a stored state is of one of the views, and folded as it would be here.
-    func knows(_ state: StoredState) -> Bool {
+    /// True if a stored state belongs to one of the views and was folded under the same types and
+    /// retractions.
+    func canRestore(_ state: StoredState) -> Bool {
         boxes.values.contains {
             $0.name == state.name && $0.version == state.version
                 && $0.types ^ discarded.fingerprint(through: state.position) == state.types
@@ -278,11 +280,11 @@ struct ViewSet: Sendable {
     /// The first position that some view has not folded.
     var next: Position { boxes.values.map(\.through).min()?.next ?? Position(1) }
 
-    /// Takes over stored states, each by the first that fits: same name, same version, readable.
-    /// What finds none stays as it is and is folded from the log's beginning.
+    /// Restores each view from the first matching stored state: same name, version and fingerprint, and
+    /// decodable. A view without one is unchanged.
     func restore(_ states: [StoredState]) {
         let discarded = discarded
-        // A large state takes long to read.
+        // In parallel: decoding a large state takes long.
         _ = Array(boxes.values).parallelShares(of: 1) { boxes in
             for box in boxes {
                 _ = states.first {
@@ -292,14 +294,14 @@ struct ViewSet: Sendable {
         }
     }
 
-    /// Takes in an event in its newest form, in each view that it concerns and that has not folded it
-    /// yet.
+    /// Folds an event, as `fold(_:)` for several.
     func fold(_ event: Event) { fold([event]) }
 
-    /// Takes in events together: nobody sees a view that has only some of them.
+    /// Folds events in their newest form into the views of their types, unless a view has folded them
+    /// already. A reader of a view sees all of them or none.
     func fold(_ events: ArraySlice<Event>) {
         guard let last = events.last?.position else { return }
-        let (discarded, areRecordsAmong) = takeIn(events)
+        let (discarded, areRecordsAmong) = applyRetractions(in: events)
         func isPassedOver(_ event: Event) -> Bool { discarded.contains(event.position) }
         var batch = FoldedBatch(events: events)
         if areRecordsAmong {
@@ -317,37 +319,39 @@ struct ViewSet: Sendable {
     private func viewsConcerned(by event: Event) -> UInt64 {
         let type = event.catalogued
         return catalogue.known.contains(type)
-            ? concernsOfKnown[type.number] : concerns[event.type] ?? toAll
+            ? concernsOfKnown[type.number] : concerns[event.type] ?? bitsOfAllTypes
     }
 
-    /// Takes in what events say of others that were taken back.
+    /// Applies the records of retracted and reinstated events among `events`.
     ///
-    /// - Returns: all that are passed over, and whether some of the events say so.
-    private func takeIn(_ events: ArraySlice<Event>) -> (DiscardedEvents, areRecordsAmong: Bool) {
+    /// - Returns: all retracted events, and true if there are such records.
+    private func applyRetractions(in events: ArraySlice<Event>) -> (
+        DiscardedEvents, areRecordsAmong: Bool
+    ) {
         discarding.state.withLock { state in
             var areRecordsAmong = false
             for event in events where DiscardedEvents.isRecord(event) {
                 areRecordsAmong = true
-                guard !knowsDiscarded else { break }
+                guard !hasFinalRetractions else { break }
                 let folded = boxes.values.map(\.through).max() ?? .zero
-                let new = state.events.add(event)
+                let new = state.events.apply(event)
                 if new.contains(where: { $0 <= folded }) { state.isStale = true }
             }
             return (state.events, areRecordsAmong)
         }
     }
 
-    /// An event in its newest form, or as it is if it cannot be converted.
+    /// An event in its newest form, or unchanged if it cannot be converted.
     private func upcast(_ event: Event) -> Event {
         do {
             return try catalogue.upcast(event)
         } catch {
-            upcastFailures.add(event.type)
+            upcastFailures.countFailure(of: event.type)
             return event
         }
     }
 
-    /// The states of this moment, by name.
+    /// The current states of all views, sorted by name.
     func capture() -> [ViewCapture] {
         let discarded = discarded
         return boxes.values.map { $0.capture(discarded) }.sorted { $0.name < $1.name }
@@ -358,33 +362,33 @@ struct ViewSet: Sendable {
         Dictionary(boxes.values.map { ($0.name, $0.through) }, uniquingKeysWith: min)
     }
 
-    /// The names of views that are folded from the log's beginning at every opening.
+    /// The names of the views that are not stored: they are folded from the first event at every opening.
     var unstored: [String] { boxes.values.filter { !$0.isStored }.map(\.name).sorted() }
 
-    /// The states of this moment.
+    /// The current states of all views.
     var projections: [any Projection] {
-        // What was taken back must stay: the server may turn out to hold it.
+        // With the set of retracted events, which compaction must keep: the server may have them.
         boxes.values.map(\.projection) + (discarded == DiscardedEvents() ? [] : [discarded])
     }
 
     func snapshot<View: Projection>(_ view: View.Type) -> View { present(view).view }
 
-    /// The state of this moment, with its revision.
+    /// The current state of a view, with its revision.
     func present<View: Projection>(_ view: View.Type) -> (view: View, revision: UInt64) {
         let present = box(view).present
         return (present.view, present.revision)
     }
 
-    /// A number that grows whenever a view's state may have become another. An event that does not
-    /// concern the view leaves it. O(1).
+    /// A number that grows whenever a view's state may have changed. An event that the view does not fold
+    /// leaves it unchanged. O(1).
     func revision<View: Projection>(of view: View.Type) -> UInt64 { box(view).revision }
 
     private func box<View: Projection>(_ view: View.Type) -> ViewBox<View> {
         guard let box = boxes[ObjectIdentifier(view)] as? ViewBox<View> else {
-            // Not a precondition: its message is in no release build.
+            // Not a precondition: release builds omit its message.
             fatalError(
-                "the view \(View.self) (\"\(View.name)\") was not given to open; add \(View.self).self to "
-                    + "the views there")
+                "the view \(View.self) (\"\(View.name)\") was not passed to open; add \(View.self).self to "
+                    + "its views")
         }
         return box
     }

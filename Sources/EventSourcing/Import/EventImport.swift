@@ -1,5 +1,5 @@
-// Imports events that an export has written, as local mutations. Used by EventStore.importEvents and
-// logtool import. Spec/operations/logtool.md, TOOL-4 and TOOL-32.
+// Imports events that an export has written, as events of this log. Spec/operations/logtool.md, TOOL-4 and
+// TOOL-32.
 
 import Foundation
 import LogFormat
@@ -8,9 +8,9 @@ import LogFormat
 public struct ImportSummary: Hashable, Sendable {
     /// The number of events that were recorded.
     public var appended = 0
-    /// The number of events that the log had already.
+    /// The number of events that the log already had.
     public var known = 0
-    /// The number of records of syncing, which are left out: they name positions in the log that wrote
+    /// The number of records of syncing, which are skipped: they name positions in the log that wrote
     /// them.
     public var records = 0
     /// The number of lines read.
@@ -26,36 +26,36 @@ public struct ImportSummary: Hashable, Sendable {
 public struct ImportError: LocalizedError, Hashable, Sendable, CustomStringConvertible {
     /// The number of the line; the first is 1.
     public let line: Int
-    /// What is wrong with it.
+    /// The error in the line.
     public let reason: EventError
-    /// What was imported before.
+    /// The summary of the import before the line.
     public let summary: ImportSummary
 
-    /// The line, what is wrong with it, and what became of the others.
+    /// The line, its error, and the state of the other lines.
     public var description: String {
-        "line \(line): \(reason.detail). What came before it was imported"
+        "line \(line): \(reason.detail). The lines before it were imported"
     }
 
     /// The same as `description`, as a sentence.
     public var errorDescription: String? { "The import ended at \(description)." }
 
-    /// What to do next.
+    /// The next step for the user.
     public var recoverySuggestion: String? {
         "Correct or remove the line, then import the file again: events that are recorded already are "
             + "recognised by their ids."
     }
 }
 
-/// The events of lines on their way into a store.
+/// An import of lines into a store.
 package struct EventImport: Sendable {
-    /// The bytes that the log adds to a line at most: source, sequence and position.
+    /// The most bytes that the log adds to a line: source, sequence and position.
     private static let addedBytes = 120
 
     private let store: EventStore
     private let commitEventsMax: Int
     private var summary = ImportSummary()
 
-    /// - Parameter commitEventsMax: events of one commit at most.
+    /// - Parameter commitEventsMax: the most events of one commit.
     package init(into store: EventStore, commitEventsMax: Int = 1_000) {
         self.store = store
         self.commitEventsMax = commitEventsMax
@@ -67,7 +67,7 @@ package struct EventImport: Sendable {
     ///   - appended: called after each commit, with the positions of its events in order.
     ///   - progress: called after each commit.
     /// - Throws: `ImportError`; `LogError` as `EventStore.append(_:durability:)` and for a file that cannot
-    ///   be read; `CancellationError` between two commits. What came before is recorded.
+    ///   be read; `CancellationError` between two commits. Earlier events are recorded.
     /// - Complexity: O(bytes); memory for one commit.
     package mutating func run(
         _ lines: LineReader, appended: (_ events: [Appended]) -> Void = { _ in },
@@ -95,8 +95,8 @@ package struct EventImport: Sendable {
         ImportError(line: line, reason: reason, summary: summary)
     }
 
-    /// Appends events in one commit if they are all accepted; else finds the one that is refused, and
-    /// records those before it.
+    /// Appends events in one commit. If one of them is refused, finds it by bisection and records those
+    /// before it.
     private mutating func append(
         _ drafts: ArraySlice<EventDraft>, _ numbers: ArraySlice<Int>,
         _ appended: (_ events: [Appended]) -> Void
@@ -123,7 +123,7 @@ package struct EventImport: Sendable {
         /// The numbers of the drafts' lines.
         var numbers: [Int] = []
         var recordCount = 0
-        /// Why no further line can be read.
+        /// The error that ended the reading of lines.
         var failure: (any Error)?
         var isLast = false
 

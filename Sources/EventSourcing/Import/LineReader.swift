@@ -1,26 +1,26 @@
-// Reads the lines of a file or a pipe in memory that a long line cannot exhaust. Feeds EventImport.
+// Reads the lines of a file or a pipe in bounded memory, whatever the length of a line. Feeds EventImport.
 
 import Foundation
 import LogFormat
 import LogStorage
 
-/// The lines of a file or of standard input, read one after the other.
+/// A reader of the lines of a file or of standard input.
 package struct LineReader: Sendable {
     private let descriptor: Descriptor
     private let path: String
     private var buffer: [UInt8] = []
     private var start = 0
     private var isAtEnd = false
-    /// The number of the line that was read last; the first is 1.
+    /// The number of the last line read; the first is 1.
     package private(set) var number = 0
     /// The bytes of the lines read so far.
     package private(set) var readBytes = 0
-    /// The bytes of the file; nil for anything else, such as a pipe.
+    /// The size of the file; nil for anything else, such as a pipe.
     package let totalBytes: Int?
 
     private static let chunkBytes = 256 * 1024
 
-    /// An open file, closed with the last copy of its reader.
+    /// An open file, closed when the last copy of its reader is released.
     private final class Descriptor: Sendable {
         let number: Int32
         init(_ number: Int32) { self.number = number }
@@ -28,7 +28,7 @@ package struct LineReader: Sendable {
         deinit { if number != 0 { close(number) } }
     }
 
-    /// Reads from an open file, and closes it in the end unless it is standard input.
+    /// Creates a reader of an open file, and closes it at the end unless it is standard input.
     ///
     /// - Parameters:
     ///   - descriptor: the open file.
@@ -88,7 +88,7 @@ package struct LineReader: Sendable {
         }
     }
 
-    /// Reads what a pipe holds by now: a line that is typed must not wait for more.
+    /// Reads the bytes that are available: a typed line must not wait for a full chunk.
     private func read() throws(LogError) -> [UInt8] {
         var chunk = [UInt8](repeating: 0, count: Self.chunkBytes)
         while true {

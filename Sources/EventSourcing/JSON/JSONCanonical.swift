@@ -1,14 +1,14 @@
-// JSON text in one form for everything that means the same: members sorted, numbers by value, strings
-// without needless escapes. Two contents are the same if their canonical texts are, byte by byte:
-// Swift's own comparison would take two spellings of one accent for equal and lose one of them.
+// One canonical form for all JSON texts with the same meaning: members sorted, numbers by value, strings
+// without needless escapes. Two contents are equal if their canonical texts are equal, byte by byte. Swift's
+// string comparison would take two compositions of one accent for equal and lose one of them.
 
 import Foundation
 import LogFormat
 
-/// Brings JSON texts into a comparable form.
+/// The canonical form of JSON texts, for comparison.
 package enum JSONCanonical {
-    /// The canonical form of a text that is exactly one value. O(n log n), without an allocation for
-    /// each value: a server compares what clients send while it holds the database's lock.
+    /// The canonical form of a text that is exactly one value. O(n log n), without an allocation for each
+    /// value: a server compares contents while it holds the database's lock.
     ///
     /// - Throws: `JSONError`.
     package static func text(_ text: RawSpan) throws(JSONError) -> [UInt8] {
@@ -66,8 +66,8 @@ package enum JSONCanonical {
         }
     }
 
-    /// Puts members, which are the end of the result, in the order of their names. Of two members with
-    /// one name the later counts.
+    /// Sorts members, which are the last bytes of the result, by name. Of two members with one name, only the
+    /// later is kept.
     private static func sort(_ members: [Member], in result: inout [UInt8]) {
         guard let first = members.first?.start else { return }
         let sorted = result.withUnsafeBytes { bytes -> [UInt8]? in

@@ -1,5 +1,4 @@
-// The members of one object, found by name. Used by the kinds of members and by payloads that read their
-// data by hand.
+// The members of one JSON object, looked up by name.
 
 import LogFormat
 
@@ -7,22 +6,22 @@ import LogFormat
 public struct JSONFields {
     /// The object's text.
     public let text: [UInt8]
-    /// The text, followed by the names that are written with escapes, each as what it means: every
-    /// name is a range of this.
+    /// The text, followed by the unescaped forms of the names with escapes: every name is a range of these
+    /// bytes.
     private let nameText: [UInt8]
-    /// What errors call the object.
+    /// The path of the object, for errors.
     public let place: String
     private let members: [Member]
-    /// Whether an escape stands somewhere in the text.
+    /// True if the text contains an escape.
     private let hasEscapes: Bool
-    /// Whether a member that is `null` counts as one that is not there.
+    /// True if a member that is `null` is treated as missing.
     private let nullIsMissing: Bool
 
     /// A member, as ranges of the text.
     private struct Member {
-        /// The name that counts, in `nameText`.
+        /// The unescaped name, in `nameText`.
         var name: Range<Int>
-        /// The name as it is written.
+        /// The name as it is written, in `text`.
         let writtenName: Range<Int>
         let value: Range<Int>
     }
@@ -31,58 +30,59 @@ public struct JSONFields {
     ///
     /// - Parameters:
     ///   - text: the object.
-    ///   - place: the name of the object in errors.
-    ///   - nullIsMissing: whether a member that is `null` counts as one that is not there, also in the
-    ///     objects within. In events it does not.
-    /// - Throws: `EventError` (`invalidData`) for anything but one object, or for two members with
-    ///   one name, byte for byte.
+    ///   - place: the path of the object, for errors.
+    ///   - nullIsMissing: true to treat a member that is `null` as missing, also in nested objects. False
+    ///     for events.
+    /// - Throws: `EventError` (`invalidData`) for anything but one object, and for two members with the
+    ///   same name, byte for byte.
     public init(
         _ text: [UInt8], place: String = "data", nullIsMissing: Bool = false
     ) throws(EventError) {
         self.place = place
         self.nullIsMissing = nullIsMissing
-        var found: [Member] = []
-        found.reserveCapacity(8)
+        var parsedMembers: [Member] = []
+        parsedMembers.reserveCapacity(8)
         do {
             let span = text.span.bytes
             var scanner = JSONScanner()
             try scanner.members(span) { (scanner, name) throws(JSONError) in
-                found.append(
+                parsedMembers.append(
                     Member(
                         name: name, writtenName: name, value: try scanner.value(span, depth: 1)))
             }
             try scanner.expectEnd(span)
-            hasEscapes = scanner.hasMetEscape
+            hasEscapes = scanner.hasEscapes
         } catch {
             throw EventError(.invalidData, "\(place) is not a JSON object: \(error.detail)")
         }
-        guard !Self.hasTwins(found, in: text) else {
-            throw EventError(.invalidData, "\(place) has two members of one name")
+        guard !Self.hasDuplicateNames(parsedMembers, in: text) else {
+            throw EventError(.invalidData, "\(place) has two members with the same name")
         }
         var nameText = text
-        if hasEscapes { Self.resolveNames(of: &found, in: &nameText) }
+        if hasEscapes { Self.resolveNames(of: &parsedMembers, in: &nameText) }
         self.text = text
         self.nameText = nameText
-        members = found
+        members = parsedMembers
     }
 
-    /// Appends the names that are written with escapes to the text as what they mean. One that stands
-    /// for a name which the object has already keeps the name that is written: of released events the
-    /// other member counts.
+    /// Appends the unescaped forms of names with escapes to the text. If the object already has a member with
+    /// the unescaped name, the escaped one keeps its written name: readers of released events use the other
+    /// member.
     private static func resolveNames(of members: inout [Member], in text: inout [UInt8]) {
         let backslash = UInt8(ascii: "\\")
         guard members.contains(where: { text[$0.name].contains(backslash) }) else { return }
-        var taken = Set(members.map { text[$0.name] })
+        var usedNames = Set(members.map { text[$0.name] })
         for index in members.indices where text[members[index].name].contains(backslash) {
             let name = Array(JSONText.string(text.span.bytes, members[index].name).utf8)
-            guard taken.insert(name[...]).inserted else { continue }
+            guard usedNames.insert(name[...]).inserted else { continue }
             members[index].name = text.count..<text.count + name.count
             text += name
         }
     }
 
-    /// Whether two names are the same, byte by byte. Most objects are small.
-    private static func hasTwins(_ members: [Member], in text: [UInt8]) -> Bool {
+    /// True if two names are equal, byte by byte. Most objects are small, so names are compared pairwise
+    /// up to 16 members.
+    private static func hasDuplicateNames(_ members: [Member], in text: [UInt8]) -> Bool {
         guard members.count <= 16 else {
             return Set(members.map { text[$0.name] }).count < members.count
         }
@@ -90,10 +90,10 @@ public struct JSONFields {
         for index in members.indices {
             let name = members[index].name
             for other in members[..<index] where other.name.count == name.count {
-                let isTwin = span.extracting(other.name).withUnsafeBytes {
+                let isEqual = span.extracting(other.name).withUnsafeBytes {
                     span.matches($0, at: name.lowerBound)
                 }
-                if isTwin { return true }
+                if isEqual { return true }
             }
         }
         return false
@@ -116,7 +116,7 @@ public struct JSONFields {
     /// True if the object has a member of a name. O(members).
     public func has(_ name: StaticString) -> Bool { range(name) != nil }
 
-    /// How many members the object has.
+    /// The number of members.
     var count: Int { members.count }
 
     private func isNamed(_ range: Range<Int>, _ name: StaticString) -> Bool {
@@ -124,7 +124,7 @@ public struct JSONFields {
             && nameText.span.bytes.matches(name, at: range.lowerBound)
     }
 
-    /// The members with other names than these, as one object, each as it was written.
+    /// The members with other names than these, as one object, each as it is written; nil if there are none.
     public func others(than names: [StaticString]) -> [UInt8]? {
         var object: [UInt8] = []
         for member in members where !names.contains(where: { isNamed(member.name, $0) }) {
@@ -137,20 +137,21 @@ public struct JSONFields {
         return object.isEmpty ? nil : object + [UInt8(ascii: "}")]
     }
 
-    /// The text of the value of a member whose name is not known beforehand.
+    /// The text of the value of a member whose name is not a literal.
     public func raw(named name: String) -> [UInt8]? {
-        // Equal strings may be other bytes.
+        // Equal strings may have different bytes.
         members.first { nameText[$0.name].elementsEqual(name.utf8) }.map { Array(text[$0.value]) }
     }
 
     /// The text of a member's value.
     public func raw(_ name: StaticString) -> [UInt8]? { range(name).map { Array(text[$0]) } }
 
-    /// A member that must be a string, and not an empty one.
+    /// A member that must be a string that is not empty and has no U+0000.
     public func identifier(_ name: StaticString) throws(EventError) -> String {
         let value = try string(name)
         guard !value.isEmpty else { throw EventError(.invalidData, "\(place).\(name) is empty") }
-        // Databases end a text at U+0000: two such ids would be one there. Only an escape writes it.
+        // Some databases end a text at U+0000, so two such ids would be equal there. In JSON it is always
+        // escaped.
         guard !hasEscapes || !value.utf8.contains(0) else {
             throw EventError(.invalidData, "\(place).\(name) contains U+0000")
         }
@@ -179,13 +180,12 @@ public struct JSONFields {
         return range
     }
 
-    /// A member that must be a number if it is there.
+    /// A member that must be a number if it is present.
     public func number(_ name: StaticString) throws(EventError) -> JSONNumber? {
         try numberRange(name).map { JSONNumber(text.span.bytes, $0) }
     }
 
-    /// A member that must be a number if it is there, as the nearest double; one that is too large is
-    /// infinite.
+    /// A member that must be a number if it is present, as the nearest double; infinity if it is too large.
     public func double(_ name: StaticString) throws(EventError) -> Double? {
         try numberRange(name).map {
             PlainNumber(text.span.bytes.extracting($0))?.double
@@ -193,7 +193,7 @@ public struct JSONFields {
         }
     }
 
-    /// A member that must be a number that a double can hold.
+    /// A member that must be a number that is finite as a double.
     public func finite(_ name: StaticString) throws(EventError) -> Double {
         let value = try required(try double(name), name)
         guard value.isFinite else {
@@ -202,18 +202,18 @@ public struct JSONFields {
         return value
     }
 
-    /// A member that must be a whole number, not negative, if it is there.
+    /// A member that must be a whole number, not negative, if it is present.
     public func count(_ name: StaticString) throws(EventError) -> Int? {
         guard let range = try numberRange(name) else { return nil }
         let plain = PlainNumber(text.span.bytes.extracting(range))?.whole
         guard let value = plain ?? JSONNumber(text.span.bytes, range).integerValue, value >= 0
         else {
-            throw EventError(.invalidData, "\(place).\(name) is not a whole number from 0 on")
+            throw EventError(.invalidData, "\(place).\(name) is not a whole number of at least 0")
         }
         return value
     }
 
-    /// A member that must be true or false if it is there.
+    /// A member that must be true or false if it is present.
     public func bool(_ name: StaticString) throws(EventError) -> Bool? {
         guard let range = range(name) else { return nil }
         switch text[range.lowerBound] {
@@ -223,11 +223,11 @@ public struct JSONFields {
         }
     }
 
-    /// A member that must be there.
+    /// A member that must be present.
     ///
     /// - Parameters:
-    ///   - value: the result of reading it.
-    ///   - name: its name, for the error.
+    ///   - value: the value read; nil if the member is missing.
+    ///   - name: the member's name, for the error.
     public func required<Value>(
         _ value: Value?, _ name: StaticString
     ) throws(EventError) -> Value {
@@ -235,13 +235,13 @@ public struct JSONFields {
         return value
     }
 
-    /// A member that must be an object if it is there.
+    /// A member that must be an object if it is present.
     public func object(_ name: StaticString) throws(EventError) -> JSONFields? {
         guard let raw = raw(name) else { return nil }
         return try JSONFields(raw, place: "\(place).\(name)", nullIsMissing: nullIsMissing)
     }
 
-    /// A member that must be an array of objects if it is there.
+    /// A member that must be an array of objects if it is present.
     public func objects(_ name: StaticString) throws(EventError) -> [JSONFields]? {
         guard let elements = try elements(name) else { return nil }
         var objects: [JSONFields] = []
@@ -254,7 +254,7 @@ public struct JSONFields {
         return objects
     }
 
-    /// A member that must be an array of identifiers if it is there.
+    /// A member that must be an array of identifiers if it is present.
     public func identifiers(_ name: StaticString) throws(EventError) -> [String]? {
         guard let elements = try elements(name) else { return nil }
         var strings: [String] = []
@@ -264,14 +264,14 @@ public struct JSONFields {
             guard text[element.lowerBound] == UInt8(ascii: "\""), !value.isEmpty,
                 !value.utf8.contains(0)
             else {
-                throw EventError(.invalidData, "\(place).\(name)[\(index)] is no identifier")
+                throw EventError(.invalidData, "\(place).\(name)[\(index)] is not an identifier")
             }
             strings.append(value)
         }
         return strings
     }
 
-    /// A member that must be an identifier if it is there.
+    /// A member that must be an identifier if it is present.
     public func optionalIdentifier(_ name: StaticString) throws(EventError) -> String? {
         range(name) == nil ? nil : try identifier(name)
     }
@@ -288,7 +288,7 @@ public struct JSONFields {
         return value
     }
 
-    /// A member that must be a string if it is there.
+    /// A member that must be a string if it is present.
     public func optionalString(_ name: StaticString) throws(EventError) -> String? {
         range(name) == nil ? nil : try string(name)
     }
@@ -304,7 +304,7 @@ public struct JSONFields {
                     + 1..<max(member.value.lowerBound + 1, member.value.upperBound - 1))
             guard text[member.value.lowerBound] == UInt8(ascii: "\""), !name.isEmpty,
                 !inner.isEmpty, !name.utf8.contains(0), !inner.utf8.contains(0)
-            else { throw EventError(.invalidData, "\(place).\(name) is no identifier") }
+            else { throw EventError(.invalidData, "\(place).\(name) is not an identifier") }
             all.append((name, inner))
         }
         return all
@@ -316,7 +316,8 @@ public struct JSONFields {
         for member in members {
             let name = name(of: member)
             guard !name.isEmpty, !name.utf8.contains(0) else {
-                throw EventError(.invalidData, "\(place) has a member with no name")
+                throw EventError(
+                    .invalidData, "\(place) has a member whose name is not an identifier")
             }
             let value = try JSONFields(
                 Array(text[member.value]), place: "\(place).\(name)", nullIsMissing: nullIsMissing)
@@ -344,7 +345,7 @@ public struct JSONFields {
     }
 }
 
-// Errors of the kinds of members. Out of line, so that reading stays small.
+// The errors of the kinds of members. Not inlined, to keep the inlined reads small.
 extension JSONFields {
     /// The error of a member.
     @usableFromInline
@@ -368,14 +369,14 @@ extension JSONFields {
             : error(name, "is \(value), not between \(range.lowerBound) and \(range.upperBound)")
     }
 
-    /// Refuses two objects of a list with the same identifier as a member.
+    /// Throws if two objects of a list have the same identifier in a member.
     func requireUnique(
         _ member: StaticString, in objects: [JSONFields], of name: StaticString
     ) throws(EventError) {
-        var found: Set<EntityID> = []
+        var identifiers: Set<EntityID> = []
         for object in objects {
             let value = try object.identifier(member)
-            guard found.insert(EntityID(value)).inserted else {
+            guard identifiers.insert(EntityID(value)).inserted else {
                 throw error(name, "has two elements with the \(member) \(value)")
             }
         }

@@ -1,9 +1,9 @@
-// Puts a flat JSON object together, member by member.
+// Writes a JSON object, member by member.
 
 import LogFormat
 
-/// Writes one JSON object: members in the order in which they are added, without white space. The same
-/// members give the same bytes, which is what a payload's `json()` needs. O(bytes).
+/// Writes one JSON object: members in the order in which they are appended, without white space. Equal
+/// members give equal bytes, as a payload's `json()` must. O(bytes).
 public struct JSONObjectWriter {
     private var bytes: [UInt8] = [UInt8(ascii: "{")]
 
@@ -16,32 +16,32 @@ public struct JSONObjectWriter {
         bytes.append(UInt8(ascii: ":"))
     }
 
-    /// Adds a string.
-    public mutating func add(_ name: String, _ value: String) {
+    /// Appends a string.
+    public mutating func appendMember(_ name: String, _ value: String) {
         self.name(name)
         JSONText.append(value, to: &bytes)
     }
 
-    /// Adds a whole number.
-    public mutating func add(_ name: String, _ value: Int) {
-        add(name, raw: Array("\(value)".utf8))
+    /// Appends an integer.
+    public mutating func appendMember(_ name: String, _ value: Int) {
+        appendMember(name, raw: Array("\(value)".utf8))
     }
 
-    /// Adds a truth value.
-    public mutating func add(_ name: String, _ value: Bool) {
-        add(name, raw: Array("\(value)".utf8))
+    /// Appends a boolean.
+    public mutating func appendMember(_ name: String, _ value: Bool) {
+        appendMember(name, raw: Array("\(value)".utf8))
     }
 
-    /// Adds a number, in the shortest text that reads back as itself. An infinity and what is no number
-    /// become `null`: JSON has no text for them.
-    public mutating func add(_ name: String, _ value: Double) {
-        add(name, raw: Array(Self.text(value).utf8))
+    /// Appends a number, as the shortest text that reads back as the same value. Infinity and NaN become
+    /// `null`: JSON cannot express them.
+    public mutating func appendMember(_ name: String, _ value: Double) {
+        appendMember(name, raw: Array(Self.text(value).utf8))
     }
 
     private static func text(_ value: Double) -> String { value.isFinite ? "\(value)" : "null" }
 
-    /// Adds a value that is JSON text already.
-    public mutating func add(_ name: String, raw: [UInt8]) {
+    /// Appends a value that is JSON text.
+    public mutating func appendMember(_ name: String, raw: [UInt8]) {
         self.name(name)
         bytes.append(contentsOf: raw)
     }
@@ -55,39 +55,39 @@ public struct JSONObjectWriter {
         bytes.append(UInt8(ascii: ":"))
     }
 
-    /// Adds a string. The name must need no escapes.
-    public mutating func add(member name: StaticString, _ value: String) {
+    /// Appends a string. The name must need no escapes.
+    public mutating func appendMember(literal name: StaticString, _ value: String) {
         begin(name)
         JSONText.append(value, to: &bytes)
     }
 
-    /// Adds a whole number. The name must need no escapes.
-    public mutating func add(member name: StaticString, _ value: Int) {
+    /// Appends an integer. The name must need no escapes.
+    public mutating func appendMember(literal name: StaticString, _ value: Int) {
         begin(name)
         bytes.append(contentsOf: "\(value)".utf8)
     }
 
-    /// Adds a truth value. The name must need no escapes.
-    public mutating func add(member name: StaticString, _ value: Bool) {
+    /// Appends a boolean. The name must need no escapes.
+    public mutating func appendMember(literal name: StaticString, _ value: Bool) {
         begin(name)
         bytes.append(contentsOf: (value ? "true" : "false").utf8)
     }
 
-    /// Adds a number, in the shortest text that reads back as itself, or `null` for an infinity and for
-    /// what is no number. The name must need no escapes.
-    public mutating func add(member name: StaticString, _ value: Double) {
+    /// Appends a number, as the shortest text that reads back as the same value, or `null` for infinity and
+    /// NaN. The name must need no escapes.
+    public mutating func appendMember(literal name: StaticString, _ value: Double) {
         begin(name)
         bytes.append(contentsOf: Self.text(value).utf8)
     }
 
-    /// Adds a value that is JSON text already. The name must need no escapes.
-    public mutating func add(member name: StaticString, raw: [UInt8]) {
+    /// Appends a value that is JSON text. The name must need no escapes.
+    public mutating func appendMember(literal name: StaticString, raw: [UInt8]) {
         begin(name)
         bytes.append(contentsOf: raw)
     }
 
-    /// Adds the members of an object that is JSON text already.
-    public mutating func addMembers(of object: [UInt8]) {
+    /// Appends the members of an object that is JSON text.
+    public mutating func appendMembers(of object: [UInt8]) {
         guard object.count > 2 else { return }
         if bytes.count > 1 { bytes.append(UInt8(ascii: ",")) }
         bytes.append(contentsOf: object.dropFirst().dropLast())
@@ -99,11 +99,11 @@ public struct JSONObjectWriter {
     /// An object with one member, a string.
     public static func object(_ name: String, _ value: String) -> [UInt8] {
         var writer = JSONObjectWriter()
-        writer.add(name, value)
+        writer.appendMember(name, value)
         return writer.finished()
     }
 
-    /// A JSON array of values that are JSON text already.
+    /// A JSON array of values that are JSON text.
     public static func array(_ elements: [[UInt8]]) -> [UInt8] {
         [UInt8(ascii: "[")] + Array(elements.joined(separator: [UInt8(ascii: ",")]))
             + [UInt8(ascii: "]")]

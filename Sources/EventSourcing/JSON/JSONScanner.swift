@@ -1,38 +1,37 @@
-// Walks over JSON text (RFC 8259) byte by byte, checking its grammar and building nothing. Every
-// reader of lines and payloads stands on it. Spec/format/line.md.
+// Scans JSON text (RFC 8259) and checks its grammar without building values. All readers of lines and
+// payloads use it. Spec/format/line.md.
 
 import LogFormat
 
-/// Why a text is not JSON.
+/// The error for a text that is not JSON.
 public struct JSONError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// The byte at which it is noticed, counted from 0.
+    /// The byte at which the error was found, counted from 0.
     public var offset: Int
-    /// What is wrong there.
+    /// The description of the error.
     public var detail: String
 
     /// The detail and the byte, counted from 1 as editors do.
     public var description: String { "\(detail), at byte \(offset + 1)" }
 }
 
-/// A place in JSON text. The text itself is passed to every call.
+/// A cursor in JSON text. The text itself is passed to every call.
 public struct JSONScanner {
-    /// The byte that is read next.
+    /// The offset of the next byte.
     public var offset: Int
-    /// Whether an escape was met in a string.
-    private(set) var hasMetEscape = false
-    /// Whether a line break was met between tokens.
-    private(set) var hasMetLineBreak = false
+    /// True if a string with an escape was scanned.
+    private(set) var hasEscapes = false
+    /// True if a line break between tokens was scanned.
+    private(set) var hasLineBreaks = false
 
-    /// Arrays and objects that may stand in each other, the outermost counted; a text with more is
-    /// refused.
+    /// The most nested arrays and objects, including the outermost; a text with more is refused.
     public static let levelsMax = 64
     private let levelsMax: Int
 
-    /// Creates a place.
+    /// Creates a scanner.
     ///
     /// - Parameters:
-    ///   - offset: the byte that is read first.
-    ///   - levelsMax: for text of an older release, which may have a level more.
+    ///   - offset: the offset of the first byte to scan.
+    ///   - levelsMax: the most nested arrays and objects: text of an older release may have one more.
     public init(at offset: Int = 0, levelsMax: Int = levelsMax) {
         self.offset = offset
         self.levelsMax = levelsMax
@@ -45,7 +44,7 @@ public struct JSONScanner {
             switch byte {
             case 0x20, 0x09: offset += 1
             case 0x0A, 0x0D:
-                hasMetLineBreak = true
+                hasLineBreaks = true
                 offset += 1
             default: return byte
             }
@@ -53,7 +52,7 @@ public struct JSONScanner {
         return nil
     }
 
-    /// Steps over one byte that must be there after white space.
+    /// Scans white space and then `byte`, which must follow.
     package mutating func expect(_ byte: UInt8, _ text: RawSpan) throws(JSONError) {
         guard peek(text) == byte else {
             throw fault("\"\(Character(Unicode.Scalar(byte)))\" is missing")
@@ -61,12 +60,12 @@ public struct JSONScanner {
         offset += 1
     }
 
-    /// Nothing but white space may follow.
+    /// Checks that only white space follows.
     public mutating func expectEnd(_ text: RawSpan) throws(JSONError) {
-        guard peek(text) == nil else { throw fault("there is something behind the value") }
+        guard peek(text) == nil else { throw fault("there is text after the value") }
     }
 
-    /// Steps over a string.
+    /// Scans a string.
     ///
     /// - Returns: the range between its quotation marks.
     public mutating func string(_ text: RawSpan) throws(JSONError) -> Range<Int> {
@@ -74,25 +73,26 @@ public struct JSONScanner {
         let start = offset
         while true {
             stepOverPlainText(text)
-            guard offset < text.byteCount else { throw fault("a string has no end") }
+            guard offset < text.byteCount else { throw fault("a string is not terminated") }
             switch text.byte(at: offset) {
             case UInt8(ascii: "\""):
                 offset += 1
                 return start..<offset - 1
             case UInt8(ascii: "\\"): try escape(text)
-            default: throw fault("a control character stands in a string")
+            default: throw fault("a string contains a control character")
             }
         }
     }
 
-    /// Steps to the next quotation mark, backslash or control character, eight bytes at a time.
+    /// Scans to the next quotation mark, backslash or control character, eight bytes at a time.
     private mutating func stepOverPlainText(_ text: RawSpan) {
         let (ones, highs) = (UInt64(0x0101_0101_0101_0101), UInt64(0x8080_8080_8080_8080))
         while offset <= text.byteCount - 8 {
             let word = text.integer(at: offset, as: UInt64.self)
             let quote = word ^ ones &* UInt64(UInt8(ascii: "\""))
             let backslash = word ^ ones &* UInt64(UInt8(ascii: "\\"))
-            // A subtraction borrows from a byte that is too small, and first from the lowest.
+            // A subtraction sets the high bit of a byte that is too small. A borrow can only affect higher
+            // bytes, so the lowest set bit is right.
             let ends =
                 ((quote &- ones) & ~quote | (backslash &- ones) & ~backslash
                     | (word &- ones &* 0x20) & ~word) & highs
@@ -110,8 +110,8 @@ public struct JSONScanner {
     }
 
     private mutating func escape(_ text: RawSpan) throws(JSONError) {
-        hasMetEscape = true
-        guard offset + 1 < text.byteCount else { throw fault("a string has no end") }
+        hasEscapes = true
+        guard offset + 1 < text.byteCount else { throw fault("a string is not terminated") }
         switch text.byte(at: offset + 1) {
         case UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "/"), UInt8(ascii: "b"),
             UInt8(ascii: "f"), UInt8(ascii: "n"), UInt8(ascii: "r"), UInt8(ascii: "t"):
@@ -121,24 +121,24 @@ public struct JSONScanner {
                 throw fault("\\u is not followed by four hexadecimal digits")
             }
             offset += 6
-        default: throw fault("an unknown escape")
+        default: throw fault("a string has an unknown escape")
         }
     }
 
-    /// Refuses an array or object that is nested too deeply.
+    /// Checks that an array or object is not nested too deeply.
     ///
-    /// - Parameter depth: how many others it stands in.
+    /// - Parameter depth: the number of arrays and objects around it.
     package func checkNesting(_ depth: Int) throws(JSONError) {
         guard depth < levelsMax else {
-            throw fault("more than \(levelsMax) arrays and objects stand in each other")
+            throw fault("arrays and objects are nested deeper than \(levelsMax) levels")
         }
     }
 
-    /// Steps over any value.
+    /// Scans any value.
     ///
     /// - Parameters:
     ///   - text: the JSON text.
-    ///   - depth: how many arrays and objects it stands in.
+    ///   - depth: the number of arrays and objects around it.
     /// - Returns: its range, without white space around it.
     @discardableResult
     public mutating func value(
@@ -166,7 +166,7 @@ public struct JSONScanner {
         return start..<offset
     }
 
-    /// Steps over an object; `body` gets each name's range and must step over the value.
+    /// Scans an object; `body` gets each name's range and must scan the value.
     public mutating func members(
         _ text: RawSpan, _ body: (inout JSONScanner, Range<Int>) throws(JSONError) -> Void
     ) throws(JSONError) {
@@ -178,7 +178,7 @@ public struct JSONScanner {
         try furtherMembers(text, body)
     }
 
-    /// Steps over the rest of an object, from a member on; `body` as in `members`.
+    /// Scans an object from a member's name to its end; `body` as in `members`.
     package mutating func furtherMembers(
         _ text: RawSpan, _ body: (inout JSONScanner, Range<Int>) throws(JSONError) -> Void
     ) throws(JSONError) {
@@ -190,14 +190,14 @@ public struct JSONScanner {
         try expect(UInt8(ascii: "}"), text)
     }
 
-    /// Steps over a comma if there is one.
+    /// Scans a comma if there is one.
     package mutating func stepOverComma(_ text: RawSpan) -> Bool {
         guard peek(text) == UInt8(ascii: ",") else { return false }
         offset += 1
         return true
     }
 
-    /// Steps over an array; `body` must step over each element.
+    /// Scans an array; `body` must scan each element.
     public mutating func elements(
         _ text: RawSpan, _ body: (inout JSONScanner) throws(JSONError) -> Void
     ) throws(JSONError) {
@@ -230,11 +230,13 @@ public struct JSONScanner {
         func at(_ byte: UInt8) -> Bool { offset < text.byteCount && text.byte(at: offset) == byte }
         if at(UInt8(ascii: "-")) { offset += 1 }
         let leadsWithZero = at(UInt8(ascii: "0"))
-        let whole = digits()
-        guard whole > 0, !leadsWithZero || whole == 1 else { throw fault("a value is malformed") }
+        let wholeDigits = digits()
+        guard wholeDigits > 0, !leadsWithZero || wholeDigits == 1 else {
+            throw fault("a value is malformed")
+        }
         if at(UInt8(ascii: ".")) {
             offset += 1
-            guard digits() > 0 else { throw fault("a number ends in its point") }
+            guard digits() > 0 else { throw fault("a number ends with its decimal point") }
         }
         if at(UInt8(ascii: "e")) || at(UInt8(ascii: "E")) {
             offset += 1
@@ -243,6 +245,6 @@ public struct JSONScanner {
         }
     }
 
-    /// An error at the present offset.
+    /// An error at the current offset.
     public func fault(_ detail: String) -> JSONError { JSONError(offset: offset, detail: detail) }
 }

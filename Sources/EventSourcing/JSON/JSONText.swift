@@ -1,11 +1,11 @@
-// Strings between JSON text and Swift. RFC 8259, section 7.
+// Converts strings between JSON text and Swift. RFC 8259, section 7.
 
 import LogFormat
 
 /// Reads and writes JSON strings.
 package enum JSONText {
-    /// The string whose content (without quotation marks) stands in a range of checked text. A lone
-    /// surrogate escape becomes U+FFFD.
+    /// The string whose content (without quotation marks) is at a range of checked text. A lone surrogate
+    /// escape becomes U+FFFD.
     package static func string(_ text: RawSpan, _ range: Range<Int>) -> String {
         let content = text.extracting(range)
         guard content.offset(of: UInt8(ascii: "\\")) != nil else {
@@ -38,8 +38,7 @@ package enum JSONText {
         return String(decoding: bytes, as: UTF8.self)
     }
 
-    /// The scalar of a `\u` escape whose digits begin at the offset, with its second half if it is
-    /// a surrogate pair.
+    /// The scalar of a `\u` escape whose digits begin at the offset. Reads both halves of a surrogate pair.
     private static func scalar(_ text: RawSpan, _ offset: inout Int) -> Unicode.Scalar {
         let replacement: Unicode.Scalar = "\u{FFFD}"
         guard let unit = hex(text, at: offset) else { return replacement }
@@ -55,7 +54,7 @@ package enum JSONText {
         return Unicode.Scalar(0x10000 + (unit - 0xD800) << 10 + (low - 0xDC00)) ?? replacement
     }
 
-    /// Four hexadecimal digits.
+    /// The value of four hexadecimal digits; nil for other characters.
     package static func hex(_ text: RawSpan, at offset: Int) -> UInt32? {
         guard offset + 4 <= text.byteCount else { return nil }
         var value: UInt32 = 0
@@ -77,7 +76,7 @@ package enum JSONText {
         }
     }
 
-    /// Appends a string with its quotation marks, escaping only what must be.
+    /// Appends a string with its quotation marks. Escapes only the characters that require it.
     package static func append(_ string: String, to bytes: inout [UInt8]) {
         var string = string
         bytes.append(UInt8(ascii: "\""))
@@ -113,7 +112,7 @@ package enum JSONText {
         }
     }
 
-    /// Whether the string whose content stands in a range is this one.
+    /// True if the string whose content is at a range equals `other`.
     package static func isEqual(
         _ text: RawSpan, _ range: Range<Int>, to other: StaticString
     ) -> Bool {
@@ -121,17 +120,17 @@ package enum JSONText {
         if content.byteCount == other.utf8CodeUnitCount, content.matches(other, at: 0) {
             return true
         }
-        // Another spelling has an escape.
+        // Only a string with an escape can be equal and have other bytes.
         guard content.offset(of: UInt8(ascii: "\\")) != nil else { return false }
         return string(text, range).utf8.elementsEqual(other.description.utf8)
     }
 
-    /// Whether line breaks stand in a text.
+    /// True if a text contains line breaks.
     package static func hasLineBreaks(_ text: RawSpan) -> Bool {
         text.offset(of: 0x0A) != nil || text.offset(of: 0x0D) != nil
     }
 
-    /// Text without the line breaks that stood between its tokens. Inside strings there are none.
+    /// The text without the line breaks between its tokens. Strings contain none.
     package static func withoutLineBreaks(_ text: RawSpan) -> [UInt8] {
         hasLineBreaks(text) ? text.array.filter { $0 != 0x0A && $0 != 0x0D } : text.array
     }

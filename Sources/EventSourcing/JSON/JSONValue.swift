@@ -1,21 +1,21 @@
-// A JSON value as a tree: for comparing contents and for data whose shape only the app knows.
+// A JSON value as a tree, for comparing contents and for data of an unknown structure.
 
 import LogFormat
 
-/// A JSON value. Two values are equal if they mean the same: members in any order, numbers by
-/// value, strings after escapes.
+/// A JSON value. Two values are equal if they have the same meaning: members in any order, numbers by value,
+/// strings unescaped.
 public enum JSONValue: Hashable, Sendable {
     /// `null`.
     case null
     /// `true` or `false`.
     case bool(Bool)
-    /// A number, kept as exact as it was written.
+    /// A number, with its exact value and text.
     case number(JSONNumber)
     /// A string.
     case string(String)
     /// An array.
     case array([JSONValue])
-    /// An object; of two members with one name the later counts.
+    /// An object. Of two members with one name, the later is kept.
     case object([String: JSONValue])
 
     /// Parses a text that is exactly one value.
@@ -60,7 +60,7 @@ public enum JSONValue: Hashable, Sendable {
 }
 
 extension JSONValue {
-    /// The value as JSON text, members sorted by name, numbers as they were written. O(bytes).
+    /// The value as JSON text, with members sorted by name and numbers as they were written. O(bytes).
     package var json: [UInt8] {
         var bytes: [UInt8] = []
         append(to: &bytes)
@@ -93,15 +93,15 @@ extension JSONValue {
     }
 }
 
-/// A number of a JSON text: its decimal digits and exponent, so that no precision is lost.
+/// A number of a JSON text, as decimal digits and exponent, so that no precision is lost.
 public struct JSONNumber: Hashable, Sendable {
     /// The number as it was written.
     public let text: String
     private let isNegative: Bool
     private let digits: [UInt8]
-    /// The power of ten of the last digit; at the end of its range if `wideExponent` holds it.
+    /// The power of ten of the last digit; `Int.min` or `Int.max` if `wideExponent` has it.
     private let exponent: Int
-    /// Sign and digits of an exponent that no Int holds; else empty.
+    /// The sign and digits of an exponent that exceeds `Int`; else empty.
     private let wideExponent: [UInt8]
 
     /// The number at a range of checked text.
@@ -144,11 +144,11 @@ public struct JSONNumber: Hashable, Sendable {
         self.isNegative = negative && !digits.isEmpty
     }
 
-    /// An exponent as it is written, and what the place of the point adds to it. Exact: capped
-    /// exponents would make numbers of different values equal, and one of two events a duplicate.
+    /// The sum of a written exponent and the shift by the decimal point. Exact: with a saturated sum, numbers
+    /// with different values would be equal, and one of two events would be taken for a duplicate.
     ///
     /// - Parameters:
-    ///   - written: digits without leading zeros.
+    ///   - written: the exponent's digits without leading zeros.
     ///   - shift: at most the length of the number's text.
     private static func sum(
         _ written: [UInt8], isNegative: Bool, _ shift: Int
@@ -168,19 +168,19 @@ public struct JSONNumber: Hashable, Sendable {
         let text =
             (isNegative ? "-" : "") + (carry == 0 ? "" : "\(carry)")
             + String(decoding: digits.drop { carry == 0 && $0 == UInt8(ascii: "0") }, as: UTF8.self)
-        // What has come to fit is kept as other spellings of the value are.
+        // A sum that fits an Int is stored as one, as for other notations of the same value.
         if let value = Int(text) { return (value, []) }
         return (isNegative ? .min : .max, Array(text.utf8))
     }
 
-    /// Sign, digits and exponent: the same for all spellings of one value.
+    /// Sign, digits and exponent: the same for all notations of one value.
     package var canonicalText: [UInt8] {
         (isNegative ? [UInt8(ascii: "-")] : []) + digits.map { $0 + UInt8(ascii: "0") }
             + (wideExponent.isEmpty ? Array("e\(exponent)".utf8) : Array("e".utf8) + wideExponent)
     }
 
-    /// Appends the `canonicalText` of the number at a range of checked text, without its allocations
-    /// where the exponent is short.
+    /// Appends the `canonicalText` of the number at a range of checked text; without allocations if the
+    /// exponent is short.
     static func appendCanonicalText(
         of text: RawSpan, _ range: Range<Int>, to result: inout [UInt8]
     ) {
@@ -214,7 +214,7 @@ public struct JSONNumber: Hashable, Sendable {
             return
         }
         if offset < range.upperBound {
-            // 15 digits and the place of the point never overflow.
+            // 15 digits and the shift never overflow.
             guard range.upperBound - offset <= 17 else {
                 result.removeSubrange(start...)
                 result += JSONNumber(text, range).canonicalText
@@ -237,19 +237,19 @@ public struct JSONNumber: Hashable, Sendable {
 
     private static func append(integer: Int, to result: inout [UInt8]) {
         if integer < 0 { result.append(UInt8(ascii: "-")) }
-        var rest = integer.magnitude
+        var remaining = integer.magnitude
         let start = result.count
         repeat {
-            result.append(UInt8(ascii: "0") + UInt8(rest % 10))
-            rest /= 10
-        } while rest > 0
+            result.append(UInt8(ascii: "0") + UInt8(remaining % 10))
+            remaining /= 10
+        } while remaining > 0
         result[start...].reverse()
     }
 
     /// The nearest double.
     public var doubleValue: Double { Double(text) ?? .nan }
 
-    /// The number as an integer if it is one that fits.
+    /// The number as an `Int`; nil if it is not a whole number or does not fit.
     public var integerValue: Int? {
         guard (0...18).contains(exponent), exponent + digits.count <= 19 else { return nil }
         var value = 0
@@ -263,7 +263,7 @@ public struct JSONNumber: Hashable, Sendable {
         return value == .min ? nil : -value
     }
 
-    /// Numbers are equal if their values are.
+    /// True if the values are equal.
     public static func == (lhs: JSONNumber, rhs: JSONNumber) -> Bool {
         lhs.isNegative == rhs.isNegative && lhs.digits == rhs.digits
             && lhs.exponent == rhs.exponent && lhs.wideExponent == rhs.wideExponent

@@ -1,22 +1,20 @@
-// Numbers as nearly all are written, read without an object for their digits. JSONNumber reads every
-// number, and exactly.
+// The fast path for nearly all numbers, without an array of digits. JSONNumber reads every number exactly.
 
 import LogFormat
 
-/// A number of at most fifteen digits, perhaps with a point, without an exponent.
+/// A number of at most fifteen digits, possibly with a decimal point, without an exponent.
 struct PlainNumber {
     private let isNegative: Bool
-    /// All digits as one number.
+    /// All digits as one integer.
     private let digits: Int
-    /// How many of them stand behind the point.
+    /// The number of digits after the decimal point.
     private let fraction: Int
 
     private static let powers: [Double] = [
         1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
     ]
 
-    /// - Parameter text: a number in checked JSON text.
-    /// - Returns: nil for other numbers.
+    /// Parses a number of checked JSON text. Nil for longer numbers and for exponents.
     init?(_ text: RawSpan) {
         guard (1...17).contains(text.byteCount) else { return nil }
         isNegative = text.byte(at: 0) == UInt8(ascii: "-")
@@ -37,10 +35,10 @@ struct PlainNumber {
         (self.digits, self.fraction) = (digits, fraction)
     }
 
-    /// The number if it is written as a whole one.
+    /// The number if it has no decimal point.
     var whole: Int? { fraction == 0 ? (isNegative ? -digits : digits) : nil }
 
-    /// The nearest double: both numbers of the division are exact, so its result is rounded once.
+    /// The nearest double. Both operands of the division are exact, so the result is rounded once.
     /// W. D. Clinger, How to read floating point numbers accurately, PLDI 1990.
     var double: Double {
         let value = Double(digits) / Self.powers[fraction]

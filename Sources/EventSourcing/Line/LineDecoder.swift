@@ -1,10 +1,10 @@
-// Reads a CloudEvents 1.0 event in JSON format, member by member in any order: lines of the log,
-// lines to import, elements of a batch. Spec/format/line.md.
+// Decodes a CloudEvents 1.0 event in JSON format, with its members in any order: lines of the log, lines
+// to import, elements of a batch. Spec/format/line.md.
 
 import Foundation
 import LogFormat
 
-/// An event as read from a line, with its place if the line had one.
+/// An event as decoded from a line, with its source, sequence and position if the line has them.
 package struct DecodedLine: Sendable {
     package var draft: EventDraft
     package var source: String?
@@ -12,19 +12,19 @@ package struct DecodedLine: Sendable {
     package var position: UInt64?
 }
 
-/// Reads lines.
+/// Decodes lines.
 package enum LineDecoder {
-    /// What a line is checked for.
+    /// The purpose of a line, which decides how strict the checks are.
     package enum Purpose {
-        /// It comes from outside, or is to be recorded.
+        /// The line comes from outside, or will be recorded.
         case record
-        /// It is to be recorded, and shipped later: the array of a batch is one more level.
+        /// The line will be recorded and shipped later: the array of a batch adds one level of nesting.
         case ship
-        /// It was recorded, perhaps by an earlier release: that let one level too many pass, and
-        /// base 64 without canonical form.
+        /// The line was recorded, possibly by an earlier release, which accepted one level too many and
+        /// base64 that is not canonical.
         case stored
 
-        /// Arrays and objects that may stand in each other.
+        /// The most nested arrays and objects.
         var levelsMax: Int {
             switch self {
             case .record: JSONScanner.levelsMax
@@ -34,7 +34,7 @@ package enum LineDecoder {
         }
     }
 
-    /// Reads one event.
+    /// Decodes one event.
     ///
     /// - Throws: `EventError`: `notJSON`, `badAttribute`, `tooLarge`.
     package static func decode(
@@ -48,11 +48,11 @@ package enum LineDecoder {
         return try read(line, nil, purpose)
     }
 
-    /// The event of a line that this log holds.
+    /// Decodes a line of this log.
     ///
-    /// - Parameter readsData: whether the data are read as the rule of the type says, for whoever
-    ///   asks for them later.
-    /// - Throws: `EventError` where the line is not what a writer of this format writes.
+    /// - Parameter readsData: true to decode the data by the type's rule, so that the views that fold the
+    ///   event need not.
+    /// - Throws: `EventError` for a line that no writer of this format writes.
     package static func event(
         _ line: RawSpan, _ prefix: LinePrefix, _ catalogue: EventCatalogue, readsData: Bool = false
     ) throws(EventError) -> Event {
@@ -78,7 +78,7 @@ package enum LineDecoder {
                 EventDraft(
                     id: UUID(integer: prefix.id), type: catalogue.known.name(of: type) ?? name.text,
                     subject: subject,
-                    // Mostly the same text: it need not be held twice.
+                    // The lane is mostly the subject: one string serves both.
                     lane: subject.flatMap { lane.isEqual(to: $0) ? $0 : nil } ?? lane.text,
                     time: Timestamp(milliseconds: plain.time),
                     data: plain.data.map { .json(line.extracting($0).array) } ?? .none), type
@@ -91,11 +91,10 @@ package enum LineDecoder {
         return (draft, catalogue.known[draft.type])
     }
 
-    /// Whether a line is read as an event, for a plain event whose line `LineEncoder` has made. Builds
-    /// nothing.
+    /// True if a line that `LineEncoder` has written decodes to the event. Allocates nothing.
     ///
-    /// - Returns: false also where only `decode(_:to:)` can tell, as with escapes and extensions.
-    static func surelyReads(
+    /// - Returns: false also if only `decode(_:to:)` can decide, as with escapes and extensions.
+    static func certainlyDecodes(
         _ line: RawSpan, _ prefix: LinePrefix, as draft: EventDraft, to purpose: Purpose
     ) -> Bool {
         guard (try? LinePrefix(line)) == prefix, prefix.id == draft.id.integer,
@@ -124,23 +123,27 @@ package enum LineDecoder {
         (id >> 76) & 0xF == 4 && (id >> 62) & 0b11 == 0b10
     }
 
-    /// - Parameter prefix: what the line begins with, if it is known: it is not read again.
+    /// Decodes the members of a line.
+    ///
+    /// - Parameter prefix: the line's decoded prefix, if known: it is not decoded again.
     private static func read(
         _ line: RawSpan, _ prefix: LinePrefix?, _ purpose: Purpose
     ) throws(EventError) -> DecodedLine {
         var reader = Reader(purpose)
-        // What is no JSON at all is refused as that, whatever it says before.
+        // An error in the JSON syntax takes precedence over an earlier error in an attribute.
         var failure: EventError?
         func member(_ scanner: inout JSONScanner, _ name: Range<Int>) throws(JSONError) {
             let value = try scanner.value(line, depth: 1)
             guard failure == nil else { return }
-            do throws(EventError) { try reader.take(name, line, value) } catch { failure = error }
+            do throws(EventError) { try reader.readMember(name, line, value) } catch {
+                failure = error
+            }
         }
         do throws(JSONError) {
             try checkUTF8(line)
             var scanner = JSONScanner(levelsMax: purpose.levelsMax)
             if let prefix {
-                do throws(EventError) { try reader.take(prefix) } catch { failure = error }
+                do throws(EventError) { try reader.readPrefix(prefix) } catch { failure = error }
                 scanner.offset = prefix.byteCount - LinePrefix.typeStart.utf8CodeUnitCount
                 try scanner.furtherMembers(line, member)
             } else {
@@ -163,7 +166,7 @@ package enum LineDecoder {
         }
     }
 
-    /// The attributes that have a meaning here.
+    /// The attributes with a defined meaning.
     private enum Attribute: UInt16 {
         case specversion = 1
         case id = 2
@@ -178,7 +181,7 @@ package enum LineDecoder {
         case data = 1_024
         case base64 = 2_048
 
-        /// Nil for a name that is none of them.
+        /// Nil for any other name.
         init?(_ name: RawSpan) {
             func isNamed(_ text: StaticString) -> Bool { name.matches(text, at: 0) }
             switch name.byteCount {
@@ -199,12 +202,12 @@ package enum LineDecoder {
         }
     }
 
-    /// Gathers the members of one event.
+    /// Collects the members of one event.
     private struct Reader {
         private let purpose: Purpose
-        private var seen: UInt16 = 0
-        /// Names that have no meaning here.
-        private var others: Set<String> = []
+        private var presentAttributes: UInt16 = 0
+        /// The names of extension attributes.
+        private var extensionNames: Set<String> = []
         private var id: UUID?
         private var isVersion1 = false
         private var hasBase64 = false
@@ -213,40 +216,40 @@ package enum LineDecoder {
 
         init(_ purpose: Purpose) { self.purpose = purpose }
 
-        /// Takes what a stored line begins with.
-        mutating func take(_ prefix: LinePrefix) throws(EventError) {
+        /// Reads the prefix of a stored line.
+        mutating func readPrefix(_ prefix: LinePrefix) throws(EventError) {
             for attribute in [Attribute.specversion, .id, .source, .sequence] {
-                seen |= attribute.rawValue
+                presentAttributes |= attribute.rawValue
             }
-            if !prefix.isOwn { seen |= Attribute.position.rawValue }
+            if !prefix.isOwn { presentAttributes |= Attribute.position.rawValue }
             isVersion1 = true
             id = try Self.version4(prefix.id) { UUID(integer: prefix.id).text }
         }
 
-        mutating func take(
+        mutating func readMember(
             _ name: Range<Int>, _ text: RawSpan, _ value: Range<Int>
         ) throws(EventError) {
             let written = text.extracting(name)
             guard written.offset(of: UInt8(ascii: "\\")) != nil else {
-                return try take(Attribute(written), name, text, value)
+                return try readAttribute(Attribute(written), name, text, value)
             }
             let plain = Array(JSONText.string(text, name).utf8)
-            try take(Attribute(plain.span.bytes), name, text, value)
+            try readAttribute(Attribute(plain.span.bytes), name, text, value)
         }
 
-        private mutating func take(
+        private mutating func readAttribute(
             _ attribute: Attribute?, _ name: Range<Int>, _ text: RawSpan, _ value: Range<Int>
         ) throws(EventError) {
             let isNew: Bool
             if let attribute {
-                isNew = seen & attribute.rawValue == 0
-                seen |= attribute.rawValue
+                isNew = presentAttributes & attribute.rawValue == 0
+                presentAttributes |= attribute.rawValue
             } else {
-                isNew = others.insert(JSONText.string(text, name)).inserted
+                isNew = extensionNames.insert(JSONText.string(text, name)).inserted
             }
             func quotedName() -> String { quoted(JSONText.string(text, name)) }
             guard isNew else {
-                throw EventError(.badAttribute, "\(quotedName()) stands there twice")
+                throw EventError(.badAttribute, "\(quotedName()) occurs twice")
             }
             if attribute == .data {
                 line.draft.data = .json(JSONText.withoutLineBreaks(text.extracting(value)))
@@ -274,7 +277,7 @@ package enum LineDecoder {
             case .subject: line.draft.subject = try string("subject", text, value)
             case .lane:
                 line.draft.lane = try string("partitionkey", text, value)
-                // Mostly the same text: it need not be held twice.
+                // The lane is mostly the subject: one string serves both.
                 if let subject = line.draft.subject,
                     text.extracting(value.lowerBound + 1..<value.upperBound - 1)
                         .isEqual(to: subject)
@@ -290,22 +293,24 @@ package enum LineDecoder {
                 guard isBase64(given) else {
                     throw EventError(
                         .badAttribute,
-                        "data_base64 is not base 64 (RFC 4648, section 4, with its padding)")
+                        "data_base64 is not base64 (RFC 4648, section 4, with padding)")
                 }
                 hasBase64 = true
                 line.draft.data = .base64(text.extracting(value).array)
-            case .data, nil: try take(extension: JSONText.string(text, name), text, value)
+            case .data, nil: try readExtension(JSONText.string(text, name), text, value)
             }
         }
 
-        /// Whether a text is base 64 as RFC 4648 has it: no white space, whole groups of four, bits
-        /// that stand for nothing zero.
+        /// True if a text is canonical base64 of RFC 4648: no white space, whole groups of four, unused
+        /// bits zero. A stored line need not be canonical.
         private func isBase64(_ text: String) -> Bool {
             guard let data = Data(base64Encoded: text) else { return false }
             return purpose == .stored || data.base64EncodedString() == text
         }
 
-        /// - Parameter given: what was written.
+        /// Checks that an id is a UUID of version 4.
+        ///
+        /// - Parameter given: returns the text in the line, for the error.
         private static func version4(
             _ number: UInt128?, _ given: () -> String
         ) throws(EventError) -> UUID {
@@ -330,8 +335,8 @@ package enum LineDecoder {
             return time
         }
 
-        private mutating func take(
-            extension name: String, _ text: RawSpan, _ value: Range<Int>
+        private mutating func readExtension(
+            _ name: String, _ text: RawSpan, _ value: Range<Int>
         ) throws(EventError) {
             let isAllowed = name.utf8.allSatisfy {
                 ($0 >= UInt8(ascii: "a") && $0 <= UInt8(ascii: "z")) || $0 &- 0x30 <= 9
@@ -339,13 +344,13 @@ package enum LineDecoder {
             guard isAllowed, (1...20).contains(name.utf8.count) else {
                 throw EventError(
                     .badAttribute,
-                    "\(quoted(name)) is no attribute name: [a-z0-9], at most 20 characters")
+                    "\(quoted(name)) is not an attribute name: [a-z0-9], at most 20 characters")
             }
             let first = text.byte(at: value.lowerBound)
             guard first != UInt8(ascii: "{"), first != UInt8(ascii: "[") else {
                 throw EventError(
                     .badAttribute,
-                    "\(quoted(name)) is neither a string, a number nor a truth value")
+                    "\(quoted(name)) is neither a string, a number nor a boolean")
             }
             line.draft.extensions.append(
                 .init(name: name, json: text.extracting(value).array))
@@ -371,7 +376,7 @@ package enum LineDecoder {
             guard given.utf8.count <= 20, given.utf8.allSatisfy({ $0 &- 0x30 <= 9 }),
                 let number = UInt64(given)
             else {
-                throw EventError(.badAttribute, "\(name) \(quoted(given)) is no decimal number")
+                throw EventError(.badAttribute, "\(name) \(quoted(given)) is not a decimal number")
             }
             return number
         }
@@ -380,7 +385,7 @@ package enum LineDecoder {
             guard isVersion1 else { throw EventError(.badAttribute, "specversion is missing") }
             guard let id else { throw EventError(.badAttribute, "id is missing") }
             guard let type else { throw EventError(.badAttribute, "type is missing") }
-            guard !(seen & Attribute.data.rawValue != 0 && hasBase64) else {
+            guard !(presentAttributes & Attribute.data.rawValue != 0 && hasBase64) else {
                 throw EventError(.badAttribute, "data and data_base64 exclude each other")
             }
             var line = line

@@ -1,18 +1,18 @@
-// Writes an event as a line, its members in the one order of this format. Spec/format/line.md, LINE-1.
+// Encodes an event as a line, with its members in the order of the format. Spec/format/line.md, LINE-1.
 
 import LogFormat
 
-/// Writes lines.
+/// Encodes lines.
 package enum LineEncoder {
     /// Appends the line of an event with its newline.
     ///
-    /// - Parameter draft: lane and time must be set.
+    /// - Parameter draft: the event; its lane and time must be set.
     package static func append(
         _ draft: EventDraft, _ prefix: LinePrefix, to line: inout [UInt8]
     ) {
         precondition(draft.lane != nil && draft.time != nil, "a line has a lane and a time")
         prefix.append(to: &line)
-        // The prefix ends with the type's opening quotation mark; the writer brings its own.
+        // The prefix ends with the type's opening quotation mark, which JSONText.append writes again.
         line.removeLast()
         JSONText.append(draft.type, to: &line)
         appendMember(",\"subject\":", draft.subject, to: &line)
@@ -38,6 +38,8 @@ package enum LineEncoder {
         line.append(UInt8(ascii: "\n"))
     }
 
+    /// Appends a member, unless its value is nil.
+    ///
     /// - Parameter start: the comma, the name and the colon.
     private static func appendMember(
         _ start: StaticString, _ value: String?, to line: inout [UInt8]

@@ -1,12 +1,12 @@
-// Events instead of lines.
+// Reads a log as events instead of lines.
 
 import LogFormat
 import LogStorage
 
 extension LogReader {
-    /// Calls `body` with every event whose position is at least `first`, in order; false stops.
+    /// Calls `body` with every event from position `first` on, in order, until it returns false.
     ///
-    /// - Parameter readsData: asked for each event; as in `LineDecoder.event`.
+    /// - Parameter readsData: called for each event; as in `LineDecoder.event`.
     /// - Throws: as `forEachLine`, and `corrupt` for a line that is not an event.
     @discardableResult
     package func forEachEvent(
@@ -20,7 +20,7 @@ extension LogReader {
         }
     }
 
-    /// The event of a stored line.
+    /// Decodes a stored line.
     package static func event(
         _ line: RawSpan, _ catalogue: EventCatalogue, directory: String
     ) throws(LogError) -> Event {
@@ -31,6 +31,8 @@ extension LogReader {
         return try event(line, prefix, catalogue, directory: directory)
     }
 
+    /// Decodes a stored line whose prefix is decoded already.
+    ///
     /// - Parameter readsData: as in `LineDecoder.event`.
     static func event(
         _ line: RawSpan, _ prefix: LinePrefix, _ catalogue: EventCatalogue, directory: String,
@@ -47,9 +49,9 @@ extension LogReader {
 }
 
 extension Log {
-    /// Calls `body` with every committed event from a position on, in order.
+    /// Calls `body` with every committed event from position `first` on, in order, until it returns false.
     ///
-    /// - Parameter readsData: asked for each event; as in `LineDecoder.event`.
+    /// - Parameter readsData: called for each event; as in `LineDecoder.event`.
     /// - Throws: as `forEachLine`, and `corrupt` for a line that is not an event.
     package func forEachEvent(
         from first: Position, catalogue: EventCatalogue, readsData: () -> Bool = { false },

@@ -1,9 +1,9 @@
-// The lines that nearly all are: members in the order in which LineEncoder writes them, no escapes in
-// strings, no extensions. They are read without looking for members by name. Spec/format/line.md, LINE-1.
+// The fast path for nearly all lines: members in the order in which LineEncoder writes them, no escapes in
+// strings, no extensions. Members need not be found by name. Spec/format/line.md, LINE-1.
 
 import LogFormat
 
-/// Where the members of a plain line stand.
+/// The members of a plain line, as ranges of its bytes.
 struct PlainLine {
     let type: Range<Int>
     let subject: Range<Int>?
@@ -12,48 +12,48 @@ struct PlainLine {
     let time: Int64
     let data: Range<Int>?
 
-    /// Checks everything behind the prefix: JSON, UTF-8, the order of the members.
+    /// Parses and checks all bytes after the prefix: JSON, UTF-8, the order of the members.
     ///
-    /// - Returns: nil for other lines, which `LineDecoder.decode(_:to:)` reads or refuses.
+    /// - Returns: nil for other lines, which `LineDecoder.decode(_:to:)` decodes or refuses.
     init?(_ line: RawSpan, _ prefix: LinePrefix, to purpose: LineDecoder.Purpose) {
         guard line.byteCount <= FormatLimit.lineBytesMax, LineDecoder.isVersion4(prefix.id),
             (try? LineDecoder.checkUTF8(line)) != nil
         else { return nil }
         var scanner = JSONScanner(at: prefix.byteCount - 1, levelsMax: purpose.levelsMax)
         func text() -> Range<Int>? {
-            guard let range = try? scanner.string(line), !range.isEmpty, !scanner.hasMetEscape
+            guard let range = try? scanner.string(line), !range.isEmpty, !scanner.hasEscapes
             else {
                 return nil
             }
             return range
         }
-        func stepsOver(_ text: StaticString) -> Bool {
+        func skip(_ text: StaticString) -> Bool {
             guard line.matches(text, at: scanner.offset) else { return false }
             scanner.offset += text.utf8CodeUnitCount
             return true
         }
         guard let type = text() else { return nil }
         self.type = type
-        if stepsOver(",\"subject\":") {
+        if skip(",\"subject\":") {
             guard let range = text() else { return nil }
             subject = range
         } else {
             subject = nil
         }
-        guard stepsOver(",\"partitionkey\":"), let lane = text(), stepsOver(",\"time\":\""),
+        guard skip(",\"partitionkey\":"), let lane = text(), skip(",\"time\":\""),
             let time = LineText.time(line, at: scanner.offset)
         else { return nil }
         (self.lane, self.time) = (lane, time)
         scanner.offset += 24
-        guard stepsOver("\"") else { return nil }
-        if stepsOver(",\"data\":") {
-            guard let range = try? scanner.value(line, depth: 1), !scanner.hasMetLineBreak else {
+        guard skip("\"") else { return nil }
+        if skip(",\"data\":") {
+            guard let range = try? scanner.value(line, depth: 1), !scanner.hasLineBreaks else {
                 return nil
             }
             data = range
         } else {
             data = nil
         }
-        guard stepsOver("}"), scanner.offset == line.byteCount else { return nil }
+        guard skip("}"), scanner.offset == line.byteCount else { return nil }
     }
 }

@@ -1,5 +1,6 @@
 // A JSON object whose members are declared once. Reading, writing, the description in ObjectSchema, the
-// rule in SQL, random values and the table in Spec follow from the declaration. Spec/model/events.md, EVT-18.
+// rule in SQL, random values and the table in Spec are derived from the declaration.
+// Spec/model/events.md, EVT-18.
 
 /// A value that is one JSON object and declares the object's members.
 ///
@@ -18,12 +19,12 @@
 /// }
 /// ```
 public protocol DeclaredObject: Sendable {
-    /// The value that reading starts from, before it replaces all that is declared. Cheap: short literals,
-    /// empty lists.
+    /// The initial value for reading, whose declared members are then replaced. Must be cheap: short
+    /// literals, empty lists.
     static var example: Self { get }
 
-    /// Visits every member, in the order in which members are written. The calls are the same whatever the
-    /// values are. An object must not contain objects of its own type.
+    /// Visits every member, in the order in which members are written. The calls must not depend on the
+    /// values. An object must not contain objects of its own type.
     ///
     /// - Throws: what the visitor throws.
     mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError)
@@ -41,7 +42,7 @@ extension DeclaredObject {
         self = value
     }
 
-    /// The object as JSON text: the same value always makes the same bytes.
+    /// The object as JSON text. Equal values give equal bytes.
     ///
     /// - Throws: `EventError` (`invalidData`) for a value that no member of its kind can have, such as an
     ///   infinite number.
@@ -55,9 +56,9 @@ extension DeclaredObject {
 }
 
 extension JSONObjectWriter {
-    /// Adds a list of objects; null where one has a value that JSON cannot hold.
-    public mutating func add(_ name: String, objects: [some DeclaredObject]) {
-        add(name, raw: Self.array(objects: objects) ?? Array("null".utf8))
+    /// Appends a list of objects; `null` if one has a value that JSON cannot express.
+    public mutating func appendMember(_ name: String, objects: [some DeclaredObject]) {
+        appendMember(name, raw: Self.array(objects: objects) ?? Array("null".utf8))
     }
 
     static func array(objects: [some DeclaredObject]) -> [UInt8]? {
@@ -65,33 +66,33 @@ extension JSONObjectWriter {
     }
 }
 
-/// A reader, a writer or a describer of declared members.
+/// A visitor of declared members: reads, writes or describes them.
 public protocol MemberVisitor {
-    /// Visits a member that must be there.
+    /// Visits a required member.
     mutating func required<Kind: MemberKind>(
         _ name: StaticString, _ value: inout Kind.Value, _ kind: Kind) throws(EventError)
 
-    /// Visits a member that may be missing: nil then, and not written.
+    /// Visits an optional member. A missing one is read as nil, and nil is not written.
     mutating func optional<Kind: MemberKind>(
         _ name: StaticString, _ value: inout Kind.Value?, _ kind: Kind) throws(EventError)
 
-    /// Visits a member that may be missing: `missing` then, and not written where it has that value.
+    /// Visits an optional member. A missing one is read as `missing`, and that value is not written.
     mutating func optional<Kind: MemberKind>(
         _ name: StaticString, _ value: inout Kind.Value, _ kind: Kind, missing: Kind.Value
     ) throws(EventError) where Kind.Value: Equatable
 
-    /// Visits a rule about several members. Only a reader checks it.
+    /// Visits a constraint on several members. Only a reader checks it.
     mutating func constraint(
         _ constraint: MemberConstraint, isMet: @autoclosure () -> Bool) throws(EventError)
 }
 
-/// A rule about several members of one object.
+/// A constraint on several members of one object.
 public enum MemberConstraint: Hashable, Sendable {
     /// The first number is at most the second.
     case atMost(String, String)
-    /// At least one of these is there, and is no empty list.
+    /// At least one of these members is present and not an empty list.
     case atLeastOne([String])
-    /// The second is required where the first has this value.
+    /// The last member is required if the first has this value.
     case requiredWhere(String, is: String, String)
 }
 
@@ -99,17 +100,17 @@ public enum MemberConstraint: Hashable, Sendable {
 @frozen
 public struct MemberReader: MemberVisitor {
     @usableFromInline let object: JSONFields
-    /// How many declared members the object has.
-    @usableFromInline var found = 0
+    /// The number of declared members that the object has.
+    @usableFromInline var presentCount = 0
 
-    /// A reader of an object's members.
+    /// Creates a reader of an object's members.
     @inlinable
     public init(_ object: JSONFields) { self.object = object }
 
     @inlinable
     mutating func find(_ name: StaticString) -> Bool {
         guard object.has(name) else { return false }
-        found += 1
+        presentCount += 1
         return true
     }
 
@@ -118,7 +119,7 @@ public struct MemberReader: MemberVisitor {
         _ name: StaticString, _ value: inout Kind.Value, _ kind: Kind
     ) throws(EventError) {
         value = try kind.read(name, in: object)
-        found += 1
+        presentCount += 1
     }
 
     @inlinable
@@ -146,10 +147,10 @@ public struct MemberReader: MemberVisitor {
 /// Writes members to an object.
 @frozen
 public struct MemberWriter: MemberVisitor {
-    /// The object so far.
+    /// The object with the members written so far.
     public var object: JSONObjectWriter
 
-    /// A writer that adds members to an object.
+    /// Creates a writer that appends members to an object.
     @inlinable
     public init(_ object: JSONObjectWriter) { self.object = object }
 

@@ -1,4 +1,4 @@
-// Kinds of members that hold several values. Used by DeclaredObject.
+// The kinds of members with several values: lists and objects.
 
 /// A list of identifiers.
 @frozen
@@ -14,18 +14,19 @@ public struct IdentifiersKind: MemberKind {
     public func write(
         _ value: [String], _ name: StaticString, to object: inout JSONObjectWriter
     ) throws(EventError) {
-        object.add(member: name, raw: JSONObjectWriter.array(value.map(JSONObjectWriter.string)))
+        object.appendMember(
+            literal: name, raw: JSONObjectWriter.array(value.map(JSONObjectWriter.string)))
     }
 
     public var schema: MemberSchema.Kind { .list(.identifier, 0...Int.max, uniqueBy: nil) }
 }
 
 extension MemberKind where Self == IdentifiersKind {
-    /// A list of identifiers, perhaps an empty one.
+    /// A list of identifiers, possibly empty.
     @inlinable public static var identifiers: IdentifiersKind { IdentifiersKind() }
 }
 
-/// A list of some of few strings.
+/// A list of strings from a fixed set; at least one.
 @frozen
 public struct ChoicesKind<Choice: RawRepresentable<String> & CaseIterable & Sendable>: MemberKind {
     @inlinable init() {}
@@ -46,8 +47,8 @@ public struct ChoicesKind<Choice: RawRepresentable<String> & CaseIterable & Send
     public func write(
         _ value: [Choice], _ name: StaticString, to object: inout JSONObjectWriter
     ) throws(EventError) {
-        object.add(
-            member: name,
+        object.appendMember(
+            literal: name,
             raw: JSONObjectWriter.array(value.map { JSONObjectWriter.string($0.rawValue) }))
     }
 
@@ -65,7 +66,7 @@ extension MemberKind {
     }
 }
 
-/// An object that is kept as it is written.
+/// An object whose text is kept as it is written.
 @frozen
 public struct WrittenObjectKind: MemberKind {
     @inlinable init() {}
@@ -77,7 +78,7 @@ public struct WrittenObjectKind: MemberKind {
     public func write(
         _ value: [UInt8], _ name: StaticString, to object: inout JSONObjectWriter
     ) throws(EventError) {
-        object.add(member: name, raw: value)
+        object.appendMember(literal: name, raw: value)
     }
 
     public var schema: MemberSchema.Kind { .object(nil) }
@@ -101,11 +102,11 @@ public struct ObjectKind<Value: DeclaredObject>: MemberKind {
         var value = Value.example
         var reader = MemberReader(members)
         try value.declareMembers(&reader)
-        if isChange { try checkIsChange(members, declared: reader.found) }
+        if isChange { try checkIsChange(members, declared: reader.presentCount) }
         return value
     }
 
-    /// Refuses an object without members, or with one that is not declared.
+    /// Refuses an object without members, or with an undeclared one.
     private func checkIsChange(_ object: JSONFields, declared: Int) throws(EventError) {
         guard declared < object.count || declared == 0 else { return }
         guard !object.names.isEmpty else {
@@ -114,14 +115,14 @@ public struct ObjectKind<Value: DeclaredObject>: MemberKind {
         let known = ObjectSchema.names(of: Value.self)
         if let name = object.names.first(where: { !known.contains($0) }) {
             throw EventError(
-                .invalidData, "\(object.place) has a member that is not known, \(name)")
+                .invalidData, "\(object.place) has an unknown member, \(name)")
         }
     }
 
     public func write(
         _ value: Value, _ name: StaticString, to object: inout JSONObjectWriter
     ) throws(EventError) {
-        object.add(member: name, raw: try value.memberJSON())
+        object.appendMember(literal: name, raw: try value.memberJSON())
     }
 
     public var schema: MemberSchema.Kind {
@@ -139,8 +140,7 @@ extension MemberKind {
         ObjectKind(isChange: false)
     }
 
-    /// An object of declared members each of which is a change: at least one, and no other member. Their
-    /// order is free.
+    /// An object whose declared members are changes: at least one, in any order, and no other member.
     @inlinable
     public static func changes<Object>(_ type: Object.Type) -> Self
     where Self == ObjectKind<Object> {
@@ -170,7 +170,7 @@ public struct ObjectsKind<Element: DeclaredObject>: MemberKind {
     ) throws(EventError) {
         var elements: [[UInt8]] = []
         for element in value { elements.append(try element.memberJSON()) }
-        object.add(member: name, raw: JSONObjectWriter.array(elements))
+        object.appendMember(literal: name, raw: JSONObjectWriter.array(elements))
     }
 
     public var schema: MemberSchema.Kind {
@@ -185,7 +185,7 @@ extension MemberKind {
     ///
     /// - Parameters:
     ///   - type: the elements' type.
-    ///   - uniqueBy: the name of a member, an identifier, of which no two elements may have the same.
+    ///   - uniqueBy: the name of a member, an identifier, whose value must be unique among the elements.
     @inlinable
     public static func objects<Element>(_ type: Element.Type, uniqueBy: StaticString? = nil) -> Self
     where Self == ObjectsKind<Element> {

@@ -1,22 +1,21 @@
-// The kinds of members: what JSON they are, and what a reader accepts. Used by DeclaredObject.
-// Spec/model/events.md, EVT-1.
+// The kinds of members: their JSON form, and the values that a reader accepts. Spec/model/events.md, EVT-1.
 
 /// The JSON form of a member's value.
 ///
-/// The kinds of this library are found by a leading dot: `.identifier`, `.count(1...5)`. An app makes one
-/// of its own for a type that is a string in JSON by `MemberText` and `.of(_:)`.
+/// The kinds of this library are written with a leading dot: `.identifier`, `.count(1...5)`. For its own type
+/// that is a string in JSON, an app uses `MemberText` and `.of(_:)`.
 public protocol MemberKind<Value>: Sendable {
     /// The type of the value in Swift.
     associatedtype Value: Sendable
 
     /// Reads the member.
     ///
-    /// - Throws: `EventError` (`invalidData`) that names the member: it is missing or of another kind.
+    /// - Throws: `EventError` (`invalidData`) that names the member, if it is missing or of another kind.
     func read(_ name: StaticString, in object: JSONFields) throws(EventError) -> Value
 
-    /// Adds the member to an object.
+    /// Appends the member to an object.
     ///
-    /// - Throws: `EventError` (`invalidData`) for a value that JSON cannot hold.
+    /// - Throws: `EventError` (`invalidData`) for a value that JSON cannot express.
     func write(
         _ value: Value, _ name: StaticString, to object: inout JSONObjectWriter
     ) throws(EventError)
@@ -24,12 +23,12 @@ public protocol MemberKind<Value>: Sendable {
     /// The kind's description.
     var schema: MemberSchema.Kind { get }
 
-    /// A value that stands for the member in a subject or a lane, if the value is a string.
+    /// A placeholder for the member in a subject or a lane; nil if the value is not a string.
     func placeholder(_ text: String) -> Value?
 }
 
 extension MemberKind {
-    /// Nil: the value is no string.
+    /// Nil: the value is not a string.
     public func placeholder(_ text: String) -> Value? { nil }
 }
 
@@ -47,7 +46,7 @@ public struct IdentifierKind: MemberKind {
     public func write(
         _ value: String, _ name: StaticString, to object: inout JSONObjectWriter
     ) throws(EventError) {
-        object.add(member: name, value)
+        object.appendMember(literal: name, value)
     }
 
     public var schema: MemberSchema.Kind { .identifier }
@@ -79,7 +78,7 @@ public struct TextKind: MemberKind {
     public func write(
         _ value: String, _ name: StaticString, to object: inout JSONObjectWriter
     ) throws(EventError) {
-        object.add(member: name, value)
+        object.appendMember(literal: name, value)
     }
 
     public var schema: MemberSchema.Kind { .text(isEmptyAllowed: isEmptyAllowed) }
@@ -88,7 +87,7 @@ public struct TextKind: MemberKind {
 }
 
 extension MemberKind where Self == TextKind {
-    /// A string, perhaps an empty one.
+    /// A string, possibly empty.
     @inlinable public static var text: TextKind { TextKind(isEmptyAllowed: true) }
     /// A string that is not empty.
     @inlinable public static var nonEmptyText: TextKind { TextKind(isEmptyAllowed: false) }
@@ -109,7 +108,7 @@ public struct FlagKind: MemberKind {
     public func write(
         _ value: Bool, _ name: StaticString, to object: inout JSONObjectWriter
     ) throws(EventError) {
-        object.add(member: name, value)
+        object.appendMember(literal: name, value)
     }
 
     public var schema: MemberSchema.Kind { .flag }
@@ -120,7 +119,7 @@ extension MemberKind where Self == FlagKind {
     @inlinable public static var flag: FlagKind { FlagKind() }
 }
 
-/// A whole number from 0 to 2⁶³ − 1, or within less.
+/// A whole number from 0 to 2⁶³ − 1, or of a smaller range.
 @frozen
 public struct CountKind: MemberKind {
     @usableFromInline let range: ClosedRange<Int>
@@ -139,14 +138,14 @@ public struct CountKind: MemberKind {
     public func write(
         _ value: Int, _ name: StaticString, to object: inout JSONObjectWriter
     ) throws(EventError) {
-        object.add(member: name, value)
+        object.appendMember(literal: name, value)
     }
 
     public var schema: MemberSchema.Kind { .count(range) }
 }
 
 extension MemberKind where Self == CountKind {
-    /// A whole number from 0 to 2⁶³ − 1, however it is written.
+    /// A whole number from 0 to 2⁶³ − 1, in any notation.
     @inlinable public static var count: CountKind { CountKind(0...Int.max) }
     /// A whole number of a range. Its lower bound is not negative.
     @inlinable public static func count(_ range: ClosedRange<Int>) -> CountKind { CountKind(range) }
@@ -179,7 +178,7 @@ public struct NumberKind: MemberKind {
         guard value.isFinite else {
             throw EventError(.invalidData, "\(name) is \(value), which JSON cannot express")
         }
-        object.add(member: name, value)
+        object.appendMember(literal: name, value)
     }
 
     public var schema: MemberSchema.Kind { .number(range) }
@@ -194,14 +193,14 @@ extension MemberKind where Self == NumberKind {
     /// A number of a range.
     @inlinable
     public static func number(_ range: ClosedRange<Double>) -> NumberKind { NumberKind(range) }
-    /// A finite number from a bound on.
+    /// A finite number of at least a bound.
     @inlinable
     public static func number(_ range: PartialRangeFrom<Double>) -> NumberKind {
         NumberKind(range.lowerBound...Double.greatestFiniteMagnitude)
     }
 }
 
-/// One of few strings.
+/// One string of a fixed set.
 @frozen
 public struct ChoiceKind<Value: RawRepresentable<String> & CaseIterable & Sendable>: MemberKind {
     @inlinable init() {}
@@ -215,7 +214,7 @@ public struct ChoiceKind<Value: RawRepresentable<String> & CaseIterable & Sendab
     public func write(
         _ value: Value, _ name: StaticString, to object: inout JSONObjectWriter
     ) throws(EventError) {
-        object.add(member: name, value.rawValue)
+        object.appendMember(literal: name, value.rawValue)
     }
 
     public var schema: MemberSchema.Kind { .choice(Value.allCases.map(\.rawValue)) }
@@ -230,11 +229,11 @@ extension MemberKind {
     }
 }
 
-/// A type that is a string in JSON: its description, and what its initialiser reads.
+/// A type that is a string in JSON: the string is `description`, and `init(_:)` reads it.
 public protocol MemberText: LosslessStringConvertible, Sendable {
-    /// The description of the string, with its article: `a time as of RFC 3339`.
+    /// The description of the string for errors, with its article: `a time of RFC 3339`.
     static var memberDescription: String { get }
-    /// Some strings that can be read; at least one.
+    /// Valid strings; at least one.
     static var memberSamples: [String] { get }
 }
 
@@ -242,7 +241,7 @@ public protocol MemberText: LosslessStringConvertible, Sendable {
 extension MemberText where Self: Codable {
     /// Reads the string.
     ///
-    /// - Throws: `DecodingError` for a string that has not the meaning.
+    /// - Throws: `DecodingError` for an invalid string.
     public init(from decoder: any Decoder) throws {
         let container = try decoder.singleValueContainer()
         let text = try container.decode(String.self)
@@ -286,7 +285,7 @@ public struct MeaningfulTextKind<Value: MemberText>: MemberKind {
     public func write(
         _ value: Value, _ name: StaticString, to object: inout JSONObjectWriter
     ) throws(EventError) {
-        object.add(member: name, value.description)
+        object.appendMember(literal: name, value.description)
     }
 
     public var schema: MemberSchema.Kind {

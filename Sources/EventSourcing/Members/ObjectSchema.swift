@@ -1,12 +1,12 @@
-// The description of a DeclaredObject as a value: what SQL rules, random values and tables are made of.
+// The description of a DeclaredObject as a value. SQL rules, random values and tables are generated from it.
 
-/// The members of an object, and the rules about several of them.
+/// The members of an object, and the constraints on several of them.
 public struct ObjectSchema: Hashable, Sendable {
     /// The members, in the order in which they are written.
     public var members: [MemberSchema] = []
-    /// Rules about several members.
+    /// The constraints on several members.
     public var constraints: [MemberConstraint] = []
-    /// True if there must be at least one member, and none that is not declared.
+    /// True if there must be at least one member, and no undeclared one.
     public var isChange = false
 
     /// The description of a type. O(members).
@@ -19,7 +19,7 @@ public struct ObjectSchema: Hashable, Sendable {
         constraints = visitor.constraints
     }
 
-    /// The names of a type's members. O(members): objects within are not described.
+    /// The names of a type's members. O(members): nested objects are not described.
     static func names<Object: DeclaredObject>(of type: Object.Type) -> [String] {
         var visitor = NameVisitor()
         var value = Object.example
@@ -33,7 +33,7 @@ public struct ObjectSchema: Hashable, Sendable {
 public struct MemberSchema: Hashable, Sendable {
     /// The member's name.
     public var name: String
-    /// True if the member must be there.
+    /// True if the member must be present.
     public var isRequired: Bool
     /// The JSON form of its value.
     public var kind: Kind
@@ -44,7 +44,7 @@ public struct MemberSchema: Hashable, Sendable {
         case identifier
         /// A string.
         case text(isEmptyAllowed: Bool)
-        /// A string with a meaning: what it is, and some such strings.
+        /// A string with a meaning: its description, and valid samples.
         case meaningful(String, samples: [String])
         /// `true` or `false`.
         case flag
@@ -56,7 +56,8 @@ public struct MemberSchema: Hashable, Sendable {
         case choice([String])
         /// An object; nil for any object.
         case object(ObjectSchema?)
-        /// A list of elements, as many as the range says, of which no two may have the same member.
+        /// A list of elements. The range gives their number; the value of the member `uniqueBy` must be
+        /// unique.
         case list(Kind, ClosedRange<Int>, uniqueBy: String?)
     }
 }
@@ -69,26 +70,28 @@ private struct SchemaVisitor: MemberVisitor {
     mutating func required<Kind: MemberKind>(
         _ name: StaticString, _ value: inout Kind.Value, _ kind: Kind
     ) {
-        add(name, isRequired: true, kind)
+        appendMember(name, isRequired: true, kind)
     }
 
     mutating func optional<Kind: MemberKind>(
         _ name: StaticString, _ value: inout Kind.Value?, _ kind: Kind
     ) {
-        add(name, isRequired: false, kind)
+        appendMember(name, isRequired: false, kind)
     }
 
     mutating func optional<Kind: MemberKind>(
         _ name: StaticString, _ value: inout Kind.Value, _ kind: Kind, missing: Kind.Value
     ) where Kind.Value: Equatable {
-        add(name, isRequired: false, kind)
+        appendMember(name, isRequired: false, kind)
     }
 
     mutating func constraint(_ constraint: MemberConstraint, isMet: @autoclosure () -> Bool) {
         constraints.append(constraint)
     }
 
-    private mutating func add(_ name: StaticString, isRequired: Bool, _ kind: some MemberKind) {
+    private mutating func appendMember(
+        _ name: StaticString, isRequired: Bool, _ kind: some MemberKind
+    ) {
         members.append(
             MemberSchema(name: name.description, isRequired: isRequired, kind: kind.schema))
     }
@@ -119,7 +122,7 @@ private struct NameVisitor: MemberVisitor {
     mutating func constraint(_ constraint: MemberConstraint, isMet: @autoclosure () -> Bool) {}
 }
 
-/// Sets every string to a text that stands for its member.
+/// Sets every required string member to a placeholder.
 struct PlaceholderVisitor: MemberVisitor {
     /// The first and the last character of a placeholder.
     static let mark: Character = "\u{1}"

@@ -1,21 +1,20 @@
-// An export into a file, as an app starts one: off the cooperative pool, with progress and cancellation.
+// An export to a file, as an app starts one: outside the cooperative pool, with progress and cancellation.
 // Spec/operations/logtool.md, TOOL-10.
 
 import LogStorage
 import Synchronization
 
 extension EventExport {
-    /// How many events are written between two calls of `progress`.
+    /// The number of events between two calls of `progress`.
     private static let progressInterval = 1_000
 
-    /// Writes the selected events of a log into a file. Durable on return.
+    /// Writes the selected events of a log to a file. Durable on return.
     ///
     /// - Parameters:
-    ///   - advice: how to have a file replaced that is there already; nil replaces it.
-    ///   - progress: called every 1,000 events with what has been written so far, on another thread.
-    /// - Throws: as `ExportFile.init`; `LogError` (`corrupt`) where the log is damaged: everything
-    ///   before the damage is in the file, unless there was a file already, which then stays;
-    ///   `CancellationError`.
+    ///   - advice: how to allow replacing an existing file, for the error; nil to replace it.
+    ///   - progress: called every 1,000 events with the summary so far, on another thread.
+    /// - Throws: as `ExportFile.init`; `LogError` (`corrupt`) if the log is damaged: the file then has all
+    ///   events before the damage, but an existing file is not replaced; `CancellationError`.
     /// - Complexity: O(bytes of the log from `from` on); memory for one frame.
     package func write(
         logAt directory: String, _ fileSystem: any FileSystem, to path: String,
@@ -53,7 +52,7 @@ extension EventExport {
             throw error
         }
         if let damage {
-            // A whole export is worth more than a part of a damaged log.
+            // An existing, complete export is not replaced by a partial one.
             if file.replacesFile { file.discard() } else { try file.finish() }
             throw damage
         }

@@ -1,19 +1,18 @@
-// Reads that go through a whole log, for an app that shows how far they are and lets its user cancel
-// them. Between the file system and what reads: verification, statistics, stories, a store that only
-// reads.
+// Reads of a whole log with progress and cancellation. Between the file system and the readers:
+// verification, statistics, stories, the read-only store.
 
 import LogStorage
 import Synchronization
 
 /// A read of a whole log.
 package enum LongRead {
-    /// Runs work that reads a log, off the cooperative pool, until the task is cancelled.
+    /// Runs work that reads a log, outside the cooperative pool, until the task is cancelled.
     ///
     /// - Parameters:
-    ///   - verifying: whether the digests of sealed segments are read as well.
-    ///   - progress: called with the part of the log's bytes that has been read, from 0 to 1: a hundred
-    ///     times at most, with 1 at the end. On another thread.
-    ///   - body: the work; it must read through the file system that it gets.
+    ///   - verifying: true if the work also reads the digests of sealed segments.
+    ///   - progress: called with the part of the log's bytes that has been read, from 0 to 1: at most a
+    ///     hundred times, with 1 at the end. On another thread.
+    ///   - body: the work; it must read through the file system passed to it.
     /// - Throws: what `body` throws; `CancellationError`, at the next read after the task was cancelled.
     package static func run<Result: Sendable>(
         of directory: String, _ fileSystem: any FileSystem, verifying: Bool = false,
@@ -39,7 +38,7 @@ package enum LongRead {
                         if Int(part * 100) > before * 100 / total { progress(part) }
                     }
                     let result = try body(files)
-                    // What a checkpoint covers and what is preallocated is not read.
+                    // Bytes that a checkpoint covers and preallocated space are not read.
                     if read.load(ordering: .relaxed) < total { progress?(1) }
                     return result
                 }

@@ -1,12 +1,12 @@
-// How a reader in another process follows a log: no signal crosses the processes, so the reader polls.
+// Follows a log from another process by polling: there is no signal between processes.
 // Spec/format/following.md.
 
 import LogFormat
 
-/// The positions that the views of a read-only store come to, over time.
+/// The positions of the views of a read-only store: the current one, then each new one.
 ///
-/// Begins with the present one. When a position is given, the views have folded the events up to it. A
-/// consumer that is slow gets the newest position only. Ends when the iterating task is cancelled.
+/// When a position is delivered, the views have folded all events up to it. A slow consumer gets only the
+/// newest position. Ends when the iterating task is cancelled.
 public struct ReadOnlyChanges: AsyncSequence, Sendable {
     public typealias Element = Position
     public typealias Failure = any Error
@@ -19,7 +19,7 @@ public struct ReadOnlyChanges: AsyncSequence, Sendable {
         self.interval = interval
     }
 
-    /// Begins with the present position; every iterator by itself.
+    /// Creates an iterator that begins with the current position. Iterators are independent.
     public func makeAsyncIterator() -> AsyncIterator {
         AsyncIterator(store: store, interval: interval)
     }
@@ -35,9 +35,9 @@ public struct ReadOnlyChanges: AsyncSequence, Sendable {
             self.interval = interval
         }
 
-        /// The present position at first, then the next one that is another.
+        /// The current position, then the next different one.
         ///
-        /// - Throws: as `ReadOnlyStore.refresh()`. The next call looks again.
+        /// - Throws: as `ReadOnlyStore.refresh()`. The next call tries again.
         public mutating func next(
             isolation actor: isolated (any Actor)? = #isolation
         ) async throws -> Position? {

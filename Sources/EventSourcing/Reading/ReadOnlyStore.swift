@@ -1,13 +1,13 @@
 // A log and its views for a process that only reads: a widget, a share extension, a support screen.
-// Reads beside the writer, which may be another process, without its lock. Comes after the views, before
-// the screens. Spec/format/following.md.
+// Reads without the lock of the writer, which may be another process. Between the views and the screens.
+// Spec/format/following.md.
 
 import Foundation
 import LogFormat
 import LogStorage
 import Telemetry
 
-/// A log with its views, to be read beside the store that writes it.
+/// A log with its views, for reading while another store may write it.
 ///
 /// ```swift
 /// let store = try await ReadOnlyStore.open(at: url, rules: rules, views: [Trips.self])
@@ -15,13 +15,12 @@ import Telemetry
 /// for try await _ in store.changes() { show(await store.view(Trips.self)) }
 /// ```
 ///
-/// It takes no lock and changes nothing in the folder, which may be one without write permission. The
-/// views are those of the log as it was at the last `refresh()`. The writer may append, seal, compact,
-/// repair or erase the log meanwhile. Once it is erased, `refresh()` throws `noSuchLog` and the views
-/// stay as they were.
+/// It takes no lock and changes nothing in the folder, which may be read-only. The views are those of the
+/// log at the last `refresh()`. The writer may append, seal, compact, repair or erase the log meanwhile.
+/// Once the log is erased, `refresh()` throws `noSuchLog` and the views do not change.
 ///
-/// An event is seen once its commit is in the file, maybe before the commit's sync has returned: a power
-/// cut, or a sync that fails, can remove it again. Relaxed events are seen when they are committed.
+/// An event is visible once its commit is in the file, possibly before the commit's sync has returned: a
+/// power cut or a failed sync can still remove it. Relaxed events are visible when they are committed.
 ///
 /// Memory: the views; at opening the stored states; while it reads, six runs of 256 KiB of lines, or of
 /// one longer line. One file of the log is open while the store exists; there is nothing to close.
@@ -38,7 +37,7 @@ public actor ReadOnlyStore {
     public nonisolated let environment: LogEnvironment
 
     private nonisolated let executor = StoreExecutor()
-    /// A serial queue of the store's own: waiting for the disk holds no thread of the pool.
+    /// The store's own serial queue: waiting for the disk blocks no thread of the cooperative pool.
     public nonisolated var unownedExecutor: UnownedSerialExecutor {
         executor.asUnownedSerialExecutor()
     }
@@ -48,20 +47,20 @@ public actor ReadOnlyStore {
 
     // MARK: Opening
 
-    /// Opens the log in a folder and folds its views, from the stored states where there are some.
+    /// Opens the log in a folder and folds its views, from stored states if there are any.
     ///
     /// - Parameters:
     ///   - directory: the log's folder.
     ///   - catalogue: the known event types.
-    ///   - views: the views to keep.
+    ///   - views: the views to fold.
     ///   - environment: file system and clock.
     ///   - progress: called with the part of the log's bytes that has been read, from 0 to 1, on another
     ///     thread.
-    /// - Throws: `EventError` (`refused`) for rules, upcasters or views that do not go together, naming
-    ///   them; `LogError` as `LogReader.forEachLine`, and `noSuchLog` while the log's writer is creating
-    ///   it; `CancellationError`.
-    /// - Complexity: O(states + events after the newest checkpoint); O(events) where a view has no
-    ///   stored state, or one of another version.
+    /// - Throws: `EventError` (`refused`) for conflicting rules, upcasters or views, naming them;
+    ///   `LogError` as `LogReader.forEachLine`, and `noSuchLog` while the log's writer is creating it;
+    ///   `CancellationError`.
+    /// - Complexity: O(states + events after the newest checkpoint); O(events) if a view has no stored
+    ///   state, or one of another version.
     package static func open(
         at directory: String, catalogue: EventCatalogue, views: [any Projection.Type],
         environment: LogEnvironment = LogEnvironment(),
@@ -78,7 +77,7 @@ public actor ReadOnlyStore {
                     LogReader(directory, fileSystem: files), files, catalogue,
                     ViewSet(views, catalogue), environment, instruments)
             }
-            // Folds anew what was retracted after the stored states.
+            // Rebuilds the views if an event was retracted after the stored states.
             try await store.refresh()
             return store
         }
@@ -99,7 +98,7 @@ public actor ReadOnlyStore {
         let last = try instruments.fold(reader.runs(from: views.next, catalogue: catalogue)) {
             views.fold($0[...])
         }
-        // Asked last: a header of a newer version was named by now.
+        // Checked last, so that an unsupported version in the header is reported first.
         guard id != 0 else {
             throw LogError(
                 .noSuchLog, path: directory,
@@ -121,14 +120,14 @@ public actor ReadOnlyStore {
     /// The last position that the views have folded; `zero` for a log without events.
     public var position: Position { cursor.position }
 
-    /// The state of a view that was given to `open`, as of the last `refresh()`; while one is under way,
-    /// waits for its end. O(1).
+    /// The state of a view that was passed to `open`, as of the last `refresh()`. Waits for the end of a
+    /// running one. O(1).
     public func view<View: Projection>(_ view: View.Type) -> View { views.snapshot(view) }
 
-    /// The events after a position, up to the last one that is there when the reading comes to it. See
-    /// `StoredEvents`. They may be further than `position`.
+    /// The events after a position, up to the end of the log when the iteration reaches it. See
+    /// `StoredEvents`. They may extend beyond `self.position`.
     ///
-    /// - Parameter position: the last event that is not wanted any more; `zero` for all.
+    /// - Parameter position: the position before the first event to read; `zero` for all events.
     public nonisolated func events(after position: Position = .zero) -> StoredEvents {
         StoredEvents(
             after: LogCursor(
@@ -138,21 +137,21 @@ public actor ReadOnlyStore {
 
     // MARK: Following
 
-    /// Folds what the writer has committed since the last call. A log that was put back to an earlier
-    /// state, as by a restored backup, must be opened again.
+    /// Folds the events committed since the last call. A log that was reset to an earlier state, as by a
+    /// restored backup, must be opened again.
     ///
     /// - Returns: the last position that the views have folded.
-    /// - Throws: `LogError`: `noSuchLog` where the log was erased or another one is in the folder;
-    ///   `corrupt`, `io`, …; `CancellationError`. What was read before is in the views, and the next
-    ///   call goes on after it.
-    /// - Complexity: O(bytes that are new), and one frame; if recorded events were retracted, as `open`.
+    /// - Throws: `LogError`: `noSuchLog` if the log was erased or the folder has another log; `corrupt`,
+    ///   `io`, …; `CancellationError`. Events read before the error are in the views, and the next call
+    ///   continues after them.
+    /// - Complexity: O(new bytes), and one frame; if folded events were retracted, as `open`.
     @discardableResult
     public func refresh() throws -> Position {
         while true {
             try foldNew()
             guard views.isStale else { return position }
-            // Reads to the present end, perhaps beyond the cursor: what is retracted there shows in the
-            // next turn.
+            // Reads to the current end, possibly beyond the cursor. The next iteration of the loop detects
+            // events that are retracted there.
             let files = environment.fileSystem
             let reader = LogReader(directory, fileSystem: files)
             let states = CheckpointSlots(directory, fileSystem: files)
@@ -180,11 +179,11 @@ public actor ReadOnlyStore {
         }
     }
 
-    /// Refreshes at intervals, and yields the position of the views: at first the present one, then
-    /// each further one. See `ReadOnlyChanges`.
+    /// Refreshes at intervals, and yields the position of the views: the current one, then each new one.
+    /// See `ReadOnlyChanges`.
     ///
-    /// - Parameter interval: the time between two refreshes; each decodes the last frame again, less
-    ///   than 192 KiB of lines.
+    /// - Parameter interval: the time between two refreshes. Each decodes the last frame again, less than
+    ///   192 KiB of lines.
     public nonisolated func changes(
         every interval: Duration = .milliseconds(500)
     ) -> ReadOnlyChanges {
@@ -193,17 +192,16 @@ public actor ReadOnlyStore {
 }
 
 extension CheckpointSlots {
-    /// The checkpoints of a log's present history, the newest first, each read when it is asked for.
+    /// The checkpoints of a log's current history, the newest first. Each is read lazily.
     fileprivate func usable(for logID: UInt128, _ reader: LogReader) -> some Sequence<Checkpoint> {
-        usable().lazy.filter { $0.logID == logID && reader.continues($0) }
+        usable().lazy.filter { $0.logID == logID && reader.sharesHistory(with: $0) }
     }
 }
 
 extension LogReader {
     /// True if the log still has the last line that a checkpoint covers, or compaction has removed it. A
-    /// log that was put back to an earlier state and went on from there has another line at that
-    /// position.
-    fileprivate func continues(_ checkpoint: Checkpoint) -> Bool {
+    /// log that was reset to an earlier state and written again has another line at that position.
+    fileprivate func sharesHistory(with checkpoint: Checkpoint) -> Bool {
         guard checkpoint.position > .zero else { return true }
         var id: UInt128?
         let outcome = try? forEachLine(from: checkpoint.position) { prefix, _ in

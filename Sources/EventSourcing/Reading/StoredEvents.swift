@@ -1,14 +1,14 @@
-// The events of a log for a reader without the writer's lock: from a position to the end. The other side
-// of EventSequence, which knows what is durable. Spec/format/following.md.
+// The events of a log for a reader without the writer's lock, from a position to the end. EventSequence is
+// the counterpart for the writer, which knows the durable end. Spec/format/following.md.
 
 import LogFormat
 import LogStorage
 
 /// The events of a log after a position, in order, each once; ends at the end of the log.
 ///
-/// Events that compaction has removed are left out. An event of a type that was replaced is in its
-/// newest form (`EventCatalogue.upcast(_:)`). Iterating reads the disk a batch at a time, off the
-/// caller's thread: 256 KiB of lines at most, or one event.
+/// Events that compaction has removed are skipped. An event whose type was replaced is in its newest form
+/// (`EventCatalogue.upcast(_:)`). The iterator reads the disk one batch at a time, on another thread: at
+/// most 256 KiB of lines, or one event.
 public struct StoredEvents: AsyncSequence, Sendable {
     public typealias Element = Event
     public typealias Failure = any Error
@@ -21,10 +21,10 @@ public struct StoredEvents: AsyncSequence, Sendable {
         self.catalogue = catalogue
     }
 
-    /// Begins after the position; every iterator by itself.
+    /// Creates an iterator that begins after the position. Iterators are independent.
     public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(start, catalogue) }
 
-    /// One consumer's location in the log.
+    /// One consumer's cursor in the log.
     public struct AsyncIterator: AsyncIteratorProtocol {
         private var batch: Batch
         private let catalogue: EventCatalogue
@@ -36,8 +36,8 @@ public struct StoredEvents: AsyncSequence, Sendable {
 
         /// The next event; nil at the end, and when the task is cancelled.
         ///
-        /// - Throws: `LogError`: `noSuchLog` where the log was erased, `corrupt`, `io`, … after all
-        ///   events before the damage. Then it is over.
+        /// - Throws: `LogError`: `noSuchLog` if the log was erased, `corrupt`, `io`, … after all events
+        ///   before the damage. The sequence then ends.
         /// - Complexity: amortised O(bytes of the event).
         public mutating func next(
             isolation actor: isolated (any Actor)? = #isolation
@@ -53,12 +53,12 @@ public struct StoredEvents: AsyncSequence, Sendable {
         }
     }
 
-    /// Events that were read together, and what follows them.
+    /// A batch of events, and the cursor after them.
     private struct Batch: Sendable {
         var cursor: LogCursor
         var events: ArraySlice<Event> = []
         var isLast = false
-        /// The error that follows the events.
+        /// The error to throw after the events.
         var failure: (any Error)?
 
         func next(_ catalogue: EventCatalogue) -> Batch {

@@ -1,4 +1,4 @@
-// The queue of append requests, from the callers to the store. Before PendingAppends. Spec/overview.md.
+// The queue of append requests, from the callers to the store. PendingAppends comes next. Spec/overview.md.
 
 import DequeModule
 import Foundation
@@ -7,28 +7,30 @@ import Synchronization
 
 /// One caller's request to record events.
 struct AppendRequest: Sendable {
-    /// Decides on the store's queue which events are recorded.
+    /// Runs on the store's queue and returns the events to record.
     typealias Decision = @Sendable (isolated EventStore) throws -> [PreparedEvent]
 
     let durability: Durability
-    /// True for what must be recorded although the disk is full.
+    /// True for events that must be recorded even if the disk is full.
     let drawsOnReserve: Bool
     let decide: Decision
     let caller: PendingAppends.Caller
 }
 
-/// Requests in the order in which they came. A caller does not wait for the store's queue here: an append
-/// that comes while the store writes or syncs shares the next commit.
+/// Requests in order of arrival. Enqueueing does not wait for the store's queue: an append that arrives
+/// while the store writes or syncs shares the next commit.
 final class AppendInbox: Sendable {
     private struct Queue {
         var requests = Deque<AppendRequest>()
-        /// True while a job of the store is queued or at work that takes the requests.
+        /// True while a job of the store that dequeues requests is scheduled or running.
         var hasJob = false
     }
 
     private let queue = Mutex(Queue())
 
-    /// - Returns: true where the caller has to queue a job of the store.
+    /// Appends a request.
+    ///
+    /// - Returns: true if the caller must schedule a job of the store.
     func enqueue(_ request: AppendRequest) -> Bool {
         queue.withLock { queue in
             queue.requests.append(request)
@@ -37,12 +39,12 @@ final class AppendInbox: Sendable {
         }
     }
 
-    /// Takes the first request. O(1).
+    /// Removes and returns the first request. O(1).
     func dequeue() -> AppendRequest? { queue.withLock { $0.requests.popFirst() } }
 
     /// Ends a job of the store.
     ///
-    /// - Returns: true where requests are left, so that the job has to be queued again.
+    /// - Returns: true if requests remain: the job must be scheduled again.
     func endJob() -> Bool {
         queue.withLock { queue in
             queue.hasJob = !queue.requests.isEmpty
@@ -50,19 +52,20 @@ final class AppendInbox: Sendable {
         }
     }
 
-    /// Waits for as many requests as shared the last commit, as long as one comes every few
-    /// microseconds: one that comes after the next commit has begun waits for two syncs.
+    /// Waits until `count` requests are queued, or no request has arrived for 20 microseconds. A request
+    /// that misses the next commit waits for two syncs.
     ///
-    /// - Returns: true if there are any.
+    /// - Parameter count: the number of callers that shared the last commit.
+    /// - Returns: true if a request is queued.
     func waitForRequests(count: Int) -> Bool {
-        var (found, since) = (0, ContinuousClock.now)
+        var (waiting, lastArrival) = (0, ContinuousClock.now)
         repeat {
             let present = queue.withLock { $0.requests.count }
             if present >= count { return true }
-            if present > found { (found, since) = (present, .now) }
+            if present > waiting { (waiting, lastArrival) = (present, .now) }
             sched_yield()
-        } while .now - since < Self.gap
-        return found > 0
+        } while .now - lastArrival < Self.gap
+        return waiting > 0
     }
 
     private static let gap = Duration.microseconds(20)

@@ -1,5 +1,5 @@
-// From drafts that were accepted to the lines of a commit: one after the other they get their places,
-// then all cores encode them and read back what they wrote. Spec/overview.md.
+// From accepted drafts to the lines of a commit: positions are assigned in order, then all cores encode
+// the lines and read them back. Spec/overview.md.
 
 import Foundation
 import LogFormat
@@ -11,17 +11,17 @@ struct Batch {
     var results: [Appended] = []
 }
 
-/// A draft as it can be recorded. An object, since it is handed on often.
+/// A draft that its type's rule has accepted. A class, since it is passed on often.
 final class CheckedDraft: Sendable {
-    /// Lane and time may be open.
+    /// The normalised draft. Its lane and time may be nil.
     let draft: EventDraft
     let lane: String
     var id: UUID { draft.id }
     let type: CataloguedType
-    /// The data, if they were read.
+    /// The decoded data; nil if the rule did not decode them.
     let decoded: AnyDecoded?
 
-    /// Checks a draft by the rule of its type.
+    /// Checks a draft against the rule of its type.
     ///
     /// - Throws: as `EventCatalogue.normalise(_:)`.
     init(_ draft: EventDraft, by catalogue: borrowing EventCatalogue) throws(EventError) {
@@ -33,7 +33,7 @@ final class CheckedDraft: Sendable {
         self.draft = draft
     }
 
-    /// An event that was recorded elsewhere: no rule has a say.
+    /// Wraps an event that another log has recorded. No rule is checked.
     init(_ event: ForeignEvent, by catalogue: borrowing EventCatalogue) {
         decoded = nil
         type = catalogue.known[event.draft.type]
@@ -42,26 +42,28 @@ final class CheckedDraft: Sendable {
     }
 }
 
-/// What an append comes to, before it has a place.
+/// The outcome of validating one event, before it has a position.
 enum PreparedEvent {
+    /// The log already has the event.
     case known(Appended)
-    /// An event of this log, with the LWW timestamp of the value that it replaces.
-    case new(CheckedDraft, replacing: Stamp?)
-    /// An event that another log has made, or an earlier life of this one.
+    /// A new event of this log, with the LWW timestamp of the value that it replaces.
+    case new(CheckedDraft, replacing: LWWTimestamp?)
+    /// An event from another log, or from an earlier incarnation of this one.
     case received(ForeignEvent)
 }
 
-/// Makes a batch.
+/// Assigns positions and times to events and encodes them as lines.
 struct BatchEncoder {
     private let catalogue: EventCatalogue
     private let source: UInt128
     private var next: Position
     private var floor: TimeFloor
-    /// The places among `placed` of these ids: each is recorded once.
-    private var earlier = IDTable()
+    /// The index in `placed` of each id: each id is recorded once.
+    private var indexByID = IDTable()
     private var placed: [PlacedDraft] = []
     private var results: [Appended] = []
-    /// The time of the last event that replaces a value: those behind it count more.
+    /// The greatest time of an event that replaces a value. Later events without a time get at least this
+    /// one, so that they win over it.
     private var raised = Timestamp(milliseconds: .min)
 
     private struct PlacedDraft: Sendable {
@@ -69,7 +71,7 @@ struct BatchEncoder {
         let prefix: LinePrefix
         let time: Timestamp
 
-        /// The event, with nothing left open.
+        /// The event, with its lane and its time set.
         var content: EventDraft {
             var content = draft.draft
             content.lane = draft.lane
@@ -79,9 +81,9 @@ struct BatchEncoder {
     }
 
     /// - Parameters:
-    ///   - source: the incarnation that records.
-    ///   - next: the place of the first event that is new.
-    ///   - floor: the time before which no event is that has none of its own.
+    ///   - source: the incarnation that records the events.
+    ///   - next: the position of the first new event.
+    ///   - floor: the earliest time of an event that has no time of its own.
     init(_ catalogue: EventCatalogue, by source: UInt128, at next: Position, _ floor: TimeFloor) {
         self.catalogue = catalogue
         self.source = source
@@ -89,21 +91,23 @@ struct BatchEncoder {
         self.floor = floor
     }
 
-    /// Gives an event its place.
+    /// Assigns the next position to an event, and a time if it has none.
     ///
-    /// - Parameter now: the time, asked for if the event has none.
+    /// - Parameter now: the clock, called only if the event has no time.
     /// - Throws: `EventError`: `idReused` for an id that another event of the batch has; `refused` for
     ///   a value that nothing can replace.
-    mutating func add(_ prepared: PreparedEvent, now: () -> Int64) throws(EventError) {
+    mutating func assignPosition(
+        to prepared: PreparedEvent, now: () -> Int64
+    ) throws(EventError) {
         let draft: CheckedDraft
         let prefix: LinePrefix
-        var replaced: Stamp?
+        var replaced: LWWTimestamp?
         var isReceived = false
         switch prepared {
         case .known(let appended): return results.append(appended)
-        case .new(let new, let stamp):
+        case .new(let new, let lwwTimestamp):
             draft = new
-            replaced = stamp
+            replaced = lwwTimestamp
             prefix = LinePrefix(own: draft.id.integer, source: source, at: next)
         case .received(let event):
             isReceived = true
@@ -112,7 +116,7 @@ struct BatchEncoder {
                 id: event.draft.id.integer, source: event.source.integer, sequence: event.sequence,
                 position: next)
         }
-        if let twin = earlier[prefix.id] {
+        if let twin = indexByID[prefix.id] {
             let twin = placed[Int(twin)]
             guard isReceived || twin.content.isSameContent(as: draft.draft) else {
                 throw EventError.idReused(
@@ -121,19 +125,19 @@ struct BatchEncoder {
             return results.append(
                 Appended(id: draft.id, position: twin.prefix.position, isNew: false))
         }
-        earlier.set(prefix.id, to: UInt64(placed.count))
+        indexByID.set(prefix.id, to: UInt64(placed.count))
         var time = draft.draft.time ?? max(floor.time(now: now()), raised)
         if let replaced {
-            time = try time.behind(replaced, source: source, sequence: next.rawValue)
+            time = try time.raised(above: replaced, source: source, sequence: next.rawValue)
             raised = max(raised, time)
         }
-        floor.add(time)
+        floor.include(time)
         placed.append(PlacedDraft(draft: draft, prefix: prefix, time: time))
         results.append(Appended(id: draft.id, position: next, isNew: true))
         next = next.next
     }
 
-    /// The lines of all, each read back.
+    /// Encodes all events. Each line is read back.
     ///
     /// - Throws: `EventError`: `tooLarge`, `badAttribute`.
     func batch() throws(EventError) -> Batch {
@@ -151,8 +155,9 @@ struct BatchEncoder {
         return batch
     }
 
-    /// The events from a number on, without those that the log had already. Each is read back from its line.
+    /// Encodes the new events from index `first` on. Each line is read back.
     ///
+    /// - Returns: the events; known ones are not among them.
     /// - Throws: as `batch()`.
     func events(from first: Int) throws(EventError) -> [Event] {
         try encoded(from: first).flatMap(\.events)
@@ -188,37 +193,39 @@ struct BatchEncoder {
         return (lines, events)
     }
 
-    /// What is written is read first: a line that would not come back as this event must never be
+    /// Reads a line back before it is written: a line that does not decode to its event must never be
     /// acknowledged.
     private static func check(
         _ placed: PlacedDraft, _ content: EventDraft, _ line: RawSpan
     ) throws(EventError) {
-        // What comes from elsewhere was shipped already.
+        // A foreign event has already been shipped.
         let isShipped = placed.prefix.isOwn && placed.draft.type.action != nil
-        let most = isShipped ? EventCatalogue.shippedBytesMax : WriterSizes.lineBytesMax
-        guard line.byteCount <= most else {
+        let bytesMax = isShipped ? EventCatalogue.shippedBytesMax : WriterSizes.lineBytesMax
+        guard line.byteCount <= bytesMax else {
             throw EventError(
                 .tooLarge,
-                "\(content.type) has \(line.byteCount) bytes as a line; at most \(most) fit"
+                "\(content.type) has \(line.byteCount) bytes as a line; at most \(bytesMax) fit"
                     + (isShipped ? " for a type that is shipped" : "")
-                    + ". Keep large content as a file, and name the file in the event")
+                    + ". Store large content in a file and record the file's name")
         }
         let purpose: LineDecoder.Purpose = isShipped ? .ship : .record
-        if LineDecoder.surelyReads(line, placed.prefix, as: content, to: purpose) { return }
+        if LineDecoder.certainlyDecodes(line, placed.prefix, as: content, to: purpose) { return }
         guard try LineDecoder.decode(line, to: purpose).draft == content else {
             throw EventError(
-                .badAttribute, "the event would not be read back as it was given")
+                .badAttribute, "the event cannot be encoded: its line decodes to another event")
         }
     }
 }
 
 extension EventError {
-    /// - Parameter type: the type of the event that has the id; nil where it was compacted.
+    /// The error for an id that another event has.
+    ///
+    /// - Parameter type: the type of the event that has the id; nil if compaction has removed it.
     static func idReused(_ id: UUID, at position: Position, type: String? = nil) -> EventError {
         EventError(
             .idReused,
             "the id \(id.text) belongs to the event at position \(position)"
-                + (type.map { " of the type \($0)" } ?? "") + ", which has another content. Record "
-                + "other content under a new id")
+                + (type.map { " of the type \($0)" } ?? "") + ", which has different content. Use "
+                + "a new id")
     }
 }

@@ -1,19 +1,19 @@
-// Work that waits for the disk, off the cooperative thread pool.
+// Runs work that waits for the disk outside the cooperative thread pool.
 
 import Dispatch
 import Telemetry
 
-/// Runs blocking work on a thread that may wait.
+/// Blocking work on threads of a dispatch queue.
 package enum BlockingWork {
-    /// Runs a closure that may block, outside the pool of cooperative threads. It is not cancelled with
-    /// the calling task.
+    /// Runs a closure that may block, outside the cooperative thread pool. Cancelling the calling task
+    /// does not stop it.
     ///
     /// - Throws: what `body` throws.
     package static func run<Result: Sendable>(
         _ priority: DispatchQoS.QoSClass = .userInitiated,
         _ body: @escaping @Sendable () throws -> Result
     ) async throws -> Result {
-        // The queue does not inherit the task's local values.
+        // A dispatch queue does not inherit task-local values.
         let span = SpanContext.current
         return try await withCheckedThrowingContinuation { continuation in
             DispatchQueue.global(qos: priority).async {

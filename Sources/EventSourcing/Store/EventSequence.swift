@@ -1,10 +1,10 @@
-// A subscription: the events of a log from a position on, first from the disk, then as they are
-// committed. Comes after the store's commits, before the app's subscribers. Spec/format/following.md.
+// A subscription: the events of a log after a position, first from the disk, then as they are
+// committed. Between the store's commits and the app's subscribers. Spec/format/following.md.
 
 import LogFormat
 import LogStorage
 
-/// The durable events of a store behind a position, in order, without gap or repeat.
+/// The durable events of a store after a position, in order, without gaps or repetitions.
 ///
 /// ```swift
 /// for try await event in store.events(after: lastHandled) {
@@ -13,24 +13,25 @@ import LogStorage
 /// }
 /// ```
 ///
-/// Whoever stores the position of the last event that was dealt with goes on behind it, also after a
-/// restart. An event is delivered once it is on the disk: no power cut takes it back. Events that
-/// compaction has removed are left out. An event of a type that was replaced comes in its newest
-/// form (`EventCatalogue.upcast(_:)`).
+/// A subscriber that stores the position of the last event it has handled resumes after it, also after
+/// a restart. An event is delivered once it is synced: a power cut cannot remove it. Events that
+/// compaction has removed are skipped. An event whose type was replaced is delivered in its newest form
+/// (`EventCatalogue.upcast(_:)`).
 ///
-/// Iterating reads the disk a batch at a time, when the one before has been taken: a slow consumer
-/// holds at most 256 KiB of lines (or one event), however far behind it is, and slows nobody.
+/// The iterator reads the disk one batch at a time, when the last batch is consumed. A slow consumer
+/// holds at most 256 KiB of lines (or one event), however far behind it is, and does not slow the
+/// writer.
 ///
-/// `store.recordedEvents(after:)` ends behind the last event that there is when it begins. Otherwise
-/// the sequence ends once the store is closed and what was recorded before has been taken, and when
-/// the iterating task is cancelled. While the store is suspended it waits.
+/// `store.recordedEvents(after:)` ends after the last event that is durable when the iteration begins.
+/// A live sequence ends when the store is closed and all recorded events are delivered, and when the
+/// iterating task is cancelled. While the store is suspended, it waits.
 public struct EventSequence: AsyncSequence, Sendable {
     public typealias Element = Event
     public typealias Failure = any Error
 
     private let store: EventStore
     private let position: Position
-    /// Whether it goes on with what is recorded after it began.
+    /// True if the sequence continues with events that are recorded during the iteration.
     private let isLive: Bool
 
     init(_ store: EventStore, after position: Position, isLive: Bool) {
@@ -39,21 +40,21 @@ public struct EventSequence: AsyncSequence, Sendable {
         self.isLive = isLive
     }
 
-    /// Begins behind the position; every iterator by itself.
+    /// Creates an iterator that begins after the position. Iterators are independent.
     public func makeAsyncIterator() -> AsyncIterator {
         AsyncIterator(store, after: position, isLive: isLive)
     }
 
-    /// One consumer's place in the log.
+    /// One consumer's cursor in the log.
     public struct AsyncIterator: AsyncIteratorProtocol {
         private let store: EventStore
         private var cursor: LogCursor
         private var batch: ArraySlice<Event> = []
-        /// The error that follows the batch.
+        /// The error to throw after the batch.
         private var failure: (any Error)?
         private var signals: AsyncStream<Void>.AsyncIterator?
         private let isLive: Bool
-        /// Where a sequence that is not live ends, once it has begun.
+        /// The last position of a sequence that is not live; nil before the first call.
         private var end: Position?
         private var isOver = false
 
@@ -68,10 +69,10 @@ public struct EventSequence: AsyncSequence, Sendable {
                 fileSystem: store.environment.fileSystem)
         }
 
-        /// The next event; nil at the end. Waits where there is none yet.
+        /// The next event; nil at the end. A live sequence waits for it.
         ///
-        /// - Throws: `EventError` (`refused`) where the position is behind the end of the log, as
-        ///   after a restored backup; `LogError` where the log cannot be read. Then it is over.
+        /// - Throws: `EventError` (`refused`) if the position is after the end of the log, as after a
+        ///   restored backup; `LogError` if the log cannot be read. The sequence then ends.
         /// - Complexity: amortised O(bytes of the event).
         public mutating func next(
             isolation actor: isolated (any Actor)? = #isolation
@@ -89,7 +90,7 @@ public struct EventSequence: AsyncSequence, Sendable {
                     return Task.isCancelled ? nil : batch.popFirst()
                 }
                 if signals == nil, !isOver {
-                    // Before the first look, so that no commit is missed.
+                    // Before the first read, so that no commit is missed.
                     signals = await store.commits().makeAsyncIterator()
                     try await checkStart()
                 }
@@ -98,7 +99,7 @@ public struct EventSequence: AsyncSequence, Sendable {
                     guard batch.isEmpty, await signals?.next(isolation: actor) == nil else {
                         continue
                     }
-                    // Closed: what was recorded last may have come after the look.
+                    // The store is closed. Its last events may have come after the last read.
                     isOver = true
                     try await fill()
                 }
@@ -116,12 +117,12 @@ public struct EventSequence: AsyncSequence, Sendable {
             guard cursor.position <= last else {
                 throw EventError(
                     .refused,
-                    "the log ends at position \(last); position \(cursor.position) is of another "
-                        + "log, or of a later state of this one. Begin anew")
+                    "the log ends at position \(last); position \(cursor.position) belongs to another "
+                        + "log, or to a later state of this one. Start again from position 0")
             }
         }
 
-        /// Reads what is durable, up to a batch. Not on the store's queue: appends go on.
+        /// Reads the next batch of durable events, outside the store's queue: appends continue.
         nonisolated(nonsending) private mutating func fill() async throws {
             if let failure { throw failure }
             let last = await store.lastDurable
@@ -144,16 +145,16 @@ public struct EventSequence: AsyncSequence, Sendable {
                             bytes += line.byteCount
                             return bytes < Self.batchBytesMax && events.count < Self.batchEventsMax
                         }
-                        // Removed events move the cursor without an event.
+                        // The cursor passes removed events without yielding one.
                     } while events.isEmpty && before < cursor.position && cursor.position < durable
                     if events.isEmpty, cursor.position < durable {
                         throw LogError(
                             .corrupt, path: start.directory,
                             positions: cursor.position.next...durable,
-                            "a committed line is not there any more")
+                            "a committed line is missing")
                     }
                 } catch {
-                    // The events before the damage come first.
+                    // The events before the damage are delivered first.
                     guard !events.isEmpty else { throw error }
                     failure = error
                 }
@@ -164,18 +165,18 @@ public struct EventSequence: AsyncSequence, Sendable {
 }
 
 extension EventStore {
-    /// The durable events behind a position, from the disk and then live: where there is none yet,
-    /// iterating waits. `recordedEvents(after:)` ends instead. See `EventSequence`.
+    /// The durable events after a position, from the disk and then live: at the end of the log, the
+    /// iteration waits. `recordedEvents(after:)` ends instead. See `EventSequence`.
     ///
-    /// - Parameter position: the last event that is not wanted any more; `zero` for all.
+    /// - Parameter position: the position before the first event to read; `zero` for all events.
     public nonisolated func events(after position: Position = .zero) -> EventSequence {
         EventSequence(self, after: position, isLive: true)
     }
 
-    /// The durable events behind a position, up to the last one that there is when the iteration
-    /// begins. Ends there; on an empty log at once. See `EventSequence`.
+    /// The durable events after a position, up to the last one when the iteration begins. See
+    /// `EventSequence`.
     ///
-    /// - Parameter position: the last event that is not wanted any more; `zero` for all.
+    /// - Parameter position: the position before the first event to read; `zero` for all events.
     public nonisolated func recordedEvents(after position: Position = .zero) -> EventSequence {
         EventSequence(self, after: position, isLive: false)
     }

@@ -1,5 +1,5 @@
-// Validates, encodes, appends, syncs, projects and publishes events. Every recorded event enters through
-// the inbox and leaves it with a commit. Between the commands and LogStorage. Spec/overview.md.
+// Validates, encodes, appends, syncs, projects and publishes events. Every append request goes through
+// the inbox into a commit. Between the commands and LogStorage. Spec/overview.md.
 
 import Foundation
 import LogFormat
@@ -8,16 +8,16 @@ import Synchronization
 import Telemetry
 
 extension EventStore {
-    /// Bytes of relaxed events that wait at most.
+    /// The bytes of pending relaxed lines at which they are committed.
     private static let relaxedBytesMax = 64 * 1024
-    /// How long a relaxed event waits at most.
+    /// The longest time that a relaxed event waits for its commit.
     private static let relaxedDelay = Duration.seconds(1)
-    /// Requests that share a commit at most.
+    /// The most requests that share a commit.
     private static let requestsMax = 1_024
-    /// Commits that follow each other before other jobs of the store have a turn.
+    /// The most commits in a row before the store's other jobs run.
     private static let commitsMax = 16
-    /// How far ahead of the clock the time may be that an app gives an event: no mistake about time
-    /// zones loses an event, and no slip of units sets a value for ever.
+    /// How far ahead of the clock an app may set an event's time. A mistake in the time zone stays below
+    /// this bound and loses no event; a mistake in the unit exceeds it and cannot set a value for ever.
     private static let leadMillisecondsMax: Int64 = 24 * 3_600_000
 
     // MARK: Append requests
@@ -32,11 +32,11 @@ extension EventStore {
         try await append([EventDraft(payload)], durability: durability)[0]
     }
 
-    /// Records an event. An event whose id is known with the same content is not recorded again.
+    /// Records an event. If the log has an event with the same id and content, it is not recorded again.
     ///
-    /// On return with `.durable`, the event is on the disk. The views include it in any case.
+    /// On return with `.durable`, the event is on the disk. The views include it in both cases.
     ///
-    /// - Returns: the event's position; that of the known event if the id is known.
+    /// - Returns: the event's position; for a known id, the position of the recorded event.
     /// - Throws: as `append(_:durability:)` for several drafts.
     @discardableResult
     public nonisolated(nonsending) func append(
@@ -45,18 +45,18 @@ extension EventStore {
         try await append([draft], durability: durability)[0]
     }
 
-    /// Records typed events, of one type or of several, all or none, in one commit.
+    /// Records typed events, of one or several types, all or none, in one commit.
     ///
     /// ```swift
     /// try await store.append([TripPlanned(city: "porto"), BagPacked(items: 7)])
     /// ```
     ///
     /// On return with `.durable`, the events are on the disk, as with `append(_:durability:)` for drafts.
-    /// Each gets a new id; make drafts of events that may be appended twice.
+    /// Each gets a new id; use drafts for events that may be appended twice.
     ///
-    /// - Returns: for each event, in order, where it is.
-    /// - Throws: as `append(_:durability:)` for drafts, and what a payload's encoder throws; then none was
-    ///   recorded.
+    /// - Returns: for each event, in order, its position.
+    /// - Throws: as `append(_:durability:)` for drafts, and what a payload's encoder throws; then no event
+    ///   is recorded.
     /// - Complexity: O(bytes), and an index lookup for each event.
     @discardableResult
     public nonisolated(nonsending) func append(
@@ -65,17 +65,17 @@ extension EventStore {
         try await append(payloads.map { try EventDraft($0) }, durability: durability)
     }
 
-    /// Records events, all or none, in one commit. An event whose id is known with the same content
-    /// is not recorded again; it gets the position it has.
+    /// Records events, all or none, in one commit. If the log has an event with the same id and content,
+    /// it is not recorded again; its position is returned.
     ///
-    /// On return with `.durable`, the events are on the disk. The views include them in any case.
-    /// Cancelling the calling task does not undo an append that is waiting.
+    /// On return with `.durable`, the events are on the disk. The views include them in both cases.
+    /// Cancelling the calling task does not undo a waiting append.
     ///
-    /// - Returns: for each draft, in order, where it is.
-    /// - Throws: `EventError` for a draft that is refused, also for a time more than 24 hours ahead of
-    ///   the clock, for a reserved type and for one that only the store writes (`daybook.sync.…`);
-    ///   then none was recorded. `LogError`: `diskFull` with nothing recorded, `indeterminate`,
-    ///   `closed`, `corrupt`.
+    /// - Returns: for each draft, in order, its position.
+    /// - Throws: `EventError` if a draft is refused: also for a time more than 24 hours ahead of the
+    ///   clock, for a reserved type and for a type that only the store writes (`daybook.sync.…`); then
+    ///   no event is recorded. `LogError`: `diskFull` with nothing recorded, `indeterminate`, `closed`,
+    ///   `corrupt`.
     /// - Complexity: O(bytes), and an index lookup for each event.
     @discardableResult
     public nonisolated(nonsending) func append(
@@ -84,8 +84,8 @@ extension EventStore {
         try await append(drafts, durability, asHistory: false)
     }
 
-    /// Records events that were recorded elsewhere before, as `append(_:durability:)`. They keep
-    /// their times, however far ahead, and may be of types that only a later release knows.
+    /// Records events that another log has recorded before, as `append(_:durability:)`. They keep their
+    /// times, however far ahead, and may have types that only a later release defines.
     ///
     /// - Throws: as `append(_:durability:)`.
     @discardableResult
@@ -102,8 +102,7 @@ extension EventStore {
         return try await commit(durability) { try $0.prepare(drafts, asHistory: isHistory) }
     }
 
-    /// Records what the server has said, relaxed: on a full disk it takes the room that the log
-    /// keeps aside.
+    /// Records a server's answer, relaxed. On a full disk it uses the log's reserve file.
     ///
     /// - Throws: as `append(_:durability:)`.
     package nonisolated(nonsending) func record(_ payload: some EventPayload) async throws {
@@ -111,22 +110,22 @@ extension EventStore {
         _ = try await commit(.relaxed, drawingOnReserve: true) { try $0.prepare([draft]) }
     }
 
-    /// An id for an event that the store makes by itself.
+    /// A new id for an event that the store itself creates.
     public nonisolated func newID() -> UUID { UUID(integer: environment.randomUUID()) }
 
-    /// A random number from 0 up to, but not, 1.
+    /// A random number in `0..<1`.
     public nonisolated func randomFraction() -> Double {
         Double(UInt64(truncatingIfNeeded: environment.random()) >> 11) * 0x1p-53
     }
 
-    /// Checks the state and records events, with nothing in between.
+    /// Reads views and records events in one transaction: no other event is recorded in between.
     ///
-    /// `body` reads views and appends to the transaction; what it appended is recorded in one
-    /// commit if it returns, and dropped if it throws. The views it reads include everything that
-    /// was appended before, by the transaction itself as well. It runs on the store's queue, outside the calling task: the task's local
-    /// values and its cancellation are not visible in it.
+    /// `body` reads views and appends to the transaction. Its events are recorded in one commit if it
+    /// returns, and dropped if it throws. The views include every event appended before, also by the
+    /// transaction itself. `body` runs on the store's queue, outside the calling task: it does not see the
+    /// task's local values and cancellation.
     ///
-    /// - Returns: what `body` returned. Durable on return.
+    /// - Returns: the result of `body`. The events are durable on return.
     /// - Throws: what `body` throws, and as `append(_:durability:)`.
     @discardableResult
     public nonisolated(nonsending) func write<Result: Sendable>(
@@ -135,21 +134,21 @@ extension EventStore {
         try await write(drawingOnReserve: false, body)
     }
 
-    /// Checks the state and records events, as `write(_:)`, for a body whose events the caller wants to
-    /// find again.
+    /// Reads views and records events in one transaction, as `write(_:)`, and returns the events'
+    /// positions.
     ///
-    /// - Returns: for each event, in order, where it is.
+    /// - Returns: for each event, in order, its position.
     public nonisolated(nonsending) func append(
         decidedBy body: @escaping @Sendable (inout Transaction) throws -> Void
     ) async throws -> [Appended] {
         try await transact(drawingOnReserve: false) { try body(&$0) }.appended
     }
 
-    /// As `write(_:)`, for events that free room.
+    /// Reads views and records events as `write(_:)`, for events that free disk space.
     ///
     /// - Parameters:
-    ///   - drawingOnReserve: whether the events may use the space of the log's reserve file on a full
-    ///     disk. For events that free more than they take.
+    ///   - drawingOnReserve: true if the events may use the log's reserve file on a full disk. For events
+    ///     that free more space than they need.
     ///   - body: reads views and appends, as for `write(_:)`.
     public nonisolated(nonsending) func write<Result: Sendable>(
         drawingOnReserve: Bool, _ body: @escaping @Sendable (inout Transaction) throws -> Result
@@ -163,7 +162,7 @@ extension EventStore {
     ) async throws -> (result: Result, appended: [Appended]) {
         try await commit(.durable, drawingOnReserve: drawingOnReserve) { store in
             if drawingOnReserve, !store.pending.isEmpty { store.pending.drawsOnReserve = true }
-            // Appends that wait for the next sync are decided but not yet in the views.
+            // Durable appends that wait for the next commit are accepted but not yet in the views.
             try store.flush()
             var transaction = store.transaction()
             let result = try body(&transaction)
@@ -171,7 +170,7 @@ extension EventStore {
         }
     }
 
-    /// A transaction that has appended nothing yet.
+    /// Creates an empty transaction.
     func transaction() -> Transaction {
         let preview = TransactionPreview(views, catalogue, encoder, now: { self.now }) {
             drafts, transaction in
@@ -185,12 +184,12 @@ extension EventStore {
 
     // MARK: One committer
 
-    /// Enqueues a decision, which the store runs on its own queue, and returns once its events are durable,
-    /// or in the views for `.relaxed`.
+    /// Enqueues a decision, which the store runs on its queue, and returns when its events are durable, or
+    /// for `.relaxed` when they are in the views.
     ///
     /// - Parameters:
-    ///   - drawingOnReserve: true records also where the disk is full.
-    ///   - decide: called on the store's queue; what it throws is thrown, with nothing recorded.
+    ///   - drawingOnReserve: true to record the events even if the disk is full.
+    ///   - decide: called on the store's queue; its error is rethrown, with nothing recorded.
     /// - Throws: what `decide` throws, and as `append(_:durability:)`.
     nonisolated(nonsending) func commit(
         _ durability: Durability, drawingOnReserve: Bool = false,
@@ -229,8 +228,8 @@ extension EventStore {
         executor.schedule { self.assumeIsolated { $0.commitInbox() } }
     }
 
-    /// Commits the queued requests, at most 16 commits in a row; then other jobs of the store have a
-    /// turn. Where several callers shared a commit, it waits a moment for their next requests.
+    /// Commits the queued requests, at most 16 commits in a row; then the store's other jobs run. If
+    /// several callers shared a commit, waits briefly for their next requests.
     private func commitInbox() {
         let last = commitCount + Self.commitsMax
         for _ in 0..<Self.commitsMax {
@@ -255,12 +254,14 @@ extension EventStore {
             let (results, waits) = try admit(
                 prepared, request.durability, drawingOnReserve: request.drawsOnReserve)
             guard waits else { return request.caller.resume(returning: results) }
-            pending.add(request.caller, for: results)
+            pending.addWaiter(request.caller, for: results)
         } catch { request.caller.resume(throwing: error) }
     }
 
     // MARK: Validate
 
+    /// Checks that the store is open and not suspended.
+    ///
     /// - Throws: `LogError`: `closed`, `suspended`.
     public func checkOpen() throws {
         guard !isClosed else {
@@ -272,15 +273,15 @@ extension EventStore {
         }
     }
 
-    /// Validates, and finds out which events the log has already.
+    /// Validates drafts, and looks up those that the log already has.
     ///
     /// - Parameters:
     ///   - drafts: the events.
-    ///   - replaced: the LWW timestamps of the values that they replace, by their indexes.
-    ///   - isHistory: true for events that were recorded elsewhere before. They keep their times, and
-    ///     may be of types that only a later release knows.
+    ///   - replaced: the LWW timestamp of the value that a draft replaces, by the draft's index.
+    ///   - isHistory: true for events that another log has recorded before. They keep their times, and
+    ///     may have types that only a later release defines.
     func prepare(
-        _ drafts: [EventDraft], replacing replaced: (_ index: Int) -> Stamp? = { _ in nil },
+        _ drafts: [EventDraft], replacing replaced: (_ index: Int) -> LWWTimestamp? = { _ in nil },
         asHistory isHistory: Bool = false
     ) throws -> [PreparedEvent] {
         try checkOpen()
@@ -306,7 +307,7 @@ extension EventStore {
         return prepared
     }
 
-    /// Refuses what only an event that was recorded elsewhere may have.
+    /// Refuses reserved types and times far ahead of the clock, which only events from another log may have.
     private func checkIsNew(_ draft: CheckedDraft) throws(EventError) {
         guard draft.type.hasRule || !catalogue.isReserved(draft.draft.type) else {
             throw EventCatalogue.reserved(draft.draft.type, "the event \(draft.id.text)")
@@ -317,21 +318,21 @@ extension EventStore {
             throw EventError(
                 .refused,
                 "the event \(draft.id.text) (\(draft.draft.type)) has the time \(time), which is "
-                    + "more than 24 hours ahead of the clock (\(timestamp)). Leave the time out, or "
-                    + "correct it")
+                    + "more than 24 hours ahead of the clock (\(timestamp)). Omit the time or correct it"
+            )
         }
     }
 
-    /// Where an event is that the log has already; nil for one that is new.
+    /// The recorded event with an id; nil if the id is new.
     ///
-    /// - Parameter draft: asked for the content only if the id is known.
-    /// - Throws: `EventError` (`idReused`) where it is known with another content; `LogError`.
+    /// - Parameter draft: returns the content; called only if the id is known.
+    /// - Throws: `EventError` (`idReused`) if the recorded event has different content; `LogError`.
     func known(_ id: UUID, _ draft: () -> EventDraft) throws -> Appended? {
-        let found: Event
+        let recordedEvent: Event
         if let event = pending.event(id) {
-            found = event
+            recordedEvent = event
         } else if let line = try log.line(id: id.integer) {
-            found = try LogReader.event(
+            recordedEvent = try LogReader.event(
                 line.bytes.span.bytes, catalogue, directory: log.directory)
         } else if let removed = try log.removed(id: id.integer) {
             guard draft().isContent(of: removed.hashes) else {
@@ -341,19 +342,19 @@ extension EventStore {
         } else {
             return nil
         }
-        var recorded = found.content
+        var recorded = recordedEvent.content
         try? catalogue.normalise(&recorded)
         guard recorded.isSameContent(as: draft()) else {
-            throw EventError.idReused(id, at: found.position, type: found.type)
+            throw EventError.idReused(id, at: recordedEvent.position, type: recordedEvent.type)
         }
-        return Appended(id: id, position: found.position, isNew: false)
+        return Appended(id: id, position: recordedEvent.position, isNew: false)
     }
 
     // MARK: Encode
 
-    /// Gives the events their places in the next commit. Relaxed ones are in the views on return.
+    /// Adds events to the next commit. Relaxed events are in the views on return.
     ///
-    /// - Returns: what became of them, and whether the caller has to wait for that commit.
+    /// - Returns: the results, and true if the caller must wait for that commit.
     private func admit(
         _ prepared: [PreparedEvent], _ durability: Durability, drawingOnReserve: Bool
     ) throws -> (results: [Appended], waits: Bool) {
@@ -366,15 +367,15 @@ extension EventStore {
         }
         if drawingOnReserve { pending.drawsOnReserve = true }
         let isNothing = batch.events.isEmpty
-        // A known event may still be on its way to the disk and shares its fate.
+        // A known event may be pending. Then this caller must wait for the same commit.
         let joins = isNothing && !pending.isEmpty
         if durability == .relaxed, pending.waiterCount == 0 {
-            for event in batch.events { floor.add(event.time) }
+            for event in batch.events { floor.include(event.time) }
             views.fold(batch.events[...])
-            pending.add(batch, relaxed: true)
+            pending.append(batch, relaxed: true)
             signalChange()
             if pending.lines.bytes.count >= Self.relaxedBytesMax {
-                // On a full disk they go on waiting, until a whole commit of them has gathered.
+                // On a full disk they stay pending, until they fill a whole commit.
                 do { try flush() } catch let error as LogError where error.code == .diskFull {}
             } else if !isNothing {
                 scheduleFlush(after: Self.relaxedDelay)
@@ -383,19 +384,19 @@ extension EventStore {
         }
         guard !isNothing || joins else { return (batch.results, false) }
         if pending.floorBefore == nil { pending.floorBefore = floor }
-        for event in batch.events { floor.add(event.time) }
-        pending.add(batch, relaxed: false)
+        for event in batch.events { floor.include(event.time) }
+        pending.append(batch, relaxed: false)
         return (batch.results, true)
     }
 
-    /// Validated events as lines, with their places.
+    /// Encodes validated events as lines, with their positions.
     private func encode(_ prepared: [PreparedEvent]) throws -> Batch {
         var encoder = encoder
-        for event in prepared { try encoder.add(event) { now } }
+        for event in prepared { try encoder.assignPosition(to: event) { now } }
         return try encoder.batch()
     }
 
-    /// Gives events the positions after all that was decided.
+    /// An encoder that begins after the last pending event.
     private var encoder: BatchEncoder {
         let next = Position(log.next.rawValue + UInt64(pending.events.count))
         return BatchEncoder(catalogue, by: log.incarnation, at: next, floor)
@@ -403,9 +404,9 @@ extension EventStore {
 
     // MARK: Append, sync, project, publish
 
-    /// Writes and syncs everything that waits. On return it is on the disk and in the views.
+    /// Writes and syncs all pending events. On return they are on the disk and in the views.
     ///
-    /// - Throws: `LogError`; then everything durable that waited has failed with the same error.
+    /// - Throws: `LogError`; all waiting durable appends then fail with the same error.
     public func flush() throws {
         try checkOpen()
         guard !pending.isEmpty else { return }
@@ -420,23 +421,23 @@ extension EventStore {
             pending = error.code == .diskFull ? batch.keepRelaxed() : PendingAppends()
             if let before = batch.floorBefore { floor = before }
             if !pending.isEmpty { scheduleFlush(after: Self.relaxedDelay) }
-            batch.tell(error)
+            batch.resumeWaiters(throwing: error)
             throw error
         }
         instruments.count(.committedEvents, batch.events.count)
         instruments.count(.committedBytes, batch.lines.bytes.count)
         views.fold(batch.events.dropFirst(batch.relaxedCount))
-        for event in batch.events { checkpointing.add(event) }
-        foldAnewIfStale()
-        batch.tell()
+        for event in batch.events { checkpointing.countTail(event) }
+        rebuildViewsIfStale()
+        batch.resumeWaiters()
         signalChange()
         checkpointIfDue()
-        lookForGarbageIfSealed()
+        scanForGarbageIfSealed()
     }
 
-    /// As `flush()`, and nothing that was decided is in doubt: no write or sync has failed before.
+    /// Flushes as `flush()`, and checks that no write or sync has failed before.
     ///
-    /// - Throws: `LogError`; `indeterminate` where it is not known what is on the disk.
+    /// - Throws: `LogError`; `indeterminate` if it is unknown which bytes are on the disk.
     public func settle() throws {
         try flush()
         try log.requireUsable()

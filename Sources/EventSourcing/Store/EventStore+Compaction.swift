@@ -1,5 +1,5 @@
-// Compaction of a store: by the app's word, or by itself. The store's queue only captures states and
-// waits; the work is done elsewhere, and only the swap of a segment takes the log's lock.
+// Compaction of a store: called by the app, or automatic. The store's queue only captures states and
+// waits; the work runs on another thread, and only the swap of a segment takes the log's lock.
 // Spec/format/compaction.md.
 
 import Foundation
@@ -7,20 +7,20 @@ import LogFormat
 import LogStorage
 import Telemetry
 
-/// What a store knows of its compactions.
+/// The compactions of a store: the running one, the policy, the listeners.
 struct CompactionControl {
-    /// The one that runs; it clears this when it ends.
+    /// The running compaction, which clears this at its end.
     var running: Task<Void, Never>?
-    var stop: StopSign?
-    /// What is recorded before, so that more can go.
+    var stop: CancellationFlag?
+    /// Records summaries before each compaction, so that more events can be removed.
     var prepare: (@Sendable (EventStore) async throws -> Void)?
     var policy: CompactionPolicy?
-    /// Segments that were sealed, and bytes the log had, when garbage was looked for last.
-    var sealedAtLook = 0
-    var bytesAtLook = 0
-    /// The look, and what follows from it; it clears this when it ends.
-    var look: Task<Void, Never>?
-    /// What a look found, while compaction waits until the device is idle.
+    /// The number of sealed segments, and the bytes of the log, at the last scan for garbage.
+    var sealedAtScan = 0
+    var bytesAtScan = 0
+    /// The running scan and the compaction that follows it. It clears this at its end.
+    var scan: Task<Void, Never>?
+    /// The result of a scan, while compaction waits until the device is idle.
     var due: GarbageEstimate?
     private var reports: [UUID: AsyncStream<MaintenanceReport>.Continuation] = [:]
 
@@ -36,44 +36,43 @@ struct CompactionControl {
         for listener in reports.values { listener.yield(report) }
     }
 
-    mutating func endReports() {
+    mutating func finishReports() {
         for listener in reports.values { listener.finish() }
         reports = [:]
     }
 }
 
 extension EventStore {
-    /// A live segment of this size is sealed by `compact()`, so that its events can go, too. Sealing
-    /// smaller ones would only make many segments.
+    /// The size from which `compact()` seals the live segment, so that its events can be removed too.
+    /// Sealing smaller ones would only make many segments.
     private static let sealedBytesMin = 1024 * 1024
 
-    // MARK: By the app's word
+    // MARK: Called by the app
 
-    /// Takes out of the log what nothing needs any more: values that were replaced, records that
-    /// were summed up. Views stay as they are, whatever is recorded later. Ids stay known for 90
-    /// days. Events that an app's own view takes in stay, unless the view is a `CompactableView` or
-    /// `allowsCompaction`; the report says how many.
+    /// Removes events that no view needs: replaced values, summarised records. Views do not change,
+    /// whatever is recorded later. Removed ids stay known for 90 days. Events that an app's own view
+    /// folds are kept, unless the view is a `CompactableView` or `allowsCompaction`; the report has
+    /// their number.
     ///
-    /// Stores the views' states first. Appends go on meanwhile. One compaction runs at a time; others
-    /// wait. Cancelling the task ends it before the next frame, with the segments done so far
-    /// compacted.
+    /// Stores the views' states first. Appends continue meanwhile. One compaction runs at a time; others
+    /// wait. Cancelling the task ends it before the next frame; finished segments stay compacted.
     ///
     /// - Parameters:
-    ///   - dryRun: only says what would go; changes nothing.
-    ///   - progress: called now and then with the number of events judged so far and their total.
-    /// - Returns: what was freed, what was kept, and why.
+    ///   - dryRun: true to report what would be removed, and change nothing.
+    ///   - progress: called from time to time with the number of events classified so far and their total.
+    /// - Returns: the events and bytes removed, and the events kept, by reason.
     /// - Throws: `LogError`: `diskFull`, `corrupt`, `io`, `closed`, `suspended`; `CancellationError`.
-    ///   The segment at work is then as it was.
+    ///   The segment being compacted is then unchanged.
     /// - Complexity: O(bytes of the log), in memory for a few frames, the ids of one segment and a
     ///   copy of the views' states.
     @discardableResult
     public func compact(
         dryRun: Bool = false,
-        progress: (@Sendable (_ judged: Int, _ total: Int) -> Void)? = nil
+        progress: (@Sendable (_ classified: Int, _ total: Int) -> Void)? = nil
     ) async throws -> CompactionReport {
-        let stop = StopSign()
+        let stop = CancellationFlag()
         return try await withTaskCancellationHandler {
-            // Others may begin one while this waits for one to end.
+            // Another task may start one when the running one ends.
             while let running = compaction.running { await running.value }
             try checkOpen()
             try Task.checkCancellation()
@@ -98,13 +97,14 @@ extension EventStore {
         }
     }
 
-    /// Does something before every compaction: records what sums up others, so that they can go.
+    /// Sets a closure that runs before every compaction. It records summaries, so that the events they
+    /// replace can be removed.
     package func prepareCompaction(_ body: @escaping @Sendable (EventStore) async throws -> Void) {
         compaction.prepare = body
     }
 
     private func compact(
-        _ stop: StopSign, _ progress: (@Sendable (Int, Int) -> Void)?
+        _ stop: CancellationFlag, _ progress: (@Sendable (Int, Int) -> Void)?
     ) async throws -> CompactionReport {
         do {
             try await compaction.prepare?(self)
@@ -119,8 +119,8 @@ extension EventStore {
         return try await BlockingWork.run(.utility) { try run.run() }
     }
 
-    /// The states to judge by. Where the stored ones do not reach the present, both checkpoints are
-    /// written anew.
+    /// The states by which events are classified. If the stored states do not reach the end of the log,
+    /// both checkpoints are written again.
     private func horizon() async throws -> CompactionHorizon {
         let (log, views, needs, environment) = (log, views, needs, environment)
         func stored() async throws -> CompactionHorizon {
@@ -139,9 +139,9 @@ extension EventStore {
         return try await stored()
     }
 
-    private func survey(_ stop: StopSign) async throws -> CompactionReport {
+    private func survey(_ stop: CancellationFlag) async throws -> CompactionReport {
         let horizon = CompactionHorizon.present(
-            views, at: lastDurable, others: unknownStates, needs: needs)
+            views, at: lastDurable, unknown: unknownStates, needs: needs)
         let survey = CompactionSurvey(
             LogReader(directory, fileSystem: environment.fileSystem), horizon, catalogue: catalogue,
             isLiveSealed: log.liveBytes >= Self.sealedBytesMin)
@@ -155,30 +155,30 @@ extension EventStore {
         }
     }
 
-    /// Ends what runs, and waits until it has ended.
+    /// Cancels the running scan and compaction, and waits for their end.
     func stopCompaction() async {
-        await endLook()
+        await cancelScan()
         while let running = compaction.running {
             compaction.stop?.set()
             await running.value
         }
     }
 
-    // MARK: By itself
+    // MARK: Automatic
 
-    /// Lets the store compact by itself, from now on; nil ends that. A store does nothing by itself
-    /// before this is called; `open(at:)` of Daybook calls it.
+    /// Sets when the store compacts automatically; nil turns it off. It is off until the first call;
+    /// `open(at:)` of Daybook makes one.
     ///
-    /// - Throws: `EventError` (`refused`) for a number that is out of range; the policy stays the old one.
+    /// - Throws: `EventError` (`refused`) for a number that is out of range; the old policy stays.
     public func setCompactionPolicy(_ policy: CompactionPolicy?) async throws(EventError) {
         try policy?.check()
         compaction.policy = policy
-        await endLook()
-        compaction.bytesAtLook = 0
-        lookForGarbage()
+        await cancelScan()
+        compaction.bytesAtScan = 0
+        scanForGarbage()
     }
 
-    /// What the store does by itself from now on. Ends when the store is closed.
+    /// The reports of automatic compaction from now on. Ends when the store is closed.
     public func maintenance() -> AsyncStream<MaintenanceReport> {
         let (stream, continuation) = AsyncStream.makeStream(
             of: MaintenanceReport.self, bufferingPolicy: .bufferingNewest(16))
@@ -195,42 +195,43 @@ extension EventStore {
 
     private func removeListener(_ id: UUID) { compaction.removeListener(id) }
 
-    /// Looks again when a segment was sealed.
-    func lookForGarbageIfSealed() {
-        guard compaction.policy != nil, log.sealedCount != compaction.sealedAtLook else { return }
-        lookForGarbage()
+    /// Scans again if a segment was sealed since the last scan.
+    func scanForGarbageIfSealed() {
+        guard compaction.policy != nil, log.sealedCount != compaction.sealedAtScan else { return }
+        scanForGarbage()
     }
 
-    private func lookForGarbage() {
-        guard let policy = compaction.policy, compaction.look == nil, !isClosed, !isSuspended
+    private func scanForGarbage() {
+        guard let policy = compaction.policy, compaction.scan == nil, !isClosed, !isSuspended
         else { return }
-        compaction.sealedAtLook = log.sealedCount
+        compaction.sealedAtScan = log.sealedCount
         guard log.sealedCount > 0 || log.liveBytes >= Self.sealedBytesMin else { return }
         compaction.due = nil
-        compaction.look = Task { [weak self, sleep = environment.sleep] in
+        compaction.scan = Task { [weak self, sleep = environment.sleep] in
             while await self?.maintain(policy) == false {
                 do { try await sleep(policy.idlePause) } catch { break }
             }
-            await self?.clearLook()
+            await self?.clearScan()
         }
     }
 
-    private func clearLook() {
-        compaction.look = nil
-        // A segment may have been sealed meanwhile.
-        lookForGarbageIfSealed()
+    private func clearScan() {
+        compaction.scan = nil
+        // A segment may have been sealed during the scan.
+        scanForGarbageIfSealed()
     }
 
-    private func endLook() async {
-        while let look = compaction.look {
-            look.cancel()
-            await look.value
+    private func cancelScan() async {
+        while let scan = compaction.scan {
+            scan.cancel()
+            await scan.value
         }
     }
 
-    /// Looks for garbage and compacts if there is enough. Whatever fails, appends are not hurt.
+    /// Scans for garbage and compacts if there is enough. An error is reported and does not affect
+    /// appends.
     ///
-    /// - Returns: false if it is to be called again in a while.
+    /// - Returns: false if it must be called again after the policy's `idlePause`.
     private func maintain(_ policy: CompactionPolicy) async -> Bool {
         do {
             if compaction.due == nil {
@@ -247,7 +248,7 @@ extension EventStore {
             guard policy.isIdle() else { return false }
             try Task.checkCancellation()
             let report = try await compact()
-            compaction.bytesAtLook = report.bytesAfter
+            compaction.bytesAtScan = report.bytesAfter
             compaction.report(.compacted(report))
         } catch is CancellationError {
         } catch {
@@ -257,14 +258,14 @@ extension EventStore {
     }
 
     private func estimateGarbage() async throws -> GarbageEstimate? {
-        let look = GarbageLook(
+        let scan = GarbageScan(
             log: log, catalogue: catalogue, environment: environment,
-            horizon: .present(views, at: lastDurable, others: unknownStates, needs: needs),
+            horizon: .present(views, at: lastDurable, unknown: unknownStates, needs: needs),
             sealedCount: log.sealedCount,
             liveBytes: log.liveBytes,
-            bytesMin: compaction.bytesAtLook + compaction.bytesAtLook / 4)
-        let estimate = try await BlockingWork.run(.utility) { try look.run() }
-        if let estimate { compaction.bytesAtLook = estimate.bytes }
+            bytesMin: compaction.bytesAtScan + compaction.bytesAtScan / 4)
+        let estimate = try await BlockingWork.run(.utility) { try scan.run() }
+        if let estimate { compaction.bytesAtScan = estimate.bytes }
         return estimate
     }
 }

@@ -1,19 +1,19 @@
-// Contents that are too big for a state: the view names the event that holds one, and a caller reads it
-// from the log. Spec/decisions/0028.
+// Contents that are too large for a view's state: the view stores the id of the event, and the caller
+// reads the event from the log. Spec/decisions/0028.
 
 import Foundation
 import LogStorage
 
 extension EventStore {
-    /// The data of the event that a view names, in its newest form. The event may be replaced, and
-    /// compacted away, while it is looked for; then the one that the view names by now counts.
+    /// Reads the data of the event that a view names, in their newest form. If the event is replaced and
+    /// compacted during the read, reads the event that the view names then.
     ///
     /// - Parameters:
-    ///   - type: of the data.
-    ///   - find: asks a view for what is looked for; nil ends the search.
-    ///   - event: the event that holds it.
-    /// - Returns: what the view said, and the data that go with it; nil where the view names nothing.
-    /// - Throws: `LogError`, `corrupt` where the log has lost the event; what the payload throws.
+    ///   - type: the type of the data.
+    ///   - find: looks the entry up in a view; nil ends the search.
+    ///   - event: returns the id of the entry's event.
+    /// - Returns: the view's entry and the data of its event; nil if `find` returns nil.
+    /// - Throws: `LogError`, `corrupt` if the log has lost the event; what the payload throws.
     /// - Complexity: one frame to read.
     public nonisolated func named<Found: Sendable, Payload: EventPayload>(
         _ type: Payload.Type, by find: @Sendable () -> Found?,
@@ -22,14 +22,14 @@ extension EventStore {
         while let found = find() {
             let id = event(found)
             if let payload: Payload = try await payload(of: id) { return (found, payload) }
-            // It may wait for the disk.
+            // The event may be pending.
             try await flush()
             if let payload: Payload = try await payload(of: id) { return (found, payload) }
             guard find().map(event) != id else {
                 throw LogError(
                     .corrupt, path: directory,
-                    "the event \(id.text), which a view names as the newest \(Payload.type), is not "
-                        + "there")
+                    "the event \(id.text), which a view names as the newest \(Payload.type), is missing"
+                )
             }
         }
         return nil

@@ -1,5 +1,5 @@
-// A log of events with its views: opening, reading, checkpoints, pausing and ending. One actor on its own
-// queue. How events get into it is in EventStore+Append. Spec/overview.md.
+// A log of events with its views: opening, reading, checkpoints, suspending and closing. One actor on its
+// own queue. Appending is in EventStore+Append. Spec/overview.md.
 
 import Foundation
 import LogFormat
@@ -9,23 +9,23 @@ import Telemetry
 
 /// When an append returns.
 public enum Durability: Sendable {
-    /// When the event is on the disk and would survive a power cut.
+    /// When the event is on the disk and survives a power cut.
     case durable
-    /// At once. The event waits in memory for the next commit, at most a second or 64 KiB; a kill
-    /// before may lose it.
+    /// At once. The event waits in memory for the next commit, for at most a second or 64 KiB; a kill
+    /// before that commit may lose it.
     case relaxed
 }
 
-/// What became of one appended event.
+/// The result of appending one event.
 public struct Appended: Hashable, Sendable {
     /// The event's identity.
     public let id: UUID
-    /// Its place; for a known event, the one it got the first time.
+    /// The event's position; for a known event, the position of the recorded one.
     public let position: Position
-    /// Whether it was recorded now. False: the log had it already, with the same content.
+    /// True if the event was recorded now; false if the log already had it, with the same content.
     public let isNew: Bool
 
-    /// Creates an answer.
+    /// Creates a result.
     public init(id: UUID, position: Position, isNew: Bool) {
         self.id = id
         self.position = position
@@ -35,9 +35,9 @@ public struct Appended: Hashable, Sendable {
 
 /// A log of events with its views.
 public actor EventStore {
-    /// What opening found and mended.
+    /// What opening found and recovered.
     public nonisolated let recovery: RecoveryReport
-    /// The name under which this log writes: the `source` of its events is `urn:uuid:` and this.
+    /// The log's writer id on this device: the `source` of its events is `urn:uuid:` followed by this.
     public nonisolated var incarnation: UUID { UUID(integer: log.incarnation) }
 
     /// The log's own id.
@@ -48,7 +48,7 @@ public actor EventStore {
     public nonisolated let catalogue: EventCatalogue
 
     nonisolated let executor = StoreExecutor()
-    /// A serial queue of the store's own: waiting for the disk holds no thread of the pool.
+    /// The store's own serial queue: waiting for the disk blocks no thread of the cooperative pool.
     public nonisolated var unownedExecutor: UnownedSerialExecutor {
         executor.asUnownedSerialExecutor()
     }
@@ -57,25 +57,25 @@ public actor EventStore {
     nonisolated let views: ViewSet
     /// File system, clock and randomness.
     public nonisolated let environment: LogEnvironment
-    /// The logger, the metrics and the tracer of the task that opened the store.
+    /// The logger, metrics factory and tracer of the task that opened the store.
     package nonisolated let instruments: Instruments
     var floor: TimeFloor
     nonisolated let inbox = AppendInbox()
     var pending = PendingAppends()
-    /// The number of commits that were begun.
+    /// The number of commits that were started.
     var commitCount = 0
     private let eraseSecrets: (@Sendable () async throws -> Void)?
     private(set) var isClosed = false
-    /// Whether the store was suspended and not resumed since.
+    /// True between `suspend()` and `resume()`.
     public private(set) var isSuspended = false
     var checkpointing: Checkpointing
-    /// Stored states of views that are not known here.
+    /// Stored states of views that this program does not know.
     let unknownStates: [StoredState]
-    /// The views that need every event that they take in.
+    /// The views that need every event of their types.
     let needs: ViewNeeds
     private var commitSignals: [UUID: AsyncStream<Void>.Continuation] = [:]
     var compaction = CompactionControl()
-    /// The tables of `transient(_:)`, by the type that names them.
+    /// The tables of `transient(_:)`, by their `TransientState` type.
     let transients = Mutex<[ObjectIdentifier: any Sendable]>([:])
 
     /// Milliseconds to add to the device's clock to get the server's.
@@ -83,28 +83,28 @@ public actor EventStore {
 
     // MARK: Opening
 
-    /// Opens the log in a folder, mends what an unclean stop left, and folds its views. The store keeps the
-    /// calling task's logger, metrics factory and tracer (`Instruments`).
+    /// Opens the log in a folder, recovers it after an unclean stop, and folds its views. The store keeps
+    /// the calling task's logger, metrics factory and tracer (`Instruments`).
     ///
     /// - Parameters:
     ///   - directory: the log's folder, created if it is missing and `create` is true.
-    ///   - account: whose log it is; nil takes whatever the log says.
-    ///   - create: whether a missing or empty folder becomes a new log.
-    ///   - isShared: whether the log must belong to no account.
+    ///   - account: the account that the log must belong to; nil for any.
+    ///   - create: true to create a log in a missing or empty folder.
+    ///   - isShared: true if the log must belong to no account.
     ///   - catalogue: the known event types.
-    ///   - views: the views to keep.
-    ///   - keepingUnknownStates: whether stored states of other views stay in the checkpoints that the
+    ///   - views: the views to fold.
+    ///   - keepingUnknownStates: true to keep stored states of other views in the checkpoints that the
     ///     store writes: for a tool that does not know all of an app's views.
     ///   - environment: file system, clock and randomness.
-    ///   - progress: called now and then with the number of events folded so far and their total.
-    ///   - eraseSecrets: deletes the log's secrets, if it has some. `erase` calls it when it is decided
-    ///     that the log is gone, and before it goes; if it throws, or the process ends, the next
-    ///     opening of the folder must do it.
-    /// - Throws: `EventError` (`refused`) for rules, upcasters or views that do not go together, naming
-    ///   them (Spec/model/events.md, EVT-15); nothing was opened then. `LogError` as `Log.init`, and
-    ///   `corrupt` for a line that is not an event.
-    /// - Complexity: O(states + events behind the newest checkpoint); O(events) where a view has no
-    ///   stored state, or one of another version.
+    ///   - progress: called from time to time with the number of events folded so far and their total.
+    ///   - eraseSecrets: deletes the log's secrets, if it has any. `erase` calls it after the erasure is
+    ///     durably begun and before the log is deleted; if it throws, or the process ends, the next
+    ///     opening of the folder must call it.
+    /// - Throws: `EventError` (`refused`) for conflicting rules, upcasters or views, naming them
+    ///   (Spec/model/events.md, EVT-15); then nothing is opened. `LogError` as `Log.init`, and `corrupt`
+    ///   for a line that is not an event.
+    /// - Complexity: O(states + events after the newest checkpoint); O(events) if a view has no stored
+    ///   state, or one of another version.
     package static func open(
         at directory: String, account: String? = nil, create: Bool = true, isShared: Bool = false,
         catalogue: EventCatalogue, views: [any Projection.Type], keepingUnknownStates: Bool = false,
@@ -158,7 +158,7 @@ public actor EventStore {
 
     // MARK: Reading
 
-    /// The state of a view that was given to `open`. It includes every append that has returned.
+    /// The state of a view that was passed to `open`. It includes every append that has returned.
     /// O(1).
     public nonisolated func view<View: Projection>(_ view: View.Type) -> View {
         views.snapshot(view)
@@ -171,21 +171,21 @@ public actor EventStore {
         views.present(view)
     }
 
-    /// A number that grows whenever a view's state may have become another. O(1).
+    /// A number that grows whenever a view's state may have changed. O(1).
     nonisolated func revision<View: Projection>(of view: View.Type) -> UInt64 {
         views.revision(of: view)
     }
 
-    /// The present states of all views.
+    /// The current states of all views.
     public nonisolated var projections: [any Projection] { views.projections }
 
-    /// How many events of each type could not be brought to their newest form since the store was
-    /// opened. Views have got them as they were recorded. Events that a checkpoint covers are not
-    /// looked at again.
+    /// The number of events of each type that could not be converted to their newest form since the store
+    /// was opened. Views have folded them as they were recorded. Events that a checkpoint covers are not
+    /// counted.
     public nonisolated var upcastFailures: [String: Int] { views.upcastFailures.byType }
 
-    /// The committed event at a position as it was recorded, whatever type has replaced its own
-    /// since, or nil. `catalogue.upcast(_:)` gives its newest form.
+    /// The committed event at a position, as it was recorded, or nil. `catalogue.upcast(_:)` converts it
+    /// to its newest form.
     ///
     /// - Throws: `LogError`.
     /// - Complexity: one frame to read.
@@ -205,15 +205,15 @@ public actor EventStore {
         return try LogReader.event(line.bytes.span.bytes, catalogue, directory: log.directory)
     }
 
-    /// Whether the event at a position was discarded: it counts as never recorded.
-    package func isTakenBack(_ position: Position) -> Bool { views.discarded.contains(position) }
+    /// True if the event at a position is retracted: it counts as never recorded.
+    package func isRetracted(_ position: Position) -> Bool { views.discarded.contains(position) }
 
-    /// The lines at positions as a JSON array, byte for byte as they are on the disk: what is
-    /// shipped. Commits what waits first if it is among them, so nothing leaves the device that could
-    /// still be lost. It is not the store's queue that reads; who appends waits while it does.
+    /// The lines at positions as a JSON array, byte for byte as they are stored: the body of a request to
+    /// the server. Commits pending events first if they are among them, so that no event is sent that
+    /// could still be lost. Reads outside the store's queue, but appends wait for the read.
     ///
-    /// - Parameter bytes: how long the lines are together, if that is known.
-    /// - Throws: `LogError`, `corrupt` where there is no such line.
+    /// - Parameter bytes: the total length of the lines, if known.
+    /// - Throws: `LogError`, `corrupt` for a missing line.
     package nonisolated func jsonArray(
         of positions: [Position], bytes: Int = 0
     ) async throws -> [UInt8] {
@@ -239,14 +239,14 @@ public actor EventStore {
     /// The log's folder.
     public nonisolated var directory: String { log.directory }
 
-    /// The last position that is on the disk.
+    /// The last durable position.
     public var lastDurable: Position { Position(log.next.rawValue - 1) }
 
-    /// A signal whenever the views or the disk have changed or the store was suspended, the first at
-    /// once; several that nobody took become one. Ends when the store is closed.
+    /// A signal whenever the views or the disk have changed or the store was suspended, the first at once.
+    /// Signals that are not consumed are merged into one. Ends when the store is closed.
     public func commits() -> AsyncStream<Void> { commits(and: nil) }
 
-    /// As `commits()`, with a signal for every change of a transient table, too.
+    /// As `commits()`, also with a signal for every change of a transient table.
     func commits(and table: (any TransientSource)?) -> AsyncStream<Void> {
         let (stream, continuation) = AsyncStream.makeStream(
             of: Void.self, bufferingPolicy: .bufferingNewest(1))
@@ -267,44 +267,44 @@ public actor EventStore {
 
     private func removeSignal(_ id: UUID) { commitSignals[id] = nil }
 
-    /// How many wait for commits.
+    /// The number of subscribers to commits.
     package var subscriberCount: Int { commitSignals.count }
 
     // MARK: Views
 
-    /// Folds the views anew if something was taken back. What waits is on the disk by now.
-    func foldAnewIfStale() {
+    /// Rebuilds the views if an event was retracted after they folded it. Pending events are committed by
+    /// then.
+    func rebuildViewsIfStale() {
         guard views.isStale, pending.isEmpty else { return }
-        // If the log cannot be read just now, the next commit tries again, and so does the next
-        // opening.
-        try? foldAnew()
+        // If the log cannot be read, the next commit tries again, and so does the next opening.
+        try? rebuildViews()
     }
 
-    private func foldAnew() throws {
+    private func rebuildViews() throws {
         let states = CheckpointSlots(log.directory, fileSystem: environment.fileSystem).usable()
             .filter { $0.logID == log.id && $0.position <= lastDurable }.flatMap(\.states)
         try instruments.measure(.fold) { try views.rebuild(from: states, log, catalogue) }
-        checkpointing.hasRebuilt()
+        checkpointing.makeDue()
     }
 
-    /// Wakes everything that follows the store.
+    /// Signals all subscribers.
     package func signalChange() {
         for signal in commitSignals.values { signal.yield() }
     }
 
     // MARK: Checkpoints
 
-    /// Stores the states of the views, so that the next opening need not fold what came before.
-    /// Durable on return. The store does this by itself as well.
+    /// Stores the states of the views, so that the next opening folds only later events. Durable on return.
+    /// The store also writes checkpoints automatically.
     ///
     /// - Throws: `LogError`: `diskFull`, `io`, `tooLarge`, and as `flush()`.
-    /// - Complexity: O(states), in the background; appends go on.
+    /// - Complexity: O(states), in the background; appends continue.
     public func checkpoint() async throws {
-        // Others may begin one while this waits for one to end.
+        // Another task may start one when the running one ends.
         while let running = checkpointing.running { try? await running.value }
         try flush()
-        // A state that has what was taken back must not be stored as one that has not.
-        if views.isStale { try foldAnew() }
+        // A state that includes a retracted event must not be stored as one without it.
+        if views.isStale { try rebuildViews() }
         try await beginCheckpoint().value
     }
 
@@ -314,7 +314,7 @@ public actor EventStore {
         else {
             return
         }
-        // If it fails, the log has all, and the next one is due when the tail has grown.
+        // If it fails, the log still has all events, and the next one is due when the tail has grown.
         _ = try? beginCheckpoint()
     }
 
@@ -338,10 +338,10 @@ public actor EventStore {
 
     /// The views as they were at a position.
     ///
-    /// - Throws: `EventError` (`refused`) for a position behind the end of the log, or before the
-    ///   one through which it is compacted, naming it; `LogError`.
-    /// - Complexity: O(events behind the newest checkpoint that is not later than the position);
-    ///   off the store's queue, so that appends go on.
+    /// - Throws: `EventError` (`refused`) for a position after the end of the log, or before the position
+    ///   through which it is compacted, naming it; `LogError`.
+    /// - Complexity: O(events after the newest checkpoint that is not later than the position); outside
+    ///   the store's queue, so that appends continue.
     public func state(at position: Position) async throws -> PastState {
         try flush()
         guard position <= lastDurable else {
@@ -359,7 +359,7 @@ public actor EventStore {
             try instruments.fold(
                 log.runs(from: past.next, through: position, catalogue: catalogue)
             ) { past.fold($0[...]) }
-            // Some of it may have gone while it was read.
+            // A compaction may have removed events during the read.
             try Self.checkNotCompacted(log, at: position)
             return PastState(position: position, views: past)
         }
@@ -370,18 +370,18 @@ public actor EventStore {
         guard position >= through else {
             throw EventError(
                 .refused,
-                "the log is compacted through position \(through); the state at \(position) cannot "
-                    + "be rebuilt any more")
+                "the log is compacted through position \(through); the state at \(position) can no "
+                    + "longer be rebuilt")
         }
     }
 
-    // MARK: Pausing and ending
+    // MARK: Suspending and closing
 
-    /// Writes what waits and releases the log's lock, as a system demands of an app that it
-    /// suspends. Views can still be read; recording is refused (`LogError`, `suspended`) until
+    /// Commits pending events and releases the log's lock, as an operating system requires of an app that
+    /// it suspends. Views can still be read; appends are refused (`LogError`, `suspended`) until
     /// `resume()`.
     ///
-    /// - Throws: `LogError` where something that waited could not be written.
+    /// - Throws: `LogError` if pending events cannot be written.
     public func suspend() async throws {
         guard !isSuspended else { return }
         try flush()
@@ -394,13 +394,14 @@ public actor EventStore {
             isSuspended = false
             throw error
         }
-        // Who works for the store has to rest, too.
+        // Tasks that follow the store must stop their work too.
         signalChange()
     }
 
-    /// Takes the lock again after `suspend()` and folds what others have recorded meanwhile.
+    /// Takes the lock again after `suspend()`, and folds the events that other processes have recorded
+    /// meanwhile.
     ///
-    /// - Throws: `LogError` as `open`: `locked` while somebody else has the log.
+    /// - Throws: `LogError` as `open`: `locked` while another process holds the lock.
     public func resume() throws {
         guard isSuspended else { return try checkOpen() }
         _ = try log.resume()
@@ -409,18 +410,17 @@ public actor EventStore {
         try instruments.fold(log.runs(from: views.next, catalogue: catalogue)) { run in
             views.fold(run[...])
             for event in run {
-                floor.add(event.time)
-                checkpointing.add(event)
+                floor.include(event.time)
+                checkpointing.countTail(event)
             }
         }
-        foldAnewIfStale()
+        rebuildViewsIfStale()
         signalChange()
     }
 
-    /// Writes what waits, closes the log in order and releases its lock. The store cannot be used
-    /// any more.
+    /// Commits pending events, closes the log and releases its lock. The store cannot be used afterwards.
     ///
-    /// - Throws: `LogError` where something that waited could not be written.
+    /// - Throws: `LogError` if pending events cannot be written.
     public func close() async throws {
         guard !isClosed else { return }
         var failure: (any Error)?
@@ -429,10 +429,10 @@ public actor EventStore {
         await stopCompaction()
         if let running = checkpointing.running { try? await running.value }
         if failure == nil, !isSuspended, checkpointing.isDueAtClose, !views.isStale {
-            // Only a saving of time: without it the next opening folds more.
+            // An error is ignored: without this checkpoint the next opening folds more events.
             try? await beginCheckpoint().value
         }
-        // What is closed is not suspended any more: it cannot be resumed.
+        // A closed store cannot be resumed.
         isSuspended = false
         try log.close()
         if let failure { throw failure }
@@ -442,16 +442,16 @@ public actor EventStore {
         isClosed = true
         for signal in commitSignals.values { signal.finish() }
         commitSignals = [:]
-        compaction.endReports()
+        compaction.finishReports()
     }
 
-    /// Deletes the log, for good, and closes the store.
+    /// Deletes the log permanently, and closes the store.
     ///
     /// - Parameters:
-    ///   - refuse: looks at the views, with nothing in between; if it throws, the store goes on as
-    ///     before.
-    ///   - folders: folders outside the log's whose files can be fetched again. Deleted before the log;
-    ///     if that fails, the store stays open.
+    ///   - refuse: reads the views; no event is recorded between this check and the erasure. If it throws,
+    ///     the store stays open.
+    ///   - folders: folders outside the log's folder whose files can be fetched again. Deleted before the
+    ///     log; if that fails, the store stays open.
     /// - Throws: what `refuse` and the deletion of secrets throw; `LogError` as `Log.beginErasure()`.
     package func erase(
         unless refuse: @Sendable (Transaction) throws -> Void, removing folders: [String] = []
@@ -459,9 +459,9 @@ public actor EventStore {
         repeat {
             await stopCompaction()
             while let running = checkpointing.running { try? await running.value }
-            // What waits is decided. If there is no room for it, whoever waits is told.
+            // Pending appends are accepted already. On a full disk their callers get the error.
             do { try flush() } catch let error as LogError where error.code == .diskFull {}
-            // The commit may have begun a checkpoint, which must not write into what is deleted.
+            // The commit may have started a checkpoint, which must not write into the deleted folder.
         } while checkpointing.running != nil || compaction.running != nil
         try refuse(transaction())
         try storage { () throws(FileError) in
@@ -473,15 +473,15 @@ public actor EventStore {
             try? log.close()
             throw error
         }
-        // Work that was under way when the store ended may have made them anew.
+        // Work that was running when the store was closed may have created them again.
         for folder in folders { try? environment.fileSystem.erase(folder) }
         try log.finishErasure()
     }
 
-    /// Writes under a new name from now on: somebody else writes under the present one.
+    /// Gives the log a new incarnation: another log writes under the current one.
     package func mintIncarnation() throws { try log.mintIncarnation() }
 
-    /// Corrects the clock by what a server's replies tell.
+    /// Sets the clock's correction, as computed from a server's responses.
     package func setClockOffset(_ milliseconds: Int64) { clockOffset = milliseconds }
 
     /// The device's time, in milliseconds since 1970.

@@ -1,19 +1,19 @@
-// An event that another log made: what a server hands out. Its line keeps source and sequence, and
-// gains a position here. Spec/format/line.md, LINE-3.
+// An event that another log has recorded, as received from a server. Its line keeps source and sequence,
+// and gets a position in this log. Spec/format/line.md, LINE-3.
 
 import Foundation
 import LogFormat
 
-/// An event from another log, or from an earlier life of this one.
+/// An event from another log, or from an earlier incarnation of this one.
 package struct ForeignEvent: Hashable, Sendable {
-    /// Content; lane and time are set by whoever made it.
+    /// The content, with the lane and the time that its source has set.
     package let draft: EventDraft
-    /// The incarnation that made it.
+    /// The incarnation that recorded the event.
     package let source: UUID
-    /// Its number under its source.
+    /// The event's number under its source.
     package let sequence: UInt64
 
-    /// Reads an event in JSON format. A `position` is the sender's own business and is dropped.
+    /// Reads an event in JSON format. Ignores a `position`: it is one of the sender's log.
     ///
     /// - Throws: `EventError`: `notJSON`, `badAttribute`, `tooLarge`.
     package init(_ json: RawSpan) throws(EventError) {
@@ -22,7 +22,7 @@ package struct ForeignEvent: Hashable, Sendable {
             let uuid = UUID(text: String(source.dropFirst(Self.sourcePrefix.count)))
         else { throw EventError(.badAttribute, "source is not urn:uuid: and a UUID") }
         guard let sequence = line.sequence, sequence > 0, sequence <= UInt64(Int64.max) else {
-            throw EventError(.badAttribute, "sequence is missing or no position")
+            throw EventError(.badAttribute, "sequence is missing or not a position")
         }
         draft = line.draft.inLineForm
         self.source = uuid
@@ -32,49 +32,51 @@ package struct ForeignEvent: Hashable, Sendable {
     private static let sourcePrefix = "urn:uuid:"
 }
 
-/// What became of received events.
+/// The result of receiving events from a server.
 package struct Received: Hashable, Sendable {
-    /// Events that were recorded now.
+    /// The positions of the events that were recorded now.
     package var new: [Position] = []
-    /// Where the events are that the log had, own ones included.
+    /// The positions of the events that the log already had, its own included.
     package var known: [Position] = []
-    /// Events whose id the log has with another content. They were left out.
+    /// The ids of events that were skipped: the log has the id with different content.
     package var clashing: [UUID] = []
-    /// Events of types that are kept on the device, or of a log's own records. They were left out.
+    /// The ids of events that were skipped: their type is kept on the device, or is a record of a log.
     package var refused: [UUID] = []
-    /// Whether an event under this log's own name is new to it: somebody else writes under that
-    /// name, or this log is an old copy that came back.
+    /// True if an event has this log's incarnation as its source but is new to it: another log writes
+    /// under the same incarnation, or this log was restored from an old copy.
     package var isForked = false
 
-    /// Nothing came of them.
+    /// Creates an empty result.
     package init() {}
 }
 
 extension EventStore {
-    /// Takes over how far the device's clock was off the server's when it was last heard of, unless
-    /// the clock has been put right since. Spec/protocol/replay.md, CLOCK-2.
+    /// Restores the clock offset of the last contact with the server, unless the device's clock has been
+    /// corrected since. Spec/protocol/replay.md, CLOCK-2.
     ///
     /// - Parameters:
-    ///   - offset: what had to be added to the device's clock then, in milliseconds.
-    ///   - contact: when that was, by the server's clock.
+    ///   - offset: the milliseconds to add to the device's clock at that time.
+    ///   - contact: the time of the contact, by the server's clock.
     package func restoreClock(offset: Int64, contact: Timestamp) {
         let present = deviceNow - contact.milliseconds
-        // Time does not go backwards, and of two that fit the nearer one is likelier.
+        // The corrected time must not be before the contact. If both clocks fit, the one nearer to the
+        // contact is more likely.
         let fits = present + offset >= 0
         guard fits, present < 0 || present + offset < present else { return }
         setClockOffset(offset)
     }
 
-    /// Records events that a server has handed out, and what is to be remembered of them, all in one
-    /// commit. Events that the log has are passed over, also those that compaction has taken out
-    /// and that are remembered; but what was taken back counts again, since the server has it. Events
-    /// of types that never leave a device are left out. Rules for the data of types do not count: the
-    /// server has accepted them. Durable on return.
+    /// Records events received from a server, and records about them, in one commit. Durable on return.
+    ///
+    /// Events that the log has are skipped, also those that compaction has removed and whose ids are
+    /// still known. A known event that was retracted is reinstated, since the server has it. Events of
+    /// types that never leave a device are skipped. The data are not checked by the rules of their types:
+    /// the server has accepted them.
     ///
     /// - Parameters:
-    ///   - events: in the order in which they are to stand.
-    ///   - drafts: own events to be recorded behind them, if any of them is new.
-    /// - Throws: as `append(_:durability:)`; nothing was recorded then.
+    ///   - events: the events, in the order in which they are recorded.
+    ///   - drafts: own events to record after them, if any of them is new.
+    /// - Throws: as `append(_:durability:)`; then nothing is recorded.
     /// - Complexity: O(bytes), and an index lookup for each event.
     package nonisolated(nonsending) func receive(
         _ events: [ForeignEvent], recordingIfNew drafts: [EventDraft] = []
@@ -87,9 +89,9 @@ extension EventStore {
         return received
     }
 
-    /// Sorts the server's events into those to record and those known, clashing or refused.
+    /// Divides the server's events into new, known, clashing and refused ones.
     ///
-    /// - Returns: the events to record, own ones last, and the number of the foreign ones among them.
+    /// - Returns: the events to record, own ones last, and the number of foreign ones among them.
     private func decide(
         _ events: [ForeignEvent], recordingIfNew drafts: [EventDraft]
     ) throws -> (events: [PreparedEvent], result: (received: Received, count: Int)) {
@@ -99,7 +101,7 @@ extension EventStore {
         var reinstated: [EventTarget] = []
         let discarded = views.discarded
         for event in events {
-            guard catalogue.takesIn(event.draft.type) else {
+            guard catalogue.acceptsForeign(event.draft.type) else {
                 received.refused.append(event.draft.id)
                 continue
             }
@@ -130,9 +132,9 @@ extension EventStore {
         return (try prepared + prepare(own), (received, prepared.count))
     }
 
-    /// Whether an own event that the log does not know was made by somebody else: there is another
-    /// line in its place, or the log does not reach so far. If compaction has taken out what stood
-    /// there, it was that.
+    /// True if an unknown event of this incarnation was recorded by another log: this log has another line
+    /// at that position, or ends before it. If compaction has removed the line at that position, the
+    /// event is taken for the removed one.
     private func isForked(at position: Position) throws -> Bool {
         try position >= log.next || log.line(at: position) != nil
     }

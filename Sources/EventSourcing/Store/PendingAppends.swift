@@ -1,39 +1,38 @@
-// What the store has accepted and not yet written: the next commit. Spec/overview.md.
+// The events that the store has accepted and not yet written: the next commit. Spec/overview.md.
 
 import Foundation
 import LogFormat
 import Synchronization
 
-/// What waits for the next commit: first relaxed events, already in the views, then durable
-/// ones with their waiting callers.
+/// The next commit: first relaxed events, which the views already include, then durable events with their
+/// waiting callers.
 struct PendingAppends {
     private(set) var lines = CommitLines()
     private(set) var events: [Event] = []
-    /// Of the events that were looked through so far: mostly nobody asks.
+    /// Indexes of events by id, filled when an id is looked up: most commits need none.
     private var indexes = IDTable()
     private(set) var relaxedCount = 0
-    /// Callers who are told when everything is on the disk, or why it is not.
+    /// Callers that are resumed when the commit is durable or has failed.
     private var waiters: [(caller: Caller, results: [Appended])] = []
 
     typealias Caller = CheckedContinuation<[Appended], any Error>
     var hasTimer = false
-    /// The store's floor without the durable events: their times do not count if they cannot be
-    /// written.
+    /// The store's time floor before the durable events, restored if they cannot be written.
     var floorBefore: TimeFloor?
-    /// Whether something waits that must be recorded although the disk is full.
+    /// True if the commit may use the log's reserve file on a full disk.
     var drawsOnReserve = false
 
     var isEmpty: Bool { events.isEmpty }
     /// The number of callers that wait for the next commit.
     var waiterCount: Int { waiters.count }
 
-    /// Lets a caller wait for the next commit, to be told these results.
-    mutating func add(_ caller: Caller, for results: [Appended]) {
+    /// Adds a caller that gets these results after the commit.
+    mutating func addWaiter(_ caller: Caller, for results: [Appended]) {
         waiters.append((caller, results))
     }
 
-    /// Tells everybody who waits that it is on the disk, or why it is not.
-    func tell(_ error: (any Error)? = nil) {
+    /// Resumes the waiting callers: with their results, or with the error of the commit.
+    func resumeWaiters(throwing error: (any Error)? = nil) {
         for (caller, results) in waiters {
             if let error {
                 caller.resume(throwing: error)
@@ -50,19 +49,19 @@ struct PendingAppends {
         return indexes[id.integer].map { events[Int($0)] }
     }
 
-    mutating func add(_ batch: Batch, relaxed: Bool) {
+    mutating func append(_ batch: Batch, relaxed: Bool) {
         if isEmpty { events = batch.events } else { events += batch.events }
         lines.append(batch.lines)
         if relaxed { relaxedCount = events.count }
     }
 
-    /// The relaxed events alone: they go on waiting when there is no room for more.
+    /// The relaxed events alone, which stay pending when the disk is full.
     mutating func keepRelaxed() -> PendingAppends {
-        var rest = PendingAppends()
-        rest.lines = lines.prefix(relaxedCount)
-        rest.events = Array(events[..<relaxedCount])
-        rest.relaxedCount = relaxedCount
-        rest.drawsOnReserve = drawsOnReserve
-        return rest
+        var remaining = PendingAppends()
+        remaining.lines = lines.prefix(relaxedCount)
+        remaining.events = Array(events[..<relaxedCount])
+        remaining.relaxedCount = relaxedCount
+        remaining.drawsOnReserve = drawsOnReserve
+        return remaining
     }
 }

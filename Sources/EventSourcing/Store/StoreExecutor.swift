@@ -1,9 +1,8 @@
-// The store's own thread of work: a sync that waits for the disk must not hold a thread of the
-// cooperative pool.
+// The store's own queue: a sync that waits for the disk must not block a thread of the cooperative pool.
 
 import Dispatch
 
-/// Runs an actor's jobs on a serial queue of its own, so that they may wait for the disk.
+/// An executor with its own serial queue, on which an actor's jobs may wait for the disk.
 public final class StoreExecutor: SerialExecutor {
     /// Creates an executor with its queue.
     public init() {}
@@ -16,12 +15,12 @@ public final class StoreExecutor: SerialExecutor {
         queue.async { job.runSynchronously(on: self.asUnownedSerialExecutor()) }
     }
 
-    /// Stops the program outside the queue.
+    /// Traps if the caller is not on the queue.
     public func checkIsolated() { dispatchPrecondition(condition: .onQueue(queue)) }
 
-    /// Whether jobs of this executor and another exclude each other: only those of one and the same.
+    /// True if both are the same executor: only its jobs exclude each other.
     public func isSameExclusiveExecutionContext(other: StoreExecutor) -> Bool { self === other }
 
-    /// Runs something as the actor's jobs are run, without a task of its own.
+    /// Runs a closure on the queue, without a task.
     func schedule(_ body: @escaping @Sendable () -> Void) { queue.async(execute: body) }
 }

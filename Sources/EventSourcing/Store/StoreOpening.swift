@@ -1,36 +1,36 @@
-// From an opened log to present views: states from the checkpoint, then the events behind it.
-// Spec/format/checkpoint.md.
+// From an opened log to current views: restores states from the checkpoint, then folds the events after
+// it. Spec/format/checkpoint.md.
 
 import LogFormat
 import LogStorage
 import Telemetry
 
-/// What a store begins with.
+/// The initial state of a store.
 struct StoreOpening {
     let views: ViewSet
     private(set) var floor = TimeFloor()
     private(set) var checkpointing = Checkpointing()
-    /// Stored states of views that are not known here, if they are to be kept.
+    /// Stored states of views that this program does not know, if they are kept.
     private(set) var unknown: [StoredState] = []
-    /// The views that need every event that they take in.
+    /// The views that need every event of their types.
     let needs: ViewNeeds
 
-    /// Restores and folds.
+    /// Restores the views' states and folds later events.
     ///
     /// - Throws: `LogError`.
-    /// - Complexity: O(states + events behind the checkpoint); O(events) for a view that no
-    ///   checkpoint has.
+    /// - Complexity: O(states + events after the checkpoint); O(events) for a view without a stored
+    ///   state.
     init(
         _ log: Log, _ catalogue: EventCatalogue, _ views: ViewSet, keepsUnknownStates: Bool,
         _ instruments: Instruments,
         progress: (@Sendable (_ folded: Int, _ total: Int) -> Void)?
     ) throws {
         self.views = views
-        let checkpoint = log.takeCheckpoint()
+        let checkpoint = log.consumeCheckpoint()
         let states = checkpoint?.states ?? []
         needs =
             keepsUnknownStates
-            ? views.needs.adding(storedIn: states, but: views.names) : views.needs
+            ? views.needs.merging(storedIn: states, except: views.names) : views.needs
         views.discarded = DiscardedEvents(restoredFrom: states)
         instruments.measure(.restore) { views.restore(states) }
         var floorThrough = Position.zero
@@ -54,8 +54,8 @@ struct StoreOpening {
         try instruments.fold(log.runs(from: first, catalogue: catalogue)) { run in
             views.fold(run[...])
             for event in run {
-                if event.position > floorThrough { floor.add(event.time) }
-                if event.position > covered { checkpointing.add(event) }
+                if event.position > floorThrough { floor.include(event.time) }
+                if event.position > covered { checkpointing.countTail(event) }
             }
             let before = count / 10_000
             count += run.count
@@ -63,14 +63,14 @@ struct StoreOpening {
         }
         if views.isStale {
             try instruments.measure(.fold) { try views.rebuild(from: states, log, catalogue) }
-            checkpointing.hasRebuilt()
+            checkpointing.makeDue()
         }
-        if first <= covered { checkpointing.hasRebuilt() }
+        if first <= covered { checkpointing.makeDue() }
     }
 }
 
 extension ViewSet {
-    /// Folds all views anew from a log, without what was taken back. O(events).
+    /// Folds all views again from a log, without retracted events. O(events).
     ///
     /// - Throws: `LogError`; the views then stay as they were.
     func rebuild(

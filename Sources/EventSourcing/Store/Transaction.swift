@@ -1,22 +1,22 @@
-// What a decision reads and records, with nothing in between. Between the commands and EventStore+Append.
-// Spec/overview.md.
+// Reads views and collects the events to record, with no other append in between. Between the commands
+// and EventStore+Append. Spec/overview.md.
 
 import Foundation
 import LogFormat
 
 extension EventStore {
-    /// Events that are checked against the state and recorded together.
+    /// A transaction: reads the views, and collects events that are recorded together.
     public struct Transaction {
-        /// The name under which its events will be recorded.
+        /// The log's incarnation, the source of the transaction's events.
         package let incarnation: UUID
         /// The corrected time.
         public let now: Timestamp
-        /// True for events that were recorded elsewhere before: see `prepare(_:replacing:asHistory:)`.
+        /// True for events that another log has recorded before: see `prepare(_:replacing:asHistory:)`.
         package var takesHistory = false
         private(set) var drafts: [EventDraft] = []
-        /// The LWW timestamps of the values that drafts replace, by the drafts' indexes.
-        var replaced: [Int: Stamp] = [:]
-        /// Why none of them can be recorded.
+        /// The LWW timestamp of the value that a draft replaces, by the draft's index.
+        var replaced: [Int: LWWTimestamp] = [:]
+        /// The error of a refused draft, thrown when the transaction ends.
         private var refusal: EventError?
         private let preview: TransactionPreview
 
@@ -26,15 +26,15 @@ extension EventStore {
             self.preview = preview
         }
 
-        /// The state of a view, with the events that this transaction has appended so far. Without them
-        /// where one of them is going to be refused, so that the transaction will throw.
+        /// The state of a view, with the events that this transaction has appended so far. If one of them
+        /// is refused, so that the transaction will throw, the state is without them.
         ///
-        /// - Complexity: O(1), and each event is checked and folded once.
+        /// - Complexity: O(1); each event is checked and folded once.
         public func view<View: Projection>(_ view: View.Type) -> View {
             preview.state(of: view, in: self)
         }
 
-        /// The drafts, checked by the rules of their types.
+        /// The drafts, checked against the rules of their types.
         ///
         /// - Throws: `EventError`, `LogError`.
         func preparedEvents() throws -> [PreparedEvent] {
@@ -42,17 +42,17 @@ extension EventStore {
             return try preview.preparedEvents(of: self)
         }
 
-        /// Adds an event. One that only the store may write is refused when the transaction ends
+        /// Appends an event. An event that only the store may write is refused when the transaction ends
         /// (`EventError`, `refused`).
         public mutating func append(_ draft: EventDraft) {
             do throws(EventError) { try LogRecord.refuse(draft.type) } catch { refusal = error }
             drafts.append(draft)
         }
 
-        /// Adds a record of the store's own.
+        /// Appends a record of the store's own.
         package mutating func append(record: EventDraft) { drafts.append(record) }
 
-        /// Adds a typed event.
+        /// Appends a typed event.
         ///
         /// - Throws: what the payload's encoder throws.
         public mutating func append(_ payload: some EventPayload) throws {

@@ -1,10 +1,10 @@
-// What the views of a transaction will be once its events are recorded. Between Transaction and the batch that is
-// made of it. Spec/model/views.md, VIEW-30.
+// The views as they will be once a transaction's events are recorded. Between Transaction and its batch.
+// Spec/model/views.md, VIEW-30.
 
 import LogFormat
 
-/// The drafts of one transaction on their way into the log. A draft is checked once, by the first read of a view
-/// after it or at the end, and is folded once into each view that is read.
+/// The drafts of one transaction, checked and encoded. A draft is checked once, at the next read of a view
+/// or at the end, and is folded once into each view that is read.
 final class TransactionPreview {
     private let views: ViewSet
     private let catalogue: EventCatalogue
@@ -13,14 +13,14 @@ final class TransactionPreview {
     private var prepared: [PreparedEvent] = []
     private var encoder: BatchEncoder
     private var events: [Event] = []
-    /// The views that were read, and how many of the events are in them.
+    /// The states of the views that were read, and the number of events folded into each.
     private var states: [ObjectIdentifier: (state: any Projection, events: Int)] = [:]
     private var isRefused = false
 
     /// - Parameters:
-    ///   - encoder: gives the events the positions and times that they are going to have.
-    ///   - now: the time.
-    ///   - prepare: checks a part of a transaction's drafts.
+    ///   - encoder: assigns the events their final positions and times.
+    ///   - now: the clock.
+    ///   - prepare: checks a range of a transaction's drafts.
     init(
         _ views: ViewSet, _ catalogue: EventCatalogue, _ encoder: BatchEncoder,
         now: @escaping () -> Int64,
@@ -35,21 +35,21 @@ final class TransactionPreview {
 
     /// Checks the drafts that have not been checked yet.
     ///
-    /// - Returns: all drafts.
-    /// - Throws: what checking throws.
+    /// - Returns: all drafts, checked.
+    /// - Throws: what `prepare` throws.
     func preparedEvents(of transaction: EventStore.Transaction) throws -> [PreparedEvent] {
         let new = prepared.count..<transaction.drafts.count
         if !new.isEmpty { prepared += try prepare(new, transaction) }
         return prepared
     }
 
-    /// A view's state with the events of the transaction, or without them where one is refused.
+    /// A view's state with the events of the transaction, or without them if one is refused.
     func state<View: Projection>(of view: View.Type, in transaction: EventStore.Transaction) -> View
     {
         do { try encodeNew(of: transaction) } catch { isRefused = true }
         let key = ObjectIdentifier(view)
         guard !isRefused, !events.isEmpty else { return views.snapshot(view) }
-        // Taken out, so that folding changes it in place.
+        // Removed from the dictionary, so that the fold changes it in place.
         let known = states.removeValue(forKey: key)
         var state = known?.state as? View ?? views.snapshot(view)
         state.fold(events[(known?.events ?? 0)...], by: catalogue)
@@ -61,7 +61,7 @@ final class TransactionPreview {
         let first = prepared.count
         guard !isRefused, first < transaction.drafts.count else { return }
         for event in try preparedEvents(of: transaction)[first...] {
-            try encoder.add(event, now: now)
+            try encoder.assignPosition(to: event, now: now)
         }
         events += try encoder.events(from: events.count)
     }

@@ -1,11 +1,10 @@
-// Values about a store that the process keeps in memory and never records: progress of a
-// transfer, attempts without an answer. Beside the views, which follow from the log; queries merge
-// both. Spec/format/following.md, FOL-11.
+// Values that a process keeps in memory and never records: progress of a transfer, attempts without an
+// answer. Queries merge them with the views, which are folded from the log. Spec/format/following.md, FOL-11.
 
 import Foundation
 import Synchronization
 
-/// Names one transient table of a store, and says what is in it.
+/// The name of a transient table of a store, with the types of its keys and values.
 public protocol TransientState {
     /// The key of a value.
     associatedtype Key: Hashable & Sendable
@@ -14,7 +13,7 @@ public protocol TransientState {
 }
 
 extension EventStore {
-    /// The store's table for `State`, empty at first. The same object on every call. O(1).
+    /// The store's table for `State`, initially empty. The same object on every call. O(1).
     public nonisolated func transient<State: TransientState>(
         _ state: State.Type
     ) -> TransientTable<State.Key, State.Value> {
@@ -31,11 +30,11 @@ extension EventStore {
     }
 }
 
-/// The part of a transient table that a query needs to notice changes.
+/// The part of a transient table that a query needs to observe changes.
 protocol TransientSource: Sendable {
-    /// Raised by every change.
+    /// A number that every change increases.
     var revision: UInt64 { get }
-    /// Signals every change from now on, until `unsubscribe`.
+    /// Signals every change until `unsubscribe`.
     func subscribe(_ id: UUID, _ signal: AsyncStream<Void>.Continuation)
     func unsubscribe(_ id: UUID)
 }
@@ -52,7 +51,7 @@ public final class TransientTable<Key: Hashable & Sendable, Value: Equatable & S
 
     private let state = Mutex(State())
 
-    /// True while there are no values. O(1).
+    /// True if there are no values. O(1).
     public var isEmpty: Bool { state.withLock { $0.values.isEmpty } }
 
     /// All values. O(1).
@@ -61,13 +60,13 @@ public final class TransientTable<Key: Hashable & Sendable, Value: Equatable & S
     /// The value of a key, or nil. O(1).
     public subscript(key: Key) -> Value? { state.withLock { $0.values[key] } }
 
-    /// Changes the value of a key; nil removes it. `change` runs under the table's lock, so the
-    /// change that reads its source last is also stored last. O(subscribers) where it differs.
+    /// Changes the value of a key; nil removes it. `change` runs under the table's lock, so that the
+    /// change that reads its source last is stored last. O(subscribers) if the value changes.
     public func update(_ key: Key, _ change: (Value?) -> Value?) {
         update(CollectionOfOne(key), change)
     }
 
-    /// Changes the values of keys as one change. O(keys), and O(subscribers) where one differs.
+    /// Changes the values of keys as one change. O(keys), and O(subscribers) if a value changes.
     public func update(_ keys: some Sequence<Key>, _ change: (Value?) -> Value?) {
         let signals = state.withLock { state -> [AsyncStream<Void>.Continuation] in
             var isChanged = false
@@ -85,7 +84,7 @@ public final class TransientTable<Key: Hashable & Sendable, Value: Equatable & S
         for signal in signals { signal.yield() }
     }
 
-    /// The number of queries that follow the table.
+    /// The number of queries that observe the table.
     package var subscriberCount: Int { state.withLock { $0.signals.count } }
 
     var revision: UInt64 { state.withLock { $0.revision } }

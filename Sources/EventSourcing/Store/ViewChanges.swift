@@ -1,17 +1,17 @@
-// The values of a question to a view, over time. Each subscriber computes its own when it is ready for
-// one; the store only says that there was a commit. Spec/format/following.md.
+// The values of a query over time. Each subscriber computes its own when it asks for the next one; the
+// store only signals commits. Spec/format/following.md.
 
-/// The states from which a value follows, by the revisions of the view and of the transient table.
+/// The states that a value was computed from: the revisions of the view and of the transient table.
 struct StateRevision: Equatable {
     var view: UInt64
     var table: UInt64?
 }
 
-/// A value now, and again whenever it is another.
+/// The values of a query: the current one, then each new one.
 ///
-/// Begins with the current value. A subscriber that is slow gets the newest only; values that did not
-/// change are not repeated. Relaxed events are in it as soon as their append has returned, so a kill may
-/// take a value back. Ends when the store is closed, and when the iterating task is cancelled.
+/// A slow subscriber gets only the newest value; equal values are not repeated. Relaxed events are
+/// included as soon as their append has returned, so a kill may undo a value. Ends when the store is
+/// closed, and when the iterating task is cancelled.
 public struct ViewChanges<Value: Sendable>: AsyncSequence, Sendable {
     public typealias Element = Value
     public typealias Failure = Never
@@ -20,7 +20,7 @@ public struct ViewChanges<Value: Sendable>: AsyncSequence, Sendable {
     private let table: (any TransientSource)?
     private let isSame: @Sendable (Value, Value) -> Bool
     private let revision: @Sendable () -> StateRevision
-    /// The value, and the states that are in it at least.
+    /// Computes the value, and returns the revisions that it includes at least.
     let read: @Sendable () -> (value: Value, revision: StateRevision)
 
     init<View: Projection>(
@@ -35,14 +35,14 @@ public struct ViewChanges<Value: Sendable>: AsyncSequence, Sendable {
             StateRevision(view: store.revision(of: View.self), table: table?.revision)
         }
         read = {
-            // Before the value is computed: a change meanwhile is noticed by the next look.
+            // Read before the value is computed, so that the next comparison detects a change meanwhile.
             let table = table?.revision
             let (view, revision) = store.present(View.self)
             return (answer(view), StateRevision(view: revision, table: table))
         }
     }
 
-    /// Values that follow from those of another sequence.
+    /// Transforms the values of another sequence.
     init<Base>(
         _ base: ViewChanges<Base>, _ transform: @escaping @Sendable (Base) -> Value,
         isSame: @escaping @Sendable (Value, Value) -> Bool
@@ -58,10 +58,10 @@ public struct ViewChanges<Value: Sendable>: AsyncSequence, Sendable {
         }
     }
 
-    /// Begins with the current value; every iterator by itself.
+    /// Creates an iterator that begins with the current value. Iterators are independent.
     public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(self) }
 
-    /// Computes a value away from the caller's actor, and compares it with the one before.
+    /// Computes a value outside the caller's actor, and compares it with the last one.
     @concurrent private func compute(
         after last: Value?
     ) async -> (value: Value, revision: StateRevision, isSame: Bool) {
@@ -78,17 +78,16 @@ public struct ViewChanges<Value: Sendable>: AsyncSequence, Sendable {
 
         init(_ changes: ViewChanges) { self.changes = changes }
 
-        /// The current value at first, then the next one that is another; nil at the end.
+        /// The current value, then the next different one; nil at the end.
         ///
-        /// Values are computed away from the caller's actor, so that the main actor is not blocked.
+        /// Values are computed outside the caller's actor, so that the main actor is not blocked.
         ///
-        /// - Complexity: O(1) for a commit that does not concern the view, that of the question for any
-        ///   other that was noticed.
+        /// - Complexity: O(1) for a commit that does not change the view, else that of the query.
         public mutating func next(
             isolation actor: isolated (any Actor)? = #isolation
         ) async -> Value? {
             if signals == nil {
-                // Before the first look, so that no commit is missed.
+                // Before the first value is computed, so that no commit is missed.
                 signals = await changes.store.commits(and: changes.table).makeAsyncIterator()
                 guard !Task.isCancelled else { return nil }
                 (last, revision, _) = await changes.compute(after: nil)

@@ -1,7 +1,7 @@
-// A question to a view, with its answer now and whenever it becomes another. Comes after the views,
-// before the screens of an app. Spec/format/following.md.
+// A query of a view, with its current value and its changes. Between the views and the screens of an app.
+// Spec/format/following.md.
 
-/// A value that follows from a view: its present state, or a part of it.
+/// A value computed from a view: its current state, or a part of it.
 ///
 /// ```swift
 /// for await stop in store.query(Trips.self) { $0.stops["spring"] }.changes {
@@ -9,12 +9,12 @@
 /// }
 /// ```
 public struct ViewQuery<Value: Equatable & Sendable>: Sendable {
-    /// The value now and as it changes: begins with the current one, keeps only the newest. See
-    /// `ViewChanges`.
+    /// The current value, then each new one; a slow subscriber gets only the newest. See `ViewChanges`.
     public let changes: ViewChanges<Value>
 
-    /// The value as it is now. It includes every append that has returned.
-    /// - Complexity: that of the question.
+    /// The current value. It includes every append that has returned.
+    ///
+    /// - Complexity: that of the query.
     public var current: Value { changes.read().value }
 
     init<View: Projection>(
@@ -34,7 +34,7 @@ public struct ViewQuery<Value: Equatable & Sendable>: Sendable {
 extension ViewQuery {
     init(_ changes: ViewChanges<Value>) { self.changes = changes }
 
-    /// A question whose answer follows from the answer to this one.
+    /// A query whose value is computed from this one's.
     ///
     /// ```swift
     /// let count = store.query(Trips.self) { $0.trips }.map(\.count)
@@ -47,16 +47,15 @@ extension ViewQuery {
 }
 
 extension ViewQuery where Value: StructureSharing, Value.Element: Sendable {
-    /// What changes in the collection: at first all that is in it, as insertions, then the difference from
-    /// the value before, whenever it is another. A subscriber that is slow gets one difference for all that
-    /// it missed.
+    /// The differences of the collection: first all elements as insertions, then each difference from the
+    /// last value. A slow subscriber gets one difference for all changes that it missed.
     public var differences: ViewDifferences<Value> { ViewDifferences(changes) }
 
-    /// How many elements there are; they are not built for it.
+    /// The number of elements. The elements are not built.
     public var count: ViewQuery<Int> { map(\.count) }
 }
 
-/// What changes in a collection, over time.
+/// The differences of a collection over time.
 public struct ViewDifferences<Value: StructureSharing & Equatable & Sendable>: AsyncSequence,
     Sendable
 where Value.Element: Sendable {
@@ -67,7 +66,7 @@ where Value.Element: Sendable {
 
     init(_ changes: ViewChanges<Value>) { self.changes = changes }
 
-    /// Begins with all that is in the collection; every iterator by itself.
+    /// Creates an iterator that begins with all elements. Iterators are independent.
     public func makeAsyncIterator() -> AsyncIterator {
         AsyncIterator(values: changes.makeAsyncIterator())
     }
@@ -76,14 +75,14 @@ where Value.Element: Sendable {
     public struct AsyncIterator: AsyncIteratorProtocol {
         var values: ViewChanges<Value>.AsyncIterator
         private var last: Value?
-        /// The first difference, until the next call.
+        /// The first difference, kept until the next call.
         private var first: CollectionDifference<Value.Element>?
 
         init(values: ViewChanges<Value>.AsyncIterator) { self.values = values }
 
-        /// All elements at first, then the next difference; nil at the end.
+        /// All elements as insertions, then the next difference; nil at the end.
         ///
-        /// - Complexity: that of the question, and of `changes(since:)`.
+        /// - Complexity: that of the query, and of `changes(since:)`.
         public mutating func next(
             isolation actor: isolated (any Actor)? = #isolation
         ) async -> CollectionDifference<Value.Element>? {
@@ -95,18 +94,18 @@ where Value.Element: Sendable {
             return difference
         }
 
-        /// Away from the caller's actor: to free a hundred thousand elements takes milliseconds.
+        /// Releases a difference outside the caller's actor: freeing 100,000 elements takes milliseconds.
         @concurrent private static func release(
             _ difference: inout CollectionDifference<Value.Element>?
         ) async { free(&difference) }
 
-        // A call: Swift 6.3 stays on the caller's actor where there is only something to free.
+        // A separate function: Swift 6.3 stays on the caller's actor if the body only frees memory.
         @inline(never)
         private static func free(_ difference: inout CollectionDifference<Value.Element>?) {
             difference = nil
         }
 
-        /// Away from the caller's actor: the first difference has all elements.
+        /// Computes a difference outside the caller's actor: the first one has all elements.
         @concurrent private static func difference(
             of value: Value, since last: Value?
         ) async -> CollectionDifference<Value.Element> {
@@ -124,24 +123,24 @@ where Value.Element: Sendable {
 }
 
 extension EventStore {
-    /// Asks a view that was given to `open` for a value, and again whenever the view has folded
-    /// something.
+    /// Queries a view that was passed to `open`. The value is computed again after each commit that
+    /// changes the view.
     ///
     /// ```swift
     /// let stops = store.query(Trips.self) { $0.stops }
     /// ```
     ///
     /// - Parameters:
-    ///   - view: a view that was given to `open`.
-    ///   - answer: gets a snapshot of the view; must follow from it alone. It runs in the
-    ///     subscriber's task, off its actor, at most once for each commit that concerns the view.
+    ///   - view: a view that was passed to `open`.
+    ///   - answer: computes the value from a snapshot of the view, and from nothing else. It runs in the
+    ///     subscriber's task, outside its actor, at most once for each commit that changes the view.
     public nonisolated func query<View: Projection, Value: Equatable & Sendable>(
         _ view: View.Type, _ answer: @escaping @Sendable (View) -> Value
     ) -> ViewQuery<Value> {
         ViewQuery(self, answer)
     }
 
-    /// Asks a view and a transient table for a value, and again whenever either has changed.
+    /// Queries a view and a transient table. The value is computed again after a change of either.
     public nonisolated func query<View: Projection, State: TransientState, Value>(
         _ view: View.Type, with state: State.Type,
         _ answer: @escaping @Sendable (View, [State.Key: State.Value]) -> Value
@@ -149,12 +148,12 @@ extension EventStore {
         ViewQuery(self, transient(state), answer)
     }
 
-    /// The states of a view, the present one first: a new one whenever it has folded something.
+    /// The states of a view: the current one, then one after each commit that the view has folded.
     public nonisolated func changes<View: Projection>(of view: View.Type) -> ViewChanges<View> {
         ViewChanges(self, { (view: View) in view }, isSame: { _, _ in false })
     }
 
-    /// The states of a view, the present one first: a new one whenever it has become another.
+    /// The states of a view: the current one, then each different one.
     public nonisolated func changes<View: Projection & Equatable>(
         of view: View.Type
     ) -> ViewChanges<View> {

@@ -1,7 +1,7 @@
 // The keys of views. Spec/model/views.md, VIEW-4; Spec/decisions/0006-ids-are-bytes.md.
 
-/// An identifier compared byte by byte. Swift compares strings by what they look like, so two ids
-/// that differ only in how an accent is composed would be one key.
+/// An identifier compared byte by byte. Swift compares strings by canonical equivalence, so two ids that
+/// differ only in the composition of an accent would be one key.
 public struct EntityID: Hashable, Comparable, Sendable, CustomStringConvertible {
     /// The identifier.
     public let string: String
@@ -9,7 +9,7 @@ public struct EntityID: Hashable, Comparable, Sendable, CustomStringConvertible 
     /// Wraps an identifier.
     public init(_ string: String) { self.string = string }
 
-    /// Equal if all bytes are.
+    /// True if all bytes are equal.
     public static func == (lhs: EntityID, rhs: EntityID) -> Bool {
         lhs.string.utf8.withBytes { $0.isEqual(to: rhs.string) }
     }

@@ -1,4 +1,4 @@
-// Why an event was refused. Storage failures come as LogError; this is about what an event says.
+// The error for a refused event. Storage failures are LogErrors; this one is about an event's content.
 
 /// A refused event or command.
 public struct EventError: Error, Hashable, Sendable, CustomStringConvertible {
@@ -8,13 +8,13 @@ public struct EventError: Error, Hashable, Sendable, CustomStringConvertible {
         case notJSON = "not-json"
         /// An attribute of the envelope is missing or has a wrong value.
         case badAttribute = "bad-attribute"
-        /// The data break a rule of their type.
+        /// The data violate a rule of their type.
         case invalidData = "invalid-data"
-        /// More bytes than an event or a batch may have.
+        /// An event or a batch has too many bytes.
         case tooLarge = "too-large"
-        /// The id is known with another content.
+        /// The log has an event with the same id and different content.
         case idReused = "id-reused"
-        /// A command names something that does not exist, or asks for what is not allowed.
+        /// A command, a rule, a view or a setting is not allowed.
         case refused
         /// A command names an entity that no view knows.
         case unknownReference = "unknown-reference"
@@ -22,7 +22,7 @@ public struct EventError: Error, Hashable, Sendable, CustomStringConvertible {
 
     /// The kind of refusal.
     public var code: Code
-    /// What was wrong, in words.
+    /// The description of the error.
     public var detail: String
 
     /// Creates an error.

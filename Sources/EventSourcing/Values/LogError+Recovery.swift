@@ -1,10 +1,10 @@
-// An opening can recover the last segment and then fail on an earlier one: its message must not claim
-// that nothing was changed. Between LogStorage and the opening of a store.
+// Corrects the message of a failed opening. An opening can recover the last segment and then fail on an
+// earlier one; its error must not claim that nothing was changed. Between LogStorage and StoreOpening.
 
 import LogStorage
 
 extension LogError {
-    /// Says that nothing was changed, as the reader of a file does.
+    /// The sentence in a reader's error that claims that nothing was changed.
     private static let unchanged = "Nothing was changed"
 
     /// The error of an opening that recovered the log before it failed.
@@ -16,7 +16,7 @@ extension LogError {
                 "the last segment was recovered: \(tail.byteCount) bytes of an unfinished write were "
                     + "set aside as \(tail.quarantinedAs ?? "nothing")"
             } else if recovery.removedUnfinishedSegment {
-                "a segment that had only begun to exist was removed"
+                "an unfinished segment was removed"
             } else {
                 "the last segment was closed in order"
             }

@@ -1,21 +1,21 @@
-// The time a new event gets: the corrected clock, but never before what the log already tells,
-// unless that is so far ahead that the clock that wrote it must have been wrong. Spec/format/line.md,
-// LINE-5.
+// The time of a new event: the corrected clock, but not before the newest time in the log. Times that are so
+// far ahead that they came from a wrong clock are ignored. Spec/format/line.md, LINE-5.
 
 /// The newest times of a log.
 struct TimeFloor: Codable, Sendable {
-    /// The newest different times, ascending.
+    /// The newest distinct times, ascending.
     private var newest: [Int64] = []
-    /// The newest of all times that are not kept.
+    /// The newest of the times that are not in `newest`.
     private var older = Int64.min
 
-    /// How far ahead of the clock a time may be and still count.
+    /// How far ahead of the clock a time may be before it is ignored.
     static let leadMillisecondsMax: Int64 = 5 * 60 * 1_000
-    /// Enough for a few wrong clocks; a log with more future times than this is judged by `older`.
+    /// The most times in `newest`, enough for a few wrong clocks. If all of them are too far ahead, `older`
+    /// is used.
     private static let countMax = 64
 
-    /// Takes in the time of an event. O(1).
-    mutating func add(_ time: Timestamp) {
+    /// Includes the time of an event. O(1).
+    mutating func include(_ time: Timestamp) {
         let time = time.milliseconds
         let index = newest.lastIndex { $0 <= time }
         guard index.map({ newest[$0] != time }) ?? true else { return }

@@ -3,7 +3,7 @@
 import Foundation
 import LogFormat
 
-/// A moment, in whole milliseconds since 1970 in UTC.
+/// A point in time, in whole milliseconds since 1970 in UTC.
 public struct Timestamp: Hashable, Comparable, Sendable, CustomStringConvertible {
     /// Milliseconds since 1970-01-01T00:00:00Z.
     public let milliseconds: Int64
@@ -24,7 +24,7 @@ public struct Timestamp: Hashable, Comparable, Sendable, CustomStringConvertible
                 ? Int64(value) : (value > 0 ? .max : .min))
     }
 
-    /// The same moment as a date.
+    /// The same point in time as a date.
     public var date: Date { Date(timeIntervalSince1970: Double(milliseconds) / 1_000) }
 
     /// Orders by time.
@@ -39,8 +39,8 @@ public struct Timestamp: Hashable, Comparable, Sendable, CustomStringConvertible
         return String(decoding: bytes, as: UTF8.self)
     }
 
-    /// Parses RFC 3339: any offset, any number of fraction digits (cut to milliseconds), a leap
-    /// second counted as the second before it.
+    /// Parses RFC 3339: any offset, any number of fraction digits (truncated to milliseconds). A leap second
+    /// is read as the second before it.
     public init?(_ text: String) {
         let bytes = Array(text.utf8)
         let span = bytes.span.bytes

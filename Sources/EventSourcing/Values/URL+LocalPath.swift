@@ -1,5 +1,5 @@
-// The path of a URL that an app hands in. `path` alone gives that of any URL: https://host/log would
-// open /log on this device.
+// The path of a URL that an app passes. `URL.path` alone accepts any URL: https://host/log would open /log
+// on this device.
 
 import Foundation
 
@@ -10,7 +10,7 @@ extension URL {
     public func localPath() throws(EventError) -> String {
         let path = self.path
         let host = host(percentEncoded: false) ?? ""
-        // A path ends at a zero byte for the system, and would name another file.
+        // The system ends a path at a zero byte, so it would name another file.
         guard isFileURL, host.isEmpty || host == "localhost", !path.isEmpty,
             !path.utf8.contains(0), !absoluteString.contains("%00")
         else {

@@ -1,70 +1,70 @@
-// One register for each member that an object declares: what RegisterView keeps for a key.
+// One register for each declared member of an object: the value of a key in a RegisterView.
 // Spec/model/views.md, VIEW-1.
 
-/// The newest value of each member of an object, and which event has set it.
+/// The newest value of each member of an object, with the LWW timestamp of the event that set it.
 public struct MemberRegisters<Values: DeclaredObject>: Sendable {
     /// The values. An unset member has its initial value.
     public private(set) var values: Values
-    /// The event that set each member, in the order of the declaration; nil for an unset one. Empty
-    /// before the first event.
-    private var stamps: [Stamp?] = []
+    /// The LWW timestamp of each member, in the order of declaration; nil for an unset one. Empty before
+    /// the first event.
+    private var lwwTimestamps: [LWWTimestamp?] = []
 
-    /// Registers without a set member.
+    /// Creates registers in which no member is set.
     public init(initial: Values) { values = initial }
 
-    /// The newest event that holds a member; nil if all are unset.
-    public var newest: Stamp? { stamps.compactMap(\.self).max() }
+    /// The greatest LWW timestamp of a member; nil if all are unset.
+    public var newest: LWWTimestamp? { lwwTimestamps.compactMap(\.self).max() }
 
-    /// Sets the members that a change has, each if the event counts more than the one that set it.
+    /// Sets the members that are present in a change, each if `lwwTimestamp` is greater than the member's.
     ///
-    /// - Throws: what a declaration throws by itself; nothing is changed then.
-    public mutating func set(_ change: Values, _ stamp: Stamp) throws(EventError) {
+    /// - Throws: what the object's `declareMembers` throws; then nothing changes.
+    public mutating func set(_ change: Values, _ lwwTimestamp: LWWTimestamp) throws(EventError) {
         var (change, values) = (change, values)
-        var winners = WinnerVisitor(stamps: stamps, stamp: stamp)
+        var winners = WinnerVisitor(lwwTimestamps: lwwTimestamps, lwwTimestamp: lwwTimestamp)
         try change.declareMembers(&winners)
         var assignment = AssignmentVisitor(winners: winners.winners)
         try values.declareMembers(&assignment)
-        stamps = winners.stamps
+        lwwTimestamps = winners.lwwTimestamps
         self.values = values
     }
 
-    /// The events that hold the members that a change has; nil for an unset member.
+    /// The LWW timestamps of the members that are present in a change; nil for an unset member.
     ///
-    /// - Throws: what a declaration throws by itself.
-    public func stamps(of change: Values) throws(EventError) -> [Stamp?] {
+    /// - Throws: what the object's `declareMembers` throws.
+    public func lwwTimestamps(of change: Values) throws(EventError) -> [LWWTimestamp?] {
         var change = change
         var presence = PresenceVisitor()
         try change.declareMembers(&presence)
         return presence.isPresent.enumerated().filter(\.element).map { index, _ in
-            index < stamps.count ? stamps[index] : nil
+            index < lwwTimestamps.count ? lwwTimestamps[index] : nil
         }
     }
 
-    /// Adds the members that are set to a state: for each member whether it is, its value, its event.
+    /// Writes the registers to a state: for each member whether it is set, its value, its LWW timestamp.
     ///
     /// - Throws: `EventError` (`invalidData`) for a value that JSON cannot hold.
-    public func add(to state: inout StateWriter) throws(EventError) {
+    public func write(to state: inout StateWriter) throws(EventError) {
         var values = values
-        var visitor = StateAddition(stamps: stamps)
-        // Two owners of the bytes would copy them with every entry.
+        var visitor = StateMemberWriter(lwwTimestamps: lwwTimestamps)
+        // Swapped, not copied: a second reference would copy all bytes at the next write.
         swap(&visitor.state, &state)
         defer { swap(&visitor.state, &state) }
         try values.declareMembers(&visitor)
     }
 
-    /// Reads what `add(to:)` wrote.
+    /// Reads what `write(to:)` wrote.
     ///
-    /// - Throws: `EventError` (`invalidData`) for bytes that are no such state, and where no member is set.
+    /// - Throws: `EventError` (`invalidData`) for invalid bytes, and if no member is set.
     public init(initial: Values, from state: inout StateReader) throws(EventError) {
         values = initial
-        var visitor = StateExtraction(state: state)
+        var visitor = StateMemberReader(state: state)
         try values.declareMembers(&visitor)
-        stamps = visitor.stamps
+        lwwTimestamps = visitor.lwwTimestamps
         state = visitor.state
         guard newest != nil else { throw state.fault("an entry has set nothing") }
     }
 
-    /// The members as a row shows them: the JSON of each present value, `null` for others.
+    /// The fields of a row: the JSON of each present member, `null` for others.
     func fields() throws(EventError) -> [(name: String, json: [UInt8])] {
         var values = values
         var visitor = RowVisitor()
@@ -73,7 +73,7 @@ public struct MemberRegisters<Values: DeclaredObject>: Sendable {
     }
 }
 
-/// A visitor for which a required member is one that is always there.
+/// A visitor that treats required members as optional ones that are always present.
 private protocol ValueVisitor: MemberVisitor {
     mutating func visit<Kind: MemberKind>(
         _ name: StaticString, _ value: inout Kind.Value?, _ kind: Kind) throws(EventError)
@@ -114,26 +114,26 @@ private struct PresenceVisitor: ValueVisitor {
     }
 }
 
-/// Collects the values that win against those that are set.
+/// Collects the values of a change that win over the current ones.
 private struct WinnerVisitor: ValueVisitor {
-    var stamps: [Stamp?]
-    let stamp: Stamp
+    var lwwTimestamps: [LWWTimestamp?]
+    let lwwTimestamp: LWWTimestamp
     var winners: [(any Sendable)?] = []
 
     mutating func visit<Kind: MemberKind>(
         _ name: StaticString, _ value: inout Kind.Value?, _ kind: Kind
     ) {
         let index = winners.count
-        if index == stamps.count { stamps.append(nil) }
-        guard let value, stamps[index].map({ $0 < stamp }) ?? true else {
+        if index == lwwTimestamps.count { lwwTimestamps.append(nil) }
+        guard let value, lwwTimestamps[index].map({ $0 < lwwTimestamp }) ?? true else {
             return winners.append(nil)
         }
-        stamps[index] = stamp
+        lwwTimestamps[index] = lwwTimestamp
         winners.append(value)
     }
 }
 
-/// Sets the members that have a winner.
+/// Assigns the collected values to the members.
 private struct AssignmentVisitor: ValueVisitor {
     let winners: [(any Sendable)?]
     var index = 0
@@ -170,61 +170,61 @@ extension MemberKind {
     }
 }
 
-/// Adds members to a state.
-private struct StateAddition: ValueVisitor {
-    let stamps: [Stamp?]
+/// Writes members to a state.
+private struct StateMemberWriter: ValueVisitor {
+    let lwwTimestamps: [LWWTimestamp?]
     var state = StateWriter()
     var index = 0
 
-    init(stamps: [Stamp?]) { self.stamps = stamps }
+    init(lwwTimestamps: [LWWTimestamp?]) { self.lwwTimestamps = lwwTimestamps }
 
     mutating func visit<Kind: MemberKind>(
         _ name: StaticString, _ value: inout Kind.Value?, _ kind: Kind
     ) throws(EventError) {
         defer { index += 1 }
-        let stamp = index < stamps.count ? stamps[index] : nil
-        state.add(stamp != nil && value != nil)
-        guard let stamp, let value else { return }
-        try state.add(value, name, kind)
-        state.add(stamp)
+        let lwwTimestamp = index < lwwTimestamps.count ? lwwTimestamps[index] : nil
+        state.write(lwwTimestamp != nil && value != nil)
+        guard let lwwTimestamp, let value else { return }
+        try state.write(value, name, kind)
+        state.write(lwwTimestamp)
     }
 }
 
 /// Reads members from a state.
-private struct StateExtraction: ValueVisitor {
+private struct StateMemberReader: ValueVisitor {
     var state: StateReader
-    var stamps: [Stamp?] = []
+    var lwwTimestamps: [LWWTimestamp?] = []
 
     mutating func visit<Kind: MemberKind>(
         _ name: StaticString, _ value: inout Kind.Value?, _ kind: Kind
     ) throws(EventError) {
-        guard try state.bool() else { return stamps.append(nil) }
+        guard try state.bool() else { return lwwTimestamps.append(nil) }
         value = try state.value(name, kind)
-        stamps.append(try state.stamp())
+        lwwTimestamps.append(try state.lwwTimestamp())
     }
 }
 
 extension StateWriter {
-    /// Adds a value by its type; one of another type as the JSON text that its kind writes.
-    fileprivate mutating func add<Kind: MemberKind>(
+    /// Writes a value in the form of its type; a value of another type as the JSON text of its kind.
+    fileprivate mutating func write<Kind: MemberKind>(
         _ value: Kind.Value, _ name: StaticString, _ kind: Kind
     ) throws(EventError) {
         if Kind.Value.self == Bool.self, let value = value as? Bool {
-            add(value)
+            write(value)
         } else if Kind.Value.self == Int.self, let value = value as? Int {
-            add(UInt64(bitPattern: Int64(value)))
+            write(UInt64(bitPattern: Int64(value)))
         } else if Kind.Value.self == Double.self, let value = value as? Double {
-            add(value)
+            write(value)
         } else if Kind.Value.self == String.self, let value = value as? String {
-            add(value)
+            write(value)
         } else {
-            add(String(decoding: try kind.json(of: value, name), as: UTF8.self))
+            write(String(decoding: try kind.json(of: value, name), as: UTF8.self))
         }
     }
 }
 
 extension StateReader {
-    /// Reads what `StateWriter` has written of a member.
+    /// Reads a member's value that `StateWriter` wrote.
     fileprivate mutating func value<Kind: MemberKind>(
         _ name: StaticString, _ kind: Kind
     ) throws(EventError) -> Kind.Value {
@@ -240,11 +240,11 @@ extension StateReader {
         } else {
             let text = try string()
             var object = JSONObjectWriter()
-            object.add(member: name, raw: Array(text.utf8))
+            object.appendMember(literal: name, raw: Array(text.utf8))
             let value = try kind.read(name, in: try JSONFields(object.finished(), place: "state"))
-            // Equal states have equal bytes, so a value has one spelling.
+            // Equal states must have equal bytes, so a value has only one form.
             guard try kind.json(of: value, name).elementsEqual(text.utf8) else {
-                throw fault("a value is written in another way")
+                throw fault("a value is not in its canonical form")
             }
             return value
         }

@@ -1,34 +1,45 @@
-// What makes a view independent of the order in which events arrive. Spec/model/views.md, VIEW-1.
+// A last-writer-wins register: makes a view independent of the order in which events arrive.
+// Spec/model/views.md, VIEW-1.
 
-/// A value that the event with the greatest stamp has set.
+/// A last-writer-wins value: the event with the greatest LWW timestamp sets it.
 public struct Register<Value: Sendable & Hashable>: Sendable, Hashable {
     /// The value.
     public let value: Value
-    /// The event that set it.
-    public let stamp: Stamp
+    /// The LWW timestamp of the event that set it.
+    public let lwwTimestamp: LWWTimestamp
 
-    /// A register that one event has set.
+    /// Creates a register that one event has set.
     @inlinable
-    public init(_ value: Value, _ stamp: Stamp) {
+    public init(_ value: Value, _ lwwTimestamp: LWWTimestamp) {
         self.value = value
-        self.stamp = stamp
+        self.lwwTimestamp = lwwTimestamp
     }
 
-    /// Sets the value if the event counts more than the one that set it.
+    /// Sets the value if the event's LWW timestamp is greater than the register's.
     @inlinable
-    public mutating func set(_ value: Value, _ stamp: Stamp) {
-        guard stamp > self.stamp else { return }
-        self = Register(value, stamp)
+    public mutating func set(_ value: Value, _ lwwTimestamp: LWWTimestamp) {
+        guard lwwTimestamp > self.lwwTimestamp else { return }
+        self = Register(value, lwwTimestamp)
     }
 }
 
-extension Register: Codable where Value: Codable {}
+extension Register: Codable where Value: Codable {
+    // Part of the stored form of a `Codable` state: a renamed property must not change it.
+    private enum CodingKeys: String, CodingKey {
+        case value
+        case lwwTimestamp = "stamp"
+    }
+}
 
 extension Optional {
     /// Sets the register, creating it if nothing has set it yet.
     @inlinable
-    public mutating func set<Value>(_ value: Value, _ stamp: Stamp)
+    public mutating func set<Value>(_ value: Value, _ lwwTimestamp: LWWTimestamp)
     where Wrapped == Register<Value> {
-        if self == nil { self = Register(value, stamp) } else { self?.set(value, stamp) }
+        if self == nil {
+            self = Register(value, lwwTimestamp)
+        } else {
+            self?.set(value, lwwTimestamp)
+        }
     }
 }

@@ -1,5 +1,5 @@
-// A view made of registers: the newest value of each member, for each key. Fold, rows, stored
-// state and retention follow from the declaration of the members. Spec/model/views.md, VIEW-28.
+// A view of registers: the newest value of each member, for each key. Fold, rows, stored state and retention
+// are derived from the declaration of the members. Spec/model/views.md, VIEW-28.
 
 import HashTreeCollections
 
@@ -20,10 +20,10 @@ import HashTreeCollections
 /// }
 /// ```
 ///
-/// Compaction removes an event all of whose members other events have set since. A row has the field
-/// `updatedAt`; a member of that name would be a second one.
+/// Compaction removes an event if later events have set all of its members. A row has the field
+/// `updatedAt`; a member of that name would occur twice.
 public protocol RegisterView: ListableView, CompactableView {
-    /// The object whose members are kept. A member that is nil in a change stays as it is; one that is
+    /// The object whose members the view keeps. A member that is nil in a change is not set; one that is
     /// declared with a value for `missing` is always set.
     associatedtype Values: DeclaredObject
     /// The names of the key's parts, for rows.
@@ -32,7 +32,7 @@ public protocol RegisterView: ListableView, CompactableView {
     var registers: RegisterTable<Values> { get set }
     /// The change that an event of one of the view's types makes.
     ///
-    /// - Throws: anything for data that cannot be read; the event is counted as ignored, and kept.
+    /// - Throws: any error for data that cannot be decoded; the event is counted as ignored, and kept.
     static func change(in event: Event) throws -> RegisterChange<Values>
 }
 
@@ -43,7 +43,7 @@ public struct RegisterChange<Values: DeclaredObject>: Sendable {
     /// The new values.
     public let values: Values
 
-    /// A change of the registers of a key.
+    /// Creates a change of the registers of a key.
     public init(of key: [String], to values: Values) {
         self.key = key
         self.values = values
@@ -54,28 +54,31 @@ public struct RegisterChange<Values: DeclaredObject>: Sendable {
 public struct RegisterTable<Values: DeclaredObject>: Sendable {
     /// The values before the first event.
     public let initial: Values
-    /// Events whose data could not be read.
+    /// The number of events whose data could not be decoded.
     public fileprivate(set) var ignored = 0
     fileprivate var entries: TreeDictionary<EntityID, MemberRegisters<Values>> = [:]
 
-    /// A table without keys.
+    /// Creates a table without keys.
     public init(initial: Values) { self.initial = initial }
 
-    /// How many keys there are. O(1).
+    /// The number of keys. O(1).
     public var count: Int { entries.count }
 
     /// The registers of a key; nil if no event has set one. O(1).
     public subscript(key: String...) -> MemberRegisters<Values>? { entries[Self.id(of: key)] }
 
-    fileprivate mutating func set(_ values: Values, of id: EntityID, _ stamp: Stamp) throws {
-        guard entries[id] == nil else { return try entries[id]?.set(values, stamp) ?? () }
+    fileprivate mutating func set(_ values: Values, of id: EntityID, _ lwwTimestamp: LWWTimestamp)
+        throws
+    {
+        guard entries[id] == nil else { return try entries[id]?.set(values, lwwTimestamp) ?? () }
         var entry = MemberRegisters(initial: initial)
-        try entry.set(values, stamp)
+        try entry.set(values, lwwTimestamp)
         // A change without a member sets nothing.
         if entry.newest != nil { entries[id] = entry }
     }
 
-    /// One part is the id itself. Several are a JSON array, which no two lists of parts share.
+    /// The id of a key: the part itself if there is one, else a JSON array, which is unique for a list of
+    /// parts.
     fileprivate static func id(of key: [String]) -> EntityID {
         guard key.count != 1 else { return EntityID(key[0]) }
         let array = JSONObjectWriter.array(key.map(JSONObjectWriter.string))
@@ -100,13 +103,13 @@ extension RegisterView {
         }
     }
 
-    /// Sets the registers that the event changes, each if the event counts more than the one that set it.
+    /// Sets the registers that the event changes, each if the event's LWW timestamp is greater.
     public mutating func fold(_ event: Event) {
         guard Self.folds(event.type) else { return }
         do {
             let change = try checkedChange(in: event)
             let id = RegisterTable<Values>.id(of: change.key)
-            try registers.set(change.values, of: id, event.stamp)
+            try registers.set(change.values, of: id, event.lwwTimestamp)
         } catch { registers.ignored += 1 }
     }
 
@@ -121,31 +124,31 @@ extension RegisterView {
         return change
     }
 
-    /// A row for each key: the key's parts, the other members, the time of the newest change.
+    /// One row for each key: the key's parts, the other members, the time of the newest change.
     public func rows() -> [ViewRow] {
         registers.entries.sorted { $0.key < $1.key }.map { id, entry in
             var row = ViewRow()
             let parts = RegisterTable<Values>.parts(of: id, Self.keyNames.count)
-            for (name, part) in zip(Self.keyNames, parts) { row.add(name, part) }
+            for (name, part) in zip(Self.keyNames, parts) { row.appendField(name, part) }
             for (name, json) in (try? entry.fields()) ?? []
             where !Self.keyNames.contains(name) {
-                row.add(name, raw: json)
+                row.appendField(name, raw: json)
             }
-            row.add("updatedAt", entry.newest?.time.description)
+            row.appendField("updatedAt", entry.newest?.time.description)
             return row
         }
     }
 
-    /// The registers as bytes: the number of ignored events, then each key with its registers, sorted.
+    /// The registers as bytes: the number of ignored events, then each key with its registers, in order.
     ///
     /// - Throws: `EventError` (`invalidData`) for a value that JSON cannot hold.
     public func encodedState() throws -> [UInt8]? {
         var writer = StateWriter()
-        writer.add(count: registers.ignored)
+        writer.write(count: registers.ignored)
         var entries = writer.entries(count: registers.entries.count)
         for (id, entry) in registers.entries {
             writer.begin(id, of: &entries)
-            try entry.add(to: &writer)
+            try entry.write(to: &writer)
         }
         writer.end(entries)
         return writer.bytes
@@ -153,7 +156,7 @@ extension RegisterView {
 
     /// Reads what `encodedState()` wrote.
     ///
-    /// - Throws: `EventError` (`invalidData`) for bytes that are no such state.
+    /// - Throws: `EventError` (`invalidData`) for invalid bytes.
     public init(encodedState: [UInt8]) throws {
         self.init()
         var reader = StateReader(encodedState)
@@ -166,12 +169,12 @@ extension RegisterView {
         registers = table
     }
 
-    /// An event is needed while it holds any member that it has set.
+    /// The event is needed while it is the winner of any member that it has set.
     public func retention(of event: Event) -> Retention {
         guard Self.folds(event.type) else { return .unconcerned }
         guard let change = try? checkedChange(in: event) else { return .needed(.notUnderstood) }
         let entry = registers.entries[RegisterTable<Values>.id(of: change.key)]
         let none = MemberRegisters(initial: registers.initial)
-        return .of(event, heldBy: (try? (entry ?? none).stamps(of: change.values)) ?? [])
+        return .of(event, heldBy: (try? (entry ?? none).lwwTimestamps(of: change.values)) ?? [])
     }
 }

@@ -1,71 +1,73 @@
-// Which events a log still needs. The views say it: whoever knows the winner of a register knows
-// its losers. Spec/format/compaction.md.
+// Which events a log still needs. The views decide: a view that knows the winner of a register knows which
+// events have lost. Spec/format/compaction.md.
 
-/// What a view's state says of an event that it has folded.
+/// A view's need for an event that it has folded.
 public enum Retention: Hashable, Sendable {
-    /// The view has nothing to do with the event.
+    /// The view does not fold the event.
     case unconcerned
     /// The state needs the event.
     case needed(KeptReason)
-    /// All that the event set has been set again, by the events with these stamps: a fold without
-    /// it comes to the same state, whatever is folded later.
-    case superseded(by: [Stamp])
+    /// The events with these LWW timestamps have set every value that the event set: a fold without it
+    /// gives the same state, whatever is folded later.
+    case superseded(by: [LWWTimestamp])
 }
 
 extension Retention {
-    /// What becomes of an event that has set registers, by the stamps that hold them now: it is
-    /// needed while it holds one, else those have superseded it.
+    /// The retention of an event that has set registers: needed while it is the winner of any of them, else
+    /// superseded by the winners.
     ///
     /// - Parameters:
     ///   - event: the event.
-    ///   - holders: the stamps of its registers; nil for one that nothing has set: then the event was
-    ///     not folded, and all that is known is that it is needed.
-    public static func of(_ event: Event, heldBy holders: [Stamp?]) -> Retention {
-        let stamps = holders.compactMap(\.self)
-        guard stamps.count == holders.count, !stamps.isEmpty, !stamps.contains(event.stamp) else {
+    ///   - holders: the current LWW timestamps of its registers. One that is nil is unset: the view has not
+    ///     folded the event, which therefore is needed.
+    public static func of(_ event: Event, heldBy holders: [LWWTimestamp?]) -> Retention {
+        let lwwTimestamps = holders.compactMap(\.self)
+        guard lwwTimestamps.count == holders.count, !lwwTimestamps.isEmpty,
+            !lwwTimestamps.contains(event.lwwTimestamp)
+        else {
             return .needed(.current)
         }
-        return .superseded(by: stamps)
+        return .superseded(by: lwwTimestamps)
     }
 }
 
 /// Why compaction kept an event. The raw value is stable and machine-readable.
 public enum KeptReason: String, Hashable, Sendable, CaseIterable {
-    /// A view's present value comes from it.
+    /// It set a current value of a view.
     case current
-    /// It deletes something, which must stay deleted.
+    /// It deletes an entity, which must stay deleted.
     case deletion
-    /// An entity that still exists began with it.
+    /// It began an entity that still exists.
     case origin
     /// It is shipped, and the server has not settled it.
     case unsettled
-    /// The event that has replaced it is not settled yet and could still be discarded.
+    /// The event that has replaced it is not settled and could still be retracted.
     case successorUnsettled = "successor-unsettled"
-    /// Its data break the rules of its type, so nobody knows what it set.
+    /// Its data cannot be decoded, so the values that it set are unknown.
     case notUnderstood = "not-understood"
-    /// Its type is not known here.
+    /// Its type is unknown.
     case unknownType = "unknown-type"
-    /// No view has a rule that says when events of its type have lost.
+    /// No view states when events of its type are superseded.
     case noRule = "no-rule"
-    /// A view takes in its type and does not say which events it no longer needs.
+    /// A view folds its type and does not state which events it no longer needs.
     case view
-    /// It lies behind a view's oldest checkpoint.
+    /// It is after the last position that all stored states of all views have folded.
     case afterCheckpoint = "after-checkpoint"
-    /// Its segment is still written to.
+    /// It is in the live segment.
     case liveSegment = "live-segment"
     /// Its segment's list of removed ids is full.
     case idListFull = "id-list-full"
 }
 
-/// A view that can tell which events it no longer needs.
+/// A view that states which events it no longer needs.
 public protocol CompactableView: Projection {
-    /// What this state says of an event that has been folded into it. Pure; O(log state).
+    /// This state's need for an event that it has folded. Pure; O(log state).
     func retention(of event: Event) -> Retention
 }
 
-/// A view that knows what the server has settled.
+/// A view that knows which events the server has settled.
 public protocol SettlementView: Projection {
-    /// Whether nothing is left to be decided about an own or foreign event with this stamp: the
-    /// server has it, it came from there, or it is never shipped. In doubt false.
-    func isSettled(_ stamp: Stamp) -> Bool
+    /// True if no verdict is pending for an own or foreign event with this LWW timestamp: the server has
+    /// it, it came from the server, or it is never shipped. False if unknown.
+    func isSettled(_ lwwTimestamp: LWWTimestamp) -> Bool
 }

@@ -1,12 +1,10 @@
-// A sorted set as a collection: elements by offset, equality and differences that cost what changed, since
-// parts that no copy changed are the same memory in both values.
+// A sorted set as a collection: elements by offset, equality and differences. Equality and differences cost
+// as much as the changed parts, since unchanged parts of two copies share their memory.
 
-/// A collection whose copies share what they have in common, so that it is quick to tell what changed
-/// between two of them.
+/// A collection whose copies share their structure, so that the difference of two copies is cheap to compute.
 public protocol StructureSharing: RandomAccessCollection {
-    /// What must be removed from `other` and inserted to get this collection. An element that changed and
-    /// kept its place in the order is removed and inserted, and each names the other's offset
-    /// (`associatedWith`).
+    /// The removals and insertions that turn `other` into this collection. An element that changed but kept
+    /// its place in the order is a removal and an insertion that name each other's offset (`associatedWith`).
     func changes(since other: Self) -> CollectionDifference<Element>
 }
 
@@ -39,7 +37,7 @@ extension SortedIndex: RandomAccessCollection {
         @usableFromInline let groups: [Group]
         @usableFromInline let upper: Element?
         @usableFromInline var chunk: [Element] = []
-        /// The place of the next element, or the end of its chunk.
+        /// The place of the next element, or the end of the current chunk.
         @usableFromInline var place: Place
 
         @inlinable init(_ groups: [Group], from place: Place, upTo upper: Element? = nil) {
@@ -71,14 +69,14 @@ extension SortedIndex: RandomAccessCollection {
 }
 
 extension SortedIndex: Equatable {
-    /// Equal if all elements are. O(n / 2,048) for copies that differ in little.
+    /// True if all elements are equal. O(n / 2,048) for copies with few differences.
     @inlinable public static func == (lhs: Self, rhs: Self) -> Bool {
         lhs.count == rhs.count && lhs.forEachChange(since: rhs) { _, _, _, _ in false }
     }
 }
 
 extension SortedIndex: StructureSharing {
-    /// What changed since another state. O(n / 2,048) for copies that differ in little, and the changes.
+    /// The changes since another state. O(n / 2,048 + changes) for copies with few differences.
     @inlinable public func changes(since other: Self) -> CollectionDifference<Element> {
         var changes: [CollectionDifference<Element>.Change] = []
         _ = forEachChange(since: other) { oldOffset, old, newOffset, new in
@@ -103,11 +101,10 @@ extension SortedIndex: StructureSharing {
         return difference
     }
 
-    /// Calls the closure with each element that one of two states has and the other has not, in order: an
-    /// element that was replaced at its place as both. Groups and chunks that are the same memory are passed
-    /// over.
+    /// Calls the closure in order with each element that only one of two states has; with both, for an
+    /// element that was replaced by an equivalent one. Skips groups and chunks that share their memory.
     ///
-    /// - Returns: false if the closure returned false, which ends the walk.
+    /// - Returns: false if the closure returned false, which ends the iteration.
     @inlinable func forEachChange(
         since other: Self,
         _ body: (_ oldOffset: Int, _ old: Element?, _ newOffset: Int, _ new: Element?) -> Bool
@@ -143,7 +140,7 @@ extension SortedIndex: StructureSharing {
         }
     }
 
-    /// Moves both cursors over groups, then over chunks, that are the same memory.
+    /// Moves both cursors past groups, then past chunks, that share their memory.
     @inlinable func skipSharedParts(_ other: Self, _ old: inout Cursor, _ new: inout Cursor) {
         while old.place.index == 0, new.place.index == 0,
             old.place.group < other.groups.count, new.place.group < groups.count
@@ -164,7 +161,7 @@ extension SortedIndex: StructureSharing {
         }
     }
 
-    /// True if both arrays are one buffer, so that they are equal without a look at their items.
+    /// True if both arrays share one buffer: then they are equal, and no item need be compared.
     @inlinable static func isSameMemory<Item>(_ lhs: [Item], _ rhs: [Item]) -> Bool {
         lhs.count == rhs.count
             && lhs.withUnsafeBufferPointer { lhs in
@@ -172,7 +169,7 @@ extension SortedIndex: StructureSharing {
             }
     }
 
-    /// A place, and how many elements are before it.
+    /// A place, and the number of elements before it.
     @usableFromInline struct Cursor {
         @usableFromInline var place = Place()
         @usableFromInline var offset = 0
@@ -208,7 +205,7 @@ extension SortedIndex: Encodable where Element: Encodable {
 }
 
 extension SortedIndex: Decodable where Element: Decodable {
-    /// Decodes elements that are in ascending order, none twice.
+    /// Decodes elements that are in ascending order, without duplicates.
     ///
     /// - Throws: `DecodingError` (`dataCorrupted`) for any other order.
     public init(from decoder: any Decoder) throws {

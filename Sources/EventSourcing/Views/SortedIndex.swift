@@ -1,18 +1,19 @@
-// Elements in order, as a value that is cheap to copy: what a view keeps beside its entries to answer
-// "the oldest first" without sorting.
+// A sorted set that is cheap to copy. A view keeps it beside its entries, to list them in order without
+// sorting.
 
-/// A sorted set whose copies share their structure. Inlined into other modules, which give it elements of
-/// their own types.
+/// A sorted set whose copies share their structure. Inlinable, so that other modules specialise it for their
+/// own element types.
 ///
-/// A tree of three levels: chunks of elements, groups of chunks, and the groups. A change of a copy moves
-/// one chunk, one group and the list of groups. Removals merge nothing: costs in groups follow the greatest
-/// number of elements that the set has had. To go through the elements, iterate rather than index.
+/// A tree of three levels: chunks of elements, groups of chunks, and the list of groups. A change to a copy
+/// copies one chunk, one group and the list of groups. Removals merge no chunks or groups: costs in groups
+/// depend on the greatest number of elements that the set has had. To visit all elements, iterate; do not
+/// index.
 public struct SortedIndex<Element: Comparable & Sendable>: Sendable {
     /// A run of at most 64 adjacent chunks.
     @usableFromInline struct Group: Sendable {
-        /// Ascending, none empty; within and between chunks.
+        /// The chunks, none empty. The elements ascend within and across chunks.
         @usableFromInline var chunks: [[Element]]
-        /// How many elements the chunks have.
+        /// The number of elements in the chunks.
         @usableFromInline var count: Int
 
         @inlinable init(_ chunks: [[Element]]) {
@@ -21,7 +22,7 @@ public struct SortedIndex<Element: Comparable & Sendable>: Sendable {
         }
     }
 
-    /// Where an element is.
+    /// The location of an element.
     @usableFromInline struct Place: Equatable {
         @usableFromInline var group = 0
         @usableFromInline var chunk = 0
@@ -30,11 +31,11 @@ public struct SortedIndex<Element: Comparable & Sendable>: Sendable {
         @inlinable init() {}
     }
 
-    /// Ascending, none empty.
+    /// The groups, none empty. The elements ascend across groups.
     @usableFromInline var groups: [Group] = []
-    /// How many elements there are.
+    /// The number of elements.
     @inlinable public var count: Int { stored }
-    /// The number behind `count`, which nothing else may set.
+    /// The storage of `count`.
     @usableFromInline var stored = 0
 
     @inlinable static var chunkMax: Int { 128 }
@@ -43,7 +44,7 @@ public struct SortedIndex<Element: Comparable & Sendable>: Sendable {
     /// Creates an empty set.
     @inlinable public init() {}
 
-    /// Elements that are in ascending order, none twice. O(n).
+    /// Creates a set of elements in ascending order, without duplicates. O(n).
     @inlinable public init(sorted: [Element]) {
         stored = sorted.count
         // Half full, to leave space for insertions.
@@ -55,8 +56,7 @@ public struct SortedIndex<Element: Comparable & Sendable>: Sendable {
         groups = parts(parts(sorted, Self.chunkMax / 2), Self.groupMax / 2).map { Group($0) }
     }
 
-    /// Adds an element, or puts it in the place of an equal one: of two elements that are neither less than
-    /// the other, the later counts.
+    /// Inserts an element, or replaces the equivalent one: the one that is neither less nor greater.
     ///
     /// - Complexity: O(log n) comparisons; moves at most 128 elements, 64 chunks and n / 2,048 groups.
     @inlinable public mutating func insert(_ element: Element) {
@@ -66,7 +66,7 @@ public struct SortedIndex<Element: Comparable & Sendable>: Sendable {
             return
         }
         var place = place(of: element)
-        if let found = self[place], !(element < found) {
+        if let existing = self[place], !(element < existing) {
             groups[place.group].chunks[place.chunk][place.index] = element
             return
         }
@@ -95,7 +95,7 @@ public struct SortedIndex<Element: Comparable & Sendable>: Sendable {
         chunks.insert(upper, at: chunk + 1)
     }
 
-    /// Removes an element; one that is not there leaves the set as it is.
+    /// Removes an element. Does nothing if the set does not contain it.
     ///
     /// - Complexity: as `insert`.
     @inlinable public mutating func remove(_ element: Element) {
@@ -109,9 +109,9 @@ public struct SortedIndex<Element: Comparable & Sendable>: Sendable {
         if groups[place.group].chunks.isEmpty { groups.remove(at: place.group) }
     }
 
-    /// Puts an element in the place of one that is there, or inserts it.
+    /// Replaces an element; inserts the new one if the old one is nil.
     ///
-    /// - Complexity: as `insert`, twice where the two have different places.
+    /// - Complexity: as `insert`, twice if the two are at different places.
     @inlinable public mutating func replace(_ old: Element?, with new: Element) {
         guard let old else { return insert(new) }
         let place = place(of: old)
@@ -129,12 +129,12 @@ public struct SortedIndex<Element: Comparable & Sendable>: Sendable {
     /// The greatest element. O(1).
     @inlinable public var last: Element? { groups.last?.chunks.last?.last }
 
-    /// The least element that is greater than another. O(log n).
+    /// The least element that is greater than `element`. O(log n).
     @inlinable public func first(after element: Element) -> Element? {
         self[place(after: element)]
     }
 
-    /// An element from somewhere in the middle. O(1).
+    /// An element near the middle. O(1).
     @inlinable public var middle: Element? {
         guard !groups.isEmpty else { return nil }
         let chunks = groups[groups.count / 2].chunks
@@ -151,15 +151,14 @@ public struct SortedIndex<Element: Comparable & Sendable>: Sendable {
         }
     }
 
-    /// The elements that are not less than the one and less than the other, ascending. O(log n), and
-    /// O(1) each.
+    /// The elements of the range `lower..<upper`, ascending. O(log n), and O(1) each.
     @inlinable public func elements(
         from lower: Element, upTo upper: Element
     ) -> some Sequence<Element> {
         IteratorSequence(Iterator(groups, from: place(of: lower), upTo: upper))
     }
 
-    /// At most `limit` elements after another, which need not be there; the first ones for nil.
+    /// At most `limit` elements after `element`, which need not be in the set; for nil, the first ones.
     ///
     /// - Complexity: O(log n + limit).
     @inlinable public func page(after element: Element?, limit: Int) -> [Element] {
@@ -172,7 +171,7 @@ public struct SortedIndex<Element: Comparable & Sendable>: Sendable {
         place.group < groups.count ? groups[place.group].chunks[place.chunk][place.index] : nil
     }
 
-    /// The place of the first element that is not less.
+    /// The place of the first element that is not less than `element`.
     @inlinable func place(of element: Element) -> Place {
         var place = Place()
         place.group = Self.first(groups) { ($0.chunks.last?.last).map { $0 < element } ?? false }
@@ -183,10 +182,10 @@ public struct SortedIndex<Element: Comparable & Sendable>: Sendable {
         return place
     }
 
-    /// The place of the first element that is greater.
+    /// The place of the first element that is greater than `element`.
     @inlinable func place(after element: Element) -> Place {
         var place = place(of: element)
-        if let found = self[place], !(element < found) { advance(&place) }
+        if let existing = self[place], !(element < existing) { advance(&place) }
         return place
     }
 
@@ -199,7 +198,8 @@ public struct SortedIndex<Element: Comparable & Sendable>: Sendable {
         (place.group, place.chunk) = (place.group + 1, 0)
     }
 
-    /// The first item that is not before; the count where all are. They are in order.
+    /// The index of the first item for which `isBefore` is false; `items.count` if there is none. Binary
+    /// search.
     @inlinable static func first<Item>(_ items: [Item], _ isBefore: (Item) -> Bool) -> Int {
         var low = 0
         var high = items.count

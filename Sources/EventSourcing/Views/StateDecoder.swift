@@ -1,12 +1,12 @@
-// A Codable state out of the bytes of StateEncoder. The bytes may be anything: every length is checked against
-// what remains before it is used. Spec/model/views.md, VIEW-29.
+// Decodes a Codable state from the bytes of StateEncoder. The bytes are untrusted: every length is checked
+// against the remaining bytes before it is used. Spec/model/views.md, VIEW-29.
 
 import Foundation
 
-/// Decodes one value, and what is in it.
+/// Decodes one value with its nested values.
 final class StateDecoder: Decoder {
     var reader: StateReader
-    /// Where the value that is being decoded begins.
+    /// The start of the value that is being decoded.
     private var start: Int
     private let end: Int
     private var depth: Int
@@ -21,7 +21,7 @@ final class StateDecoder: Decoder {
         self.depth = depth
     }
 
-    /// Reads a whole state.
+    /// Decodes a complete state.
     static func state<State: Decodable>(_ type: State.Type, _ bytes: [UInt8]) throws -> State {
         let decoder = StateDecoder(StateReader(bytes), 0..<bytes.count, depth: 0)
         let state = try decoder.decode(type)
@@ -40,7 +40,7 @@ final class StateDecoder: Decoder {
         }
         depth += 1
         let outer = start
-        // A type may try one form after another, so an error must leave no trace.
+        // A type may try several forms, so an error must restore the decoder's state.
         defer { (start, depth) = (outer, depth - 1) }
         guard depth <= StateTag.depthMax else { throw reader.fault("values are nested too deeply") }
         start = reader.offset
@@ -52,13 +52,15 @@ final class StateDecoder: Decoder {
 
     func tag() throws(EventError) -> StateTag {
         guard let tag = StateTag(rawValue: try reader.byte()) else {
-            throw reader.fault("a value has no kind")
+            throw reader.fault("a value has an unknown tag")
         }
         return tag
     }
 
     func expect(_ expected: StateTag) throws(EventError) {
-        guard try tag() == expected else { throw reader.fault("there is no \(expected)") }
+        guard try tag() == expected else {
+            throw reader.fault("a value is not of the kind \(expected)")
+        }
     }
 
     func number<Number: FixedWidthInteger>(_ type: Number.Type) throws(EventError) -> Number {
@@ -70,7 +72,7 @@ final class StateDecoder: Decoder {
             case .negative: Int64(exactly: bits).flatMap { Number(exactly: ~$0) }
             default: nil
             }
-        guard let number else { throw reader.fault("there is no \(type)") }
+        guard let number else { throw reader.fault("a value is not of the type \(type)") }
         return number
     }
 
@@ -78,7 +80,7 @@ final class StateDecoder: Decoder {
         switch try tag() {
         case .no: false
         case .yes: true
-        default: throw reader.fault("there is no truth value")
+        default: throw reader.fault("a value is not a boolean")
         }
     }
 
@@ -92,7 +94,7 @@ final class StateDecoder: Decoder {
         return try reader.double()
     }
 
-    /// Reads the elements of a collection without an order of its own, whose keys must rise.
+    /// Reads the elements of an unordered collection, whose keys must ascend.
     func readElements<Key: Decodable>(
         _ tag: StateTag, of type: Key.Type, _ element: (Key) throws -> Void
     ) throws {
@@ -103,7 +105,7 @@ final class StateDecoder: Decoder {
             let key = try decode(type)
             let range = keyStart..<reader.offset
             if let last, !reader.precedes(last, range) {
-                throw reader.fault("the keys do not rise")
+                throw reader.fault("the keys are not in ascending order")
             }
             last = range
             try element(key)
@@ -111,13 +113,15 @@ final class StateDecoder: Decoder {
         guard reader.offset == end else { throw reader.fault("a collection has another length") }
     }
 
-    /// Steps over the entries of a dictionary, whose keys must rise; `entry` gets where each begins.
+    /// Skips the entries of a dictionary, whose keys must ascend; calls `entry` with the start of each.
     func skipElements(_ entry: (Int) -> Void) throws {
         let end = try contents(.dictionary)
         var last: Range<Int>?
         for _ in 0..<(try reader.count()) {
             let key = reader.offset..<(try skippedValue())
-            if let last, !reader.precedes(last, key) { throw reader.fault("the keys do not rise") }
+            if let last, !reader.precedes(last, key) {
+                throw reader.fault("the keys are not in ascending order")
+            }
             last = key
             entry(key.lowerBound)
             reader.offset = key.upperBound
@@ -126,15 +130,15 @@ final class StateDecoder: Decoder {
         guard reader.offset == end else { throw reader.fault("a collection has another length") }
     }
 
-    /// Steps into a value with parts.
+    /// Reads the tag and the length of a container.
     ///
-    /// - Returns: where it ends.
+    /// - Returns: the end of the container.
     private func contents(_ expected: StateTag) throws(EventError) -> Int {
         try expect(expected)
         return try reader.length()
     }
 
-    /// Where the next value ends; the reader stays.
+    /// The end of the next value. Does not move the reader.
     fileprivate func skippedValue() throws(EventError) -> Int {
         let begin = reader.offset
         defer { reader.offset = begin }
@@ -171,19 +175,19 @@ final class StateDecoder: Decoder {
         return StateValueDecoder(decoder: self, start: start)
     }
 
-    /// A decoder of its own for the next value.
+    /// A separate decoder for the next value.
     fileprivate func decoderOfNext() throws -> StateDecoder {
         guard depth < StateTag.depthMax else { throw reader.fault("values are nested too deeply") }
         return StateDecoder(reader, reader.offset..<(try skippedValue()), depth: depth + 1)
     }
 }
 
-/// Members by their names. A type asks for them in the order in which it wrote them, so the next one is nearly
-/// always at the cursor.
+/// Decodes members by name. A type mostly reads them in the order in which it wrote them, so the search
+/// begins at the cursor.
 private final class StateObjectDecoder<Key: CodingKey>: KeyedDecodingContainerProtocol {
     private let decoder: StateDecoder
     private let members: Range<Int>
-    /// Where a member begins.
+    /// The start of a member.
     private var cursor: Int
 
     var codingPath: [any CodingKey] { [] }
@@ -206,7 +210,7 @@ private final class StateObjectDecoder<Key: CodingKey>: KeyedDecodingContainerPr
         return keys
     }
 
-    /// Puts the reader at the value of a member.
+    /// Moves the reader to the value of a member. Returns false if there is no such member.
     private func find(_ key: some CodingKey) -> Bool {
         let name = key.stringValue
         return find(name, in: cursor..<members.upperBound)
@@ -234,7 +238,7 @@ private final class StateObjectDecoder<Key: CodingKey>: KeyedDecodingContainerPr
         }
         let value = try read(decoder)
         guard decoder.reader.offset <= members.upperBound else {
-            throw decoder.reader.fault("a value is longer than the object that it is in")
+            throw decoder.reader.fault("a value extends beyond its object")
         }
         cursor = decoder.reader.offset
         return value
@@ -281,14 +285,14 @@ private final class StateObjectDecoder<Key: CodingKey>: KeyedDecodingContainerPr
     }
 }
 
-/// Elements, one after the other.
+/// Decodes elements in order.
 private struct StateArrayDecoder: UnkeyedDecodingContainer {
     private let decoder: StateDecoder
     private var elements: Range<Int>
     private(set) var currentIndex = 0
 
     var codingPath: [any CodingKey] { [] }
-    /// Not stored: the bytes say where the array ends.
+    /// Not stored: the encoded length gives the end of the array.
     var count: Int? { nil }
     var isAtEnd: Bool { elements.isEmpty }
 
@@ -301,7 +305,7 @@ private struct StateArrayDecoder: UnkeyedDecodingContainer {
         guard !isAtEnd else { throw decoder.reader.fault("an array has no more elements") }
         let value = try read(decoder)
         guard decoder.reader.offset <= elements.upperBound else {
-            throw decoder.reader.fault("an array ends early")
+            throw decoder.reader.fault("a value extends beyond its array")
         }
         elements = decoder.reader.offset..<elements.upperBound
         currentIndex += 1
@@ -339,7 +343,7 @@ private struct StateArrayDecoder: UnkeyedDecodingContainer {
     }
 }
 
-/// One value in place of an object or an array.
+/// Decodes a single value, which is neither an object nor an array.
 private struct StateValueDecoder: SingleValueDecodingContainer {
     let decoder: StateDecoder
     let start: Int

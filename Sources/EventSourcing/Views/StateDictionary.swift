@@ -1,5 +1,5 @@
-// A dictionary for states with many entries: it opens without decoding them, and shares its structure with its
-// copies. Spec/model/views.md, VIEW-29; the measurements are in Spec/decisions/0046-states-open-without-decoding.md.
+// A dictionary for states with many entries: opening does not decode them, and copies share their structure.
+// Spec/model/views.md, VIEW-29; the measurements are in Spec/decisions/0046-states-open-without-decoding.md.
 
 import HashTreeCollections
 
@@ -13,22 +13,23 @@ import HashTreeCollections
 /// }
 /// ```
 ///
-/// What a checkpoint has stored stays as bytes, sorted by key; an entry is decoded whenever it is read. What was
-/// set since then is in a hash tree. So opening a store costs a few nanoseconds for each entry, a checkpoint
-/// copies the bytes of what did not change, and a copy of the dictionary is O(1).
+/// The entries of the checkpoint stay encoded, sorted by key; an entry is decoded at each read. Later
+/// changes are in a hash tree. So opening a store costs a few nanoseconds per entry, a checkpoint copies
+/// the bytes of unchanged entries, and copying the dictionary is O(1).
 ///
-/// An entry whose stored bytes `Value` cannot decode reads as absent. Opening tries some entries, and folds the
-/// view anew if one cannot be decoded; raise the view's `version` whenever `Key` or `Value` changes its meaning.
+/// An entry that `Value` cannot decode reads as absent. Opening decodes some entries, and the view is
+/// folded again if one cannot be decoded. Raise the view's `version` whenever the meaning of `Key` or
+/// `Value` changes.
 public struct StateDictionary<Key: Hashable & Codable & Sendable, Value: Codable & Sendable>:
     Sendable
 {
     /// The entries of the checkpoint.
     @usableFromInline var stored: StoredEntries<Key, Value>
-    /// What was set since then; nil for a stored entry that was removed.
+    /// The entries set since the checkpoint; nil for a stored entry that was removed.
     @usableFromInline var changes: TreeDictionary<Key, Value?>
-    /// How many entries there are. O(1).
+    /// The number of entries. O(1).
     @inlinable public var count: Int { total }
-    /// The number behind `count`, which nothing else may set.
+    /// The storage of `count`.
     @usableFromInline var total: Int
 
     /// Creates an empty dictionary.
@@ -43,9 +44,10 @@ public struct StateDictionary<Key: Hashable & Codable & Sendable, Value: Codable
     /// True if there are no entries.
     @inlinable public var isEmpty: Bool { total == 0 }
 
-    /// The value of a key; nil sets none.
+    /// The value of a key. Setting nil removes the entry.
     ///
-    /// - Complexity: O(1) for an entry that was set since the store was opened; else O(log n), and decodes it.
+    /// - Complexity: O(1) for an entry that was set since the store was opened; else O(log n), and the
+    ///   entry is decoded.
     @inlinable public subscript(key: Key) -> Value? {
         get {
             if let change = changes[key] { return change }
@@ -64,7 +66,7 @@ public struct StateDictionary<Key: Hashable & Codable & Sendable, Value: Codable
         }
     }
 
-    /// The value of a key, or a default for one without a value.
+    /// The value of a key, or a default value if there is none.
     @inlinable
     public subscript(
         key: Key, default defaultValue: @autoclosure () -> Value
@@ -84,7 +86,7 @@ public struct StateDictionary<Key: Hashable & Codable & Sendable, Value: Codable
 }
 
 extension StateDictionary: ExpressibleByDictionaryLiteral {
-    /// Creates a dictionary; of a key that occurs twice the last value counts.
+    /// Creates a dictionary. For a duplicate key, the last value is used.
     @inlinable public init(dictionaryLiteral elements: (Key, Value)...) {
         self.init()
         for (key, value) in elements { self[key] = value }
@@ -92,7 +94,7 @@ extension StateDictionary: ExpressibleByDictionaryLiteral {
 }
 
 extension StateDictionary: Sequence {
-    /// The entries, in no order. Stored ones are decoded one by one.
+    /// The entries, in no particular order. Stored entries are decoded one at a time.
     public struct Iterator: IteratorProtocol {
         private let changes: TreeDictionary<Key, Value?>
         private let stored: StoredEntries<Key, Value>
@@ -124,7 +126,7 @@ extension StateDictionary: Sequence {
     /// `count`.
     public var underestimatedCount: Int { count }
 
-    /// The keys, in no order. Decodes no values.
+    /// The keys, in no particular order. Decodes no values.
     ///
     /// - Complexity: O(n)
     public var keys: [Key] {
@@ -141,14 +143,14 @@ extension StateDictionary: Equatable where Value: Equatable {
 }
 
 extension StateDictionary: CustomStringConvertible {
-    /// The entries as those of a `Dictionary`. Decodes all. O(n).
+    /// The description of a `Dictionary` with the same entries. Decodes all entries. O(n).
     public var description: String {
         Dictionary(uniqueKeysWithValues: map { ($0.key, $0.value) }).description
     }
 }
 
 extension StateDictionary: Codable {
-    /// Encodes as a `Dictionary` does; into a stored state, in its stored form.
+    /// Encodes like a `Dictionary`. `StateEncoder` writes the stored form instead.
     public func encode(to encoder: any Encoder) throws {
         try Dictionary(uniqueKeysWithValues: map { ($0.key, $0.value) }).encode(to: encoder)
     }

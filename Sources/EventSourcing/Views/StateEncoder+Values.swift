@@ -1,10 +1,10 @@
-// The values of a Codable state that have a form of their own: shorter than the one their types would choose, or
-// in a fixed order. Spec/model/views.md, VIEW-29.
+// The types with a special encoding in a Codable state: shorter than their own `encode(to:)`, or in a
+// fixed order. Spec/model/views.md, VIEW-29.
 
 import Foundation
 import HashTreeCollections
 
-/// A type whose values are not encoded by itself.
+/// A type that the state encoder writes directly, not by its `encode(to:)`.
 protocol StoredDirectly {
     func write(to encoder: StateEncoder) throws
     static func read(from decoder: StateDecoder) throws -> Self
@@ -44,7 +44,7 @@ extension Double: StoredDirectly {
 extension Float: StoredDirectly {
     func write(to encoder: StateEncoder) {
         encoder.write(.float)
-        encoder.writer.add(self)
+        encoder.writer.write(self)
     }
 
     static func read(from decoder: StateDecoder) throws -> Self {
@@ -63,7 +63,7 @@ extension Date: StoredDirectly {
 extension UUID: StoredDirectly {
     func write(to encoder: StateEncoder) {
         encoder.write(.uuid)
-        encoder.writer.add(self)
+        encoder.writer.write(self)
     }
 
     static func read(from decoder: StateDecoder) throws -> Self {
@@ -75,8 +75,8 @@ extension UUID: StoredDirectly {
 extension Data: StoredDirectly {
     func write(to encoder: StateEncoder) {
         encoder.write(.data)
-        encoder.writer.add(count: count)
-        encoder.writer.add(written: self)
+        encoder.writer.write(count: count)
+        encoder.writer.write(written: self)
     }
 
     static func read(from decoder: StateDecoder) throws -> Self {
@@ -85,7 +85,7 @@ extension Data: StoredDirectly {
     }
 }
 
-/// A dictionary, whatever its structure is.
+/// A dictionary of any implementation.
 protocol StoredAsDictionary: StoredDirectly, Collection, ExpressibleByDictionaryLiteral
 where Key: Codable, Value: Codable, Element == (key: Key, value: Value) {
     subscript(key: Key) -> Value? { get set }
@@ -108,7 +108,7 @@ extension StoredAsDictionary {
 extension Dictionary: StoredDirectly, StoredAsDictionary where Key: Codable, Value: Codable {}
 extension TreeDictionary: StoredDirectly, StoredAsDictionary where Key: Codable, Value: Codable {}
 
-/// A set, whatever its structure is.
+/// A set of any implementation.
 protocol StoredAsSet: StoredDirectly, Collection, SetAlgebra where Element: Codable {}
 
 extension StoredAsSet {

@@ -1,32 +1,33 @@
-// A Codable state as bytes. Equal states give equal bytes: there is one way to write a value, and the elements
-// of dictionaries and sets are sorted by their bytes. Read back by StateDecoder. Spec/model/views.md, VIEW-29.
+// Encodes a Codable state as bytes. Equal states give equal bytes: each value has one encoding, and the
+// elements of dictionaries and sets are sorted by their bytes. StateDecoder decodes them.
+// Spec/model/views.md, VIEW-29.
 
 import Foundation
 
-/// What a value of a `Codable` state begins with.
+/// The first byte of a value of a `Codable` state.
 enum StateTag: UInt8 {
     case none, no, yes
-    /// A whole number from 0 up, and one below 0: its distance from −1.
+    /// An integer of at least 0, and a negative one, stored as its distance from −1.
     case natural, negative
     case double, float, string, uuid, data
-    /// These have the number of their bytes after the tag, so that a reader can step over them.
+    /// Containers. Their length in bytes follows the tag, so that a reader can skip them.
     case object, array, dictionary, set
 
-    /// Bytes of a length after a tag.
+    /// The bytes of the length after a tag.
     static let lengthBytes = 4
-    /// The greatest depth of values in values. A reader would run out of stack where bytes are nested deeply.
+    /// The most nested values. Deeper nesting could exhaust a reader's stack.
     static let depthMax = 128
 }
 
-/// Encodes one value, and what is in it, at the end of its bytes.
+/// Encodes one value with its nested values, and appends it to its bytes.
 final class StateEncoder: Encoder {
-    /// The value that is being encoded: what it has become so far.
+    /// The container that is being encoded: its tag, if known, and its start.
     private struct Value {
         var tag: StateTag?
         var start: Int
     }
 
-    /// The value of a container that was handed out and is filled after this one: it is inserted here.
+    /// A nested container or super encoder, which is filled later: its bytes are inserted at `offset`.
     private struct Deferred {
         var offset: Int
         var encoder: StateEncoder
@@ -36,14 +37,14 @@ final class StateEncoder: Encoder {
     private var value = Value(tag: nil, start: 0)
     private var deferred: [Deferred] = []
     private var depth = 0
-    /// The first error. A type that ignores one has written a part of a value.
+    /// The first error. A type that catches an error has written a partial value.
     private var failure: (any Error)?
 
-    // Paths would cost more than the values.
+    // Always empty: maintaining paths would cost more than encoding the values.
     var codingPath: [any CodingKey] { [] }
     var userInfo: [CodingUserInfoKey: Any] { [:] }
 
-    /// The bytes of a whole state.
+    /// The bytes of a complete state.
     static func bytes(of state: some Encodable) throws -> [UInt8] {
         let encoder = StateEncoder()
         try encoder.encode(state)
@@ -71,27 +72,27 @@ final class StateEncoder: Encoder {
         }
     }
 
-    func write(_ tag: StateTag) { writer.add(byte: tag.rawValue) }
+    func write(_ tag: StateTag) { writer.write(byte: tag.rawValue) }
 
     func write(_ value: some BinaryInteger) {
         write(value < 0 ? .negative : .natural)
-        writer.add(
+        writer.write(
             value < 0 ? UInt64(truncatingIfNeeded: ~value) : UInt64(truncatingIfNeeded: value))
     }
 
     func write(_ value: String) {
         write(.string)
-        writer.add(value)
+        writer.write(value)
     }
 
     func write(_ value: Bool) { write(value ? .yes : .no) }
 
     func write(_ value: Double) {
         write(.double)
-        writer.add(value)
+        writer.write(value)
     }
 
-    /// Writes the elements of a collection without an order of its own.
+    /// Writes the elements of an unordered collection, sorted by the bytes of their keys.
     func writeElements<Key: Encodable, Element>(
         _ tag: StateTag, _ elements: some Collection<Element>, key: (Element) -> Key,
         value: (Element) throws -> Void
@@ -108,10 +109,10 @@ final class StateEncoder: Encoder {
         try end(at: start)
     }
 
-    /// Writes a dictionary whose entries `body` writes, sorted by the bytes of their keys.
+    /// Writes a dictionary. `body` must write the entries, sorted by the bytes of their keys.
     func writeDictionary(count: Int, _ body: () throws -> Void) throws {
         let start = begin(.dictionary)
-        writer.add(count: count)
+        writer.write(count: count)
         try body()
         try end(at: start)
     }
@@ -119,7 +120,7 @@ final class StateEncoder: Encoder {
     private func begin(_ tag: StateTag) -> Int {
         write(tag)
         let start = writer.bytes.count
-        writer.add(written: repeatElement(0, count: StateTag.lengthBytes))
+        writer.write(written: repeatElement(0, count: StateTag.lengthBytes))
         return start
     }
 
@@ -131,13 +132,13 @@ final class StateEncoder: Encoder {
 
     // MARK: Containers
 
-    /// Makes the value that is being encoded one with parts.
+    /// Makes the current value a container.
     fileprivate func beginContainer(_ tag: StateTag) {
         guard value.tag == nil else { return }
         value = Value(tag: tag, start: begin(tag))
     }
 
-    /// Inserts an encoder's bytes here, when this value ends.
+    /// Inserts the bytes of `encoder` at the current offset when this value ends.
     fileprivate func insertLater(_ encoder: StateEncoder) -> StateEncoder {
         deferred.append(Deferred(offset: writer.bytes.count, encoder: encoder))
         encoder.depth = depth + 1
@@ -145,7 +146,7 @@ final class StateEncoder: Encoder {
     }
 
     private func endValue() throws {
-        // A type that encodes nothing is an object without members.
+        // A type that encodes nothing becomes an object without members.
         if writer.bytes.count == value.start { beginContainer(.object) }
         while let last = deferred.last, last.offset >= value.start {
             deferred.removeLast()
@@ -178,13 +179,13 @@ final class StateEncoder: Encoder {
     }
 }
 
-/// Members: each its name, then its value.
+/// Encodes members: the name, then the value.
 private struct StateObjectEncoder<Key: CodingKey>: KeyedEncodingContainerProtocol {
     let encoder: StateEncoder
     var codingPath: [any CodingKey] { [] }
 
     private func name(_ key: some CodingKey) -> StateEncoder {
-        encoder.writer.add(key.stringValue)
+        encoder.writer.write(key.stringValue)
         return encoder
     }
 
@@ -212,7 +213,7 @@ private struct StateObjectEncoder<Key: CodingKey>: KeyedEncodingContainerProtoco
     }
 }
 
-/// Elements, one after the other.
+/// Encodes elements in order.
 private struct StateArrayEncoder: UnkeyedEncodingContainer {
     let encoder: StateEncoder
     var count = 0
@@ -244,7 +245,7 @@ private struct StateArrayEncoder: UnkeyedEncodingContainer {
     }
 }
 
-/// One value in place of an object or an array.
+/// Encodes a single value, which is neither an object nor an array.
 private struct StateValueEncoder: SingleValueEncodingContainer {
     let encoder: StateEncoder
     var codingPath: [any CodingKey] { [] }
@@ -253,7 +254,7 @@ private struct StateValueEncoder: SingleValueEncodingContainer {
     func encode<T: Encodable>(_ value: T) throws { try encoder.encode(value) }
 }
 
-/// The name of the member that a superclass is encoded in.
+/// A coding key by name. `superKey` is the member in which a superclass is encoded.
 struct StateKey: CodingKey {
     static let superKey = StateKey("super")
     let stringValue: String

@@ -1,68 +1,67 @@
-// Puts a view's state into bytes. Equal states give equal bytes: there is one way to write a value,
-// and keyed collections are sorted by the bytes of their keys. Read back by StateReader.
-// Spec/model/views.md, VIEW-10.
+// Writes a view's state as bytes. Equal states give equal bytes: each value has one encoding, and keyed
+// collections are sorted by the bytes of their keys. StateReader reads them. Spec/model/views.md, VIEW-10.
 
 import Foundation
 
-/// Writes the parts of a state one after the other.
+/// Writes the parts of a state in order.
 public struct StateWriter {
-    /// What was written so far.
+    /// The bytes written so far.
     public private(set) var bytes: [UInt8] = []
 
     /// Creates an empty state.
     public init() {}
 
-    /// The bytes written so far, in an array without room to grow. O(bytes).
+    /// The bytes written so far, in an array without spare capacity. O(bytes).
     public var trimmedBytes: [UInt8] { bytes.span.bytes.array }
 
-    /// Writes a whole number in groups of seven bits, the lowest first: small ones are short.
-    public mutating func add(_ value: UInt64) {
-        var rest = value
-        while rest >= 0x80 {
-            bytes.append(UInt8(truncatingIfNeeded: rest) | 0x80)
-            rest >>= 7
+    /// Writes an unsigned integer in groups of seven bits, lowest first: small numbers are short.
+    public mutating func write(_ value: UInt64) {
+        var remaining = value
+        while remaining >= 0x80 {
+            bytes.append(UInt8(truncatingIfNeeded: remaining) | 0x80)
+            remaining >>= 7
         }
-        bytes.append(UInt8(truncatingIfNeeded: rest))
+        bytes.append(UInt8(truncatingIfNeeded: remaining))
     }
 
-    /// Writes a number of things. Never negative.
-    public mutating func add(count: Int) { add(UInt64(count)) }
+    /// Writes a number of items, which must not be negative.
+    public mutating func write(count: Int) { write(UInt64(count)) }
 
     /// Writes one byte.
-    public mutating func add(byte: UInt8) { bytes.append(byte) }
+    public mutating func write(byte: UInt8) { bytes.append(byte) }
 
-    /// Writes a truth value.
-    public mutating func add(_ value: Bool) { bytes.append(value ? 1 : 0) }
+    /// Writes a boolean.
+    public mutating func write(_ value: Bool) { bytes.append(value ? 1 : 0) }
 
-    /// Writes a number, all its bits.
-    public mutating func add(_ value: Double) { bytes.append(littleEndian: value.bitPattern) }
+    /// Writes a double, bit by bit.
+    public mutating func write(_ value: Double) { bytes.append(littleEndian: value.bitPattern) }
 
-    /// Writes a number, all its bits.
-    mutating func add(_ value: Float) { bytes.append(littleEndian: value.bitPattern) }
+    /// Writes a float, bit by bit.
+    mutating func write(_ value: Float) { bytes.append(littleEndian: value.bitPattern) }
 
-    /// Writes 16 bytes.
-    public mutating func add(_ value: UInt128) { bytes.append(littleEndian: value) }
+    /// Writes an integer of 16 bytes.
+    public mutating func write(_ value: UInt128) { bytes.append(littleEndian: value) }
 
-    /// Writes an identity.
-    public mutating func add(_ value: UUID) { add(value.integer) }
+    /// Writes a UUID.
+    public mutating func write(_ value: UUID) { write(value.integer) }
 
-    /// Writes a string: the number of its UTF-8 bytes, and these.
-    public mutating func add(_ value: String) {
-        add(count: value.utf8.count)
+    /// Writes a string: the number of its UTF-8 bytes, then the bytes.
+    public mutating func write(_ value: String) {
+        write(count: value.utf8.count)
         bytes.append(contentsOf: value.utf8)
     }
 
-    /// Writes a time; years before 1970 are as short as later ones.
-    public mutating func add(_ value: Timestamp) {
+    /// Writes a time. Times before 1970 are as short as later ones.
+    public mutating func write(_ value: Timestamp) {
         let milliseconds = value.milliseconds
-        add(UInt64(bitPattern: (milliseconds << 1) ^ (milliseconds >> 63)))
+        write(UInt64(bitPattern: (milliseconds << 1) ^ (milliseconds >> 63)))
     }
 
-    /// Writes a stamp.
-    public mutating func add(_ stamp: Stamp) {
-        add(stamp.time)
-        add(stamp.source)
-        add(stamp.sequence)
+    /// Writes an LWW timestamp.
+    public mutating func write(_ lwwTimestamp: LWWTimestamp) {
+        write(lwwTimestamp.time)
+        write(lwwTimestamp.source)
+        write(lwwTimestamp.sequence)
     }
 
     /// Replaces four bytes that were written before.
@@ -72,14 +71,14 @@ public struct StateWriter {
         }
     }
 
-    /// Inserts bytes before those from `offset` on. O(bytes from `offset` on).
+    /// Inserts bytes at `offset`. O(bytes from `offset` on).
     mutating func insert(_ inserted: [UInt8], at offset: Int) {
         bytes.insert(contentsOf: inserted, at: offset)
     }
 
     // MARK: Keyed entries
 
-    /// Where the entries of a collection and their keys are, so that `end` can sort them.
+    /// The offsets of a collection's entries and their keys, so that `end` can sort them.
     public struct Entries {
         fileprivate var starts: [Int] = []
         fileprivate var keys: [Range<Int>] = []
@@ -90,34 +89,36 @@ public struct StateWriter {
         }
     }
 
-    /// Writes how many entries there are. For each, in any order, `begin` and what follows its key must be
-    /// written, then `end`.
+    /// Begins a collection with its number of entries. Then for each entry, in any order, call `begin` and
+    /// write its value; call `end` after the last one.
     public mutating func entries(count: Int) -> Entries {
-        add(count: count)
+        write(count: count)
         return Entries()
     }
 
     /// Begins an entry with its key.
     public mutating func begin(_ key: EntityID, of entries: inout Entries) {
         let start = bytes.count
-        add(key.string)
+        write(key.string)
         entries.append(at: start, key: bytes.count - key.string.utf8.count..<bytes.count)
     }
 
-    /// Writes an entry that was written before, its key included.
-    public mutating func add(entry: [UInt8], to entries: inout Entries) {
+    /// Writes an already encoded entry, with its key.
+    public mutating func write(entry: [UInt8], to entries: inout Entries) {
         let start = bytes.count
         bytes.append(contentsOf: entry)
         entries.append(at: start, key: keyOfEntry(at: start))
     }
 
-    /// Says that an entry begins with these bytes, which were written as its key.
+    /// Begins an entry whose key is already written, at `key`.
     mutating func begin(encodedKey key: Range<Int>, of entries: inout Entries) {
         entries.append(at: key.lowerBound, key: key)
     }
 
-    /// Writes what was written before.
-    public mutating func add(written: some Collection<UInt8>) { bytes.append(contentsOf: written) }
+    /// Writes already encoded bytes.
+    public mutating func write(written: some Collection<UInt8>) {
+        bytes.append(contentsOf: written)
+    }
 
     /// Sorts the entries by the bytes of their keys. O(n log n).
     public mutating func end(_ entries: Entries) {
@@ -143,7 +144,7 @@ public struct StateWriter {
         return sorted
     }
 
-    /// The key of an entry that `begin` has written.
+    /// The range of the key of an entry that `begin` has written.
     private func keyOfEntry(at offset: Int) -> Range<Int> {
         var start = offset
         var length = Int(bytes[start] & 0x7F)
@@ -156,11 +157,11 @@ public struct StateWriter {
         return start + 1..<start + 1 + length
     }
 
-    /// An entry that was written.
+    /// An encoded entry.
     private struct Entry {
         var range: Range<Int>
         var key: Range<Int>
-        /// The first eight bytes of the key, missing ones as 0: they decide between nearly any two.
+        /// The first eight bytes of the key, padded with zeros: comparing them mostly decides the order.
         var head: UInt64
 
         init(_ bytes: Span<UInt8>, _ range: Range<Int>, _ key: Range<Int>) {

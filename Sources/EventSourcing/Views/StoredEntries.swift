@@ -1,19 +1,19 @@
-// The entries of a StateDictionary as a checkpoint holds them: one after the other, sorted by the bytes of their
-// keys, and none decoded. Spec/model/views.md, VIEW-29.
+// The entries of a StateDictionary as a checkpoint stores them: encoded, sorted by the bytes of their keys.
+// Spec/model/views.md, VIEW-29.
 
 import HashTreeCollections
 
-/// Encoded entries that never change.
+/// Immutable encoded entries.
 @usableFromInline
 final class StoredEntries<Key: Hashable & Codable & Sendable, Value: Codable & Sendable>:
     Sendable
 {
-    /// The whole state that they are a part of: shared, not copied.
+    /// A reader of the complete state, whose bytes are shared, not copied.
     private let reader: StateReader
-    /// Where each entry begins, and where the last one ends.
+    /// The start of each entry, and the end of the last one.
     private let starts: [Int]
 
-    /// Entries that opening decodes, to see whether the types are still those that were stored.
+    /// The most entries that opening decodes, to check that the types can still decode them.
     private static var triedMax: Int { 16 }
 
     @usableFromInline init() {
@@ -23,7 +23,7 @@ final class StoredEntries<Key: Hashable & Codable & Sendable, Value: Codable & S
 
     /// Reads the entries of a dictionary without decoding them.
     ///
-    /// - Throws: for bytes that are no dictionary, and if one of some entries cannot be decoded.
+    /// - Throws: for bytes that are not a dictionary, and if a sampled entry cannot be decoded.
     fileprivate init(_ decoder: StateDecoder) throws {
         var starts: [Int] = []
         try decoder.skipElements { starts.append($0) }
@@ -49,10 +49,10 @@ final class StoredEntries<Key: Hashable & Codable & Sendable, Value: Codable & S
         StateDecoder(reader, offset..<(starts.last ?? offset), depth: 1)
     }
 
-    /// An entry; nil for one that cannot be decoded.
+    /// An entry; nil if it cannot be decoded.
     func entry(_ index: Int) -> (key: Key, value: Value)? { try? decodedEntry(index) }
 
-    /// An entry's key.
+    /// An entry's key; nil if it cannot be decoded.
     func key(_ index: Int) -> Key? { try? decoder(at: starts[index]).decode(Key.self) }
 
     /// The value of a key. O(log n) comparisons of bytes.
@@ -73,8 +73,8 @@ final class StoredEntries<Key: Hashable & Codable & Sendable, Value: Codable & S
         return (index, encoded.count)
     }
 
-    /// The first entry whose key is not less than the given one. An encoded key is never the beginning of
-    /// another one, so it is compared with the whole entry.
+    /// The index of the first entry whose key is not less than `key`. An encoded key is never a prefix of
+    /// another one, so it is compared with the complete entry.
     private func firstIndex(notBefore key: ArraySlice<UInt8>, from first: Int) -> Int {
         var (low, high) = (first, count)
         while low < high {
@@ -90,7 +90,7 @@ final class StoredEntries<Key: Hashable & Codable & Sendable, Value: Codable & S
 
     // MARK: Writing
 
-    /// Writes the entries with the changes made to them: copies what is between two changed keys.
+    /// Writes the entries with changes applied. The bytes between two changed keys are copied.
     fileprivate func write(
         with changes: TreeDictionary<Key, Value?>, count total: Int, to encoder: StateEncoder
     ) throws {
@@ -99,14 +99,14 @@ final class StoredEntries<Key: Hashable & Codable & Sendable, Value: Codable & S
         try encoder.writeDictionary(count: total) {
             var next = 0
             func copy(through end: Int) {
-                encoder.writer.add(written: reader.bytes(in: starts[next]..<starts[end]))
+                encoder.writer.write(written: reader.bytes(in: starts[next]..<starts[end]))
                 next = end
             }
             for (key, value) in changed {
                 copy(through: firstIndex(notBefore: key[...], from: next))
                 if next < count, reader.begins(with: key[...], at: starts[next]) { next += 1 }
                 guard let value else { continue }
-                encoder.writer.add(written: key)
+                encoder.writer.write(written: key)
                 try encoder.encode(value)
             }
             copy(through: count)

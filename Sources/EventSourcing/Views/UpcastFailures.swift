@@ -1,13 +1,13 @@
-// Events that an upcaster could not convert: counted, so that an app can tell its developers.
+// Counts events that an upcaster could not convert, for an app's diagnostics.
 
 import Synchronization
 
-/// A count of failed conversions by event type.
+/// The number of failed conversions by event type.
 final class UpcastFailures: Sendable {
     private let counts = Mutex<[String: Int]>([:])
 
-    /// How many events of each type.
+    /// The number of events of each type.
     var byType: [String: Int] { counts.withLock { $0 } }
 
-    func add(_ type: String) { counts.withLock { $0[type, default: 0] += 1 } }
+    func countFailure(of type: String) { counts.withLock { $0[type, default: 0] += 1 } }
 }

@@ -1,46 +1,46 @@
-// The views that need events which no other view needs any more: those that do not say which. Stored
-// in checkpoints, so that a program that does not know the views keeps their events, too.
+// The views that need all events of their types, since they do not state which events they no longer need.
+// Stored in checkpoints, so that a program that does not know the views keeps their events, too.
 // Spec/format/compaction.md, CMP-30.
 
 import Foundation
 import LogFormat
 import LogStorage
 
-/// Views that need every event that they take in.
+/// The views that need every event of their types.
 struct ViewNeeds: Codable, Hashable, Sendable {
-    /// One view.
+    /// The need of one view.
     struct Need: Codable, Hashable, Sendable {
         let view: String
-        /// The types that it takes in, sorted; nil for all.
+        /// The types that it folds, sorted; nil for all.
         let types: [String]?
     }
 
-    /// By the views' names.
+    /// The needs, sorted by the views' names.
     private(set) var needs: [Need] = []
 
-    /// Nothing is needed.
+    /// Creates empty needs.
     init() {}
 
-    /// The needs of those views that do not say which events they no longer need.
+    /// The needs of the views that do not state which events they no longer need.
     init(of views: [any Projection.Type]) {
-        add(
+        merge(
             views.filter { !($0 is any CompactableView.Type) && !$0.allowsCompaction }.map {
                 Need(view: $0.name, types: $0.eventTypes?.sorted())
             })
     }
 
-    private mutating func add(_ more: [Need]) {
+    private mutating func merge(_ more: [Need]) {
         needs = Set(needs + more).sorted { EntityID($0.view) < EntityID($1.view) }
     }
 
-    /// These needs and those that stored states tell of views that are not known here. Where none
-    /// are stored, a program must assume of such a view that it needs all events.
-    func adding(storedIn states: [StoredState], but known: Set<String>) -> ViewNeeds {
-        let others =
+    /// These needs and the stored needs of unknown views. If the states contain no needs, an unknown view is
+    /// assumed to need all events.
+    func merging(storedIn states: [StoredState], except known: Set<String>) -> ViewNeeds {
+        let storedNeeds =
             ViewNeeds(restoredFrom: states)?.needs
             ?? states.filter { !$0.isOfStore }.map { Need(view: $0.name, types: nil) }
         var result = self
-        result.add(others.filter { !known.contains($0.view) })
+        result.merge(storedNeeds.filter { !known.contains($0.view) })
         return result
     }
 
@@ -49,10 +49,10 @@ struct ViewNeeds: Codable, Hashable, Sendable {
         needs.filter { $0.types?.contains(type) ?? true }.map(\.view)
     }
 
-    /// The name under which checkpoints hold them.
+    /// The name of their state in checkpoints.
     static let stateName = "daybook.view-needs"
 
-    /// The state for a checkpoint. Stored also where nothing is needed: that, too, is an answer.
+    /// The state for a checkpoint. Empty needs are stored too: they differ from missing ones.
     func stored(at position: Position) throws -> StoredState {
         let encoder = JSONEncoder()
         encoder.outputFormatting = .sortedKeys
@@ -61,8 +61,7 @@ struct ViewNeeds: Codable, Hashable, Sendable {
             bytes: Array(try encoder.encode(self)))
     }
 
-    /// The needs among stored states; nil where none are stored, as by a release that did not know
-    /// them.
+    /// The needs among stored states; nil if there are none, as in a checkpoint of an earlier release.
     init?(restoredFrom states: [StoredState]) {
         guard let state = states.first(where: { $0.name == Self.stateName && $0.version == 1 }),
             let needs = try? JSONDecoder().decode(ViewNeeds.self, from: Data(state.bytes))
@@ -72,13 +71,13 @@ struct ViewNeeds: Codable, Hashable, Sendable {
 }
 
 extension LogRepair {
-    /// The names of a store's states that do not follow from lines, for `keptStates`.
+    /// The names of a store's states that cannot be rebuilt from lines, for `keptStates`.
     package static let statesOfStores: Set<String> = [ViewNeeds.stateName]
 }
 
 extension EventCatalogue {
-    /// Whether views need events that a program could take out which knows this library's types
-    /// only.
+    /// True if views need events of the library's own types, which a program that knows only those could
+    /// remove.
     func isConcerned(by needs: ViewNeeds) -> Bool {
         guard let reservedTypes else { return false }
         return needs.needs.contains { need in

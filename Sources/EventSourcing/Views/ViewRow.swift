@@ -1,4 +1,4 @@
-// How a view shows itself to people and tools: one flat object a row.
+// The rows of a view for people and tools: one flat object each.
 
 import Foundation
 
@@ -13,7 +13,7 @@ public struct ViewRow: Sendable, Hashable {
         public var name: String
         /// The value as JSON text.
         public var json: [UInt8]
-        /// The event that holds the value, where the view does not; `json` is `null` then.
+        /// The event that contains the value, if the view does not; `json` is `null` then.
         public var source: Source?
 
         /// Creates a field.
@@ -24,9 +24,9 @@ public struct ViewRow: Sendable, Hashable {
         }
     }
 
-    /// A member of the data of an event.
+    /// The source of a value: a member of an event's data.
     public struct Source: Sendable, Hashable {
-        /// The event.
+        /// The event's id.
         public var event: UUID
         /// The member's name.
         public var member: String
@@ -35,23 +35,22 @@ public struct ViewRow: Sendable, Hashable {
     /// Creates an empty row.
     public init() {}
 
-    /// Adds a value that is JSON text already; nil is `null`.
-    public mutating func add(_ name: String, raw: [UInt8]?) {
+    /// Appends a value that is JSON text; nil is `null`.
+    public mutating func appendField(_ name: String, raw: [UInt8]?) {
         fields.append(Field(name: name, json: raw ?? Array("null".utf8)))
     }
 
-    /// Adds a value that stands in the data of an event and not in the view: whoever lists the rows
-    /// looks it up (`filled(by:)`).
-    public mutating func add(_ name: String, member: String, ofEvent event: UUID) {
+    /// Appends a value that is in the data of an event and not in the view. `filled(by:)` reads it.
+    public mutating func appendField(_ name: String, member: String, ofEvent event: UUID) {
         fields.append(
             Field(
                 name: name, json: Array("null".utf8),
                 source: Source(event: event, member: member)))
     }
 
-    /// The row with the values that stand in events.
+    /// The row with the values that are in events.
     ///
-    /// - Parameter data: gives the data of an event, or nil where there is no such event.
+    /// - Parameter data: returns the data of an event, or nil if there is no such event.
     public func filled(by data: (UUID) throws -> [UInt8]?) rethrows -> ViewRow {
         var row = self
         for (index, field) in fields.enumerated() {
@@ -63,27 +62,27 @@ public struct ViewRow: Sendable, Hashable {
         return row
     }
 
-    /// Adds a string.
-    public mutating func add(_ name: String, _ value: String?) {
-        add(name, raw: value.map(JSONObjectWriter.string))
+    /// Appends a string.
+    public mutating func appendField(_ name: String, _ value: String?) {
+        appendField(name, raw: value.map(JSONObjectWriter.string))
     }
 
-    /// Adds a whole number.
-    public mutating func add(_ name: String, _ value: Int) {
-        add(name, raw: Array("\(value)".utf8))
+    /// Appends an integer.
+    public mutating func appendField(_ name: String, _ value: Int) {
+        appendField(name, raw: Array("\(value)".utf8))
     }
 
-    /// Adds a truth value.
-    public mutating func add(_ name: String, _ value: Bool) {
-        add(name, raw: Array("\(value)".utf8))
+    /// Appends a boolean.
+    public mutating func appendField(_ name: String, _ value: Bool) {
+        appendField(name, raw: Array("\(value)".utf8))
     }
 
-    /// Adds a list of objects; null where one has a value that JSON cannot hold.
-    public mutating func add(_ name: String, objects: [some DeclaredObject]) {
-        add(name, raw: JSONObjectWriter.array(objects: objects))
+    /// Appends a list of objects; `null` if one has a value that JSON cannot express.
+    public mutating func appendField(_ name: String, objects: [some DeclaredObject]) {
+        appendField(name, raw: JSONObjectWriter.array(objects: objects))
     }
 
-    /// A row that is one JSON object already.
+    /// Creates a row from one JSON object.
     package init(line: RawSpan) { text = line.array }
 
     private var text: [UInt8]?
@@ -92,12 +91,12 @@ public struct ViewRow: Sendable, Hashable {
     public var json: [UInt8] {
         if let text { return text }
         var writer = JSONObjectWriter()
-        for field in fields { writer.add(field.name, raw: field.json) }
+        for field in fields { writer.appendMember(field.name, raw: field.json) }
         return writer.finished()
     }
 }
 
-/// A view that can be listed.
+/// A view that can be listed as rows.
 public protocol ListableView: Projection {
     /// The view's rows, sorted by key.
     func rows() -> [ViewRow]

@@ -12,24 +12,25 @@ package enum LZ4Block {
 
     /// Decodes a block.
     ///
-    /// Reads nothing outside `source`, writes nothing outside the `room` bytes from `start`, and reads
-    /// of `target` only what comes before them and what it has written. O(n).
+    /// Reads nothing outside `source`, writes nothing outside the `capacity` bytes from `start`, and reads
+    /// of `target` only the bytes before `start` and those it has written. O(n).
     ///
     /// - Parameters:
     ///   - source: the block's data.
-    ///   - target: the frame's plaintext so far, then at least `room` bytes. The content of those that
+    ///   - target: the frame's plaintext so far, then at least `capacity` bytes. The content of those that
     ///     the block does not fill is undefined afterwards.
-    ///   - start: the bytes of plaintext so far.
-    ///   - room: the most bytes that the block may give.
-    /// - Returns: how many bytes it gave; nil where it is malformed or would give more.
+    ///   - start: the number of plaintext bytes so far.
+    ///   - capacity: the maximum of bytes that the block may decode to.
+    /// - Returns: the number of decoded bytes; nil if the block is malformed or exceeds `capacity`.
     package static func decode(
         _ source: UnsafeRawBufferPointer, into target: UnsafeMutableRawBufferPointer,
-        at start: Int, room: Int
+        at start: Int, capacity: Int
     ) -> Int? {
         precondition(
-            start >= 0 && room >= 0 && start + room <= target.count, "the room is in the target")
+            start >= 0 && capacity >= 0 && start + capacity <= target.count,
+            "the capacity exceeds the target")
         guard let input = source.baseAddress, let output = target.baseAddress else { return nil }
-        let (inputEnd, outputEnd) = (source.count, start + room)
+        let (inputEnd, outputEnd) = (source.count, start + capacity)
         var (read, written) = (0, start)
         while read < inputEnd {
             let token = input.load(fromByteOffset: read, as: UInt8.self)
@@ -80,7 +81,7 @@ package enum LZ4Block {
         return nil
     }
 
-    /// Copies a match. One that overlaps what it makes repeats it.
+    /// Copies a match. A match that overlaps its own output repeats it.
     @inline(__always)
     private static func copyMatch(
         _ output: UnsafeMutableRawPointer, _ offset: Int, _ count: Int, _ end: Int,

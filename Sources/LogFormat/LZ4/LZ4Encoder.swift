@@ -1,6 +1,6 @@
 // Compresses blocks in Swift where the package is built without LibLZ4, and on systems other than Linux and
 // macOS. Greedy, with one table of the last position of each hash: the method of liblz4's fast mode, so that
-// size and speed are alike. Below BlockCompressor.
+// size and speed are similar. Below BlockCompressor.
 // Spec/format/block-and-frame.md, BLK-3 and BLK-4.
 
 /// A compressor of the blocks of one frame: a block may refer to any plaintext of its frame that is at
@@ -34,7 +34,7 @@ package struct LZ4Encoder: ~Copyable {
         end = 0
     }
 
-    /// Begins a frame whose plaintext so far is given. O(history).
+    /// Resumes a frame with the plaintext so far as history. O(history).
     package mutating func load(_ plaintext: UnsafeRawBufferPointer) {
         reset()
         end = plaintext.count
@@ -45,22 +45,22 @@ package struct LZ4Encoder: ~Copyable {
         }
     }
 
-    /// The most bytes that a block of `count` bytes of plaintext compresses to.
+    /// The upper bound of the compressed size of `count` bytes of plaintext.
     package static func bound(_ count: Int) -> Int { count + count / 255 + 16 }
 
     /// Compresses the plaintext from `start` to the end of `plaintext`. O(n).
     ///
     /// - Parameters:
     ///   - plaintext: the frame's plaintext up to the end of the block; less than 4 GiB. The plaintext
-    ///     before `start` is unchanged since the calls before.
-    ///   - start: the end of the block before; 0 for the first of a frame.
+    ///     before `start` must be unchanged since the previous call.
+    ///   - start: the end of the previous block; 0 for the first of a frame.
     ///   - output: at least `bound(_:)` of the block's bytes.
-    /// - Returns: the bytes written.
+    /// - Returns: the number of bytes written.
     package mutating func compress(
         _ plaintext: UnsafeRawBufferPointer, from start: Int,
         into output: UnsafeMutableRawBufferPointer
     ) -> Int {
-        precondition(start == end, "a block begins where the one before ends")
+        precondition(start == end, "the block does not begin at the end of the previous one")
         end = plaintext.count
         precondition(
             start < end && end < Int(UInt32.max) && output.count >= Self.bound(end - start),

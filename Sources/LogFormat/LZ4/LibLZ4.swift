@@ -9,7 +9,7 @@
 
     /// A compressor of the blocks of one frame, as `LZ4Encoder`.
     ///
-    /// The raw streaming interface of liblz4 and not its frame interface: only the former can go on with a
+    /// The raw streaming interface of liblz4 and not its frame interface: only the former can resume a
     /// frame that an earlier process began.
     package struct LibLZ4Encoder: ~Copyable {
         private let stream: UnsafeMutablePointer<LZ4_stream_t>
@@ -27,7 +27,7 @@
         /// Begins a new frame.
         package mutating func reset() { LZ4_resetStream_fast(stream) }
 
-        /// Begins a frame whose plaintext so far is given. O(history).
+        /// Resumes a frame with the plaintext so far as history. O(history).
         package mutating func load(_ plaintext: UnsafeRawBufferPointer) {
             reset()
             let history = plaintext.suffix(LZ4Block.historyBytesMax)
@@ -36,12 +36,12 @@
                 stream, base.assumingMemoryBound(to: CChar.self), Int32(history.count))
         }
 
-        /// The most bytes that a block of `count` bytes of plaintext compresses to.
+        /// The upper bound of the compressed size of `count` bytes of plaintext.
         package static func bound(_ count: Int) -> Int { Int(LZ4_compressBound(Int32(count))) }
 
         /// Compresses the plaintext from `start` to the end of `plaintext`. O(n).
         ///
-        /// - Returns: the bytes written.
+        /// - Returns: the number of bytes written.
         package mutating func compress(
             _ plaintext: UnsafeRawBufferPointer, from start: Int,
             into output: UnsafeMutableRawBufferPointer
@@ -52,27 +52,27 @@
                 stream, source.assumingMemoryBound(to: CChar.self),
                 target.assumingMemoryBound(to: CChar.self), Int32(block.count),
                 Int32(output.count), 1)
-            precondition(written > 0, "liblz4 compresses whatever fits its bound")
+            precondition(written > 0, "liblz4 failed on a block within its bound")
             return Int(written)
         }
     }
 
     /// A decoder of blocks, as `LZ4Block`.
     package enum LibLZ4Block {
-        /// Decodes a block, as `LZ4Block.decode(_:into:at:room:)`.
+        /// Decodes a block, as `LZ4Block.decode(_:into:at:capacity:)`.
         package static func decode(
             _ source: UnsafeRawBufferPointer, into target: UnsafeMutableRawBufferPointer,
-            at start: Int, room: Int
+            at start: Int, capacity: Int
         ) -> Int? {
             precondition(
-                start >= 0 && room >= 0 && start + room <= target.count, "the room is in the target"
-            )
+                start >= 0 && capacity >= 0 && start + capacity <= target.count,
+                "the capacity exceeds the target")
             guard let from = source.baseAddress, let base = target.baseAddress else { return nil }
             let to = base + start
             let history = min(start, LZ4Block.historyBytesMax)
             let count = LZ4_decompress_safe_usingDict(
                 from.assumingMemoryBound(to: CChar.self), to.assumingMemoryBound(to: CChar.self),
-                Int32(source.count), Int32(room),
+                Int32(source.count), Int32(capacity),
                 (to - history).assumingMemoryBound(to: CChar.self), Int32(history))
             return count < 0 ? nil : Int(count)
         }

@@ -1,5 +1,5 @@
-// Where checkpoints live: two files that take turns, so that there is a whole one at any moment.
-// Spec/format/checkpoint.md.
+// Reads and writes the two checkpoint files of a log. Writing alternates between them, so that a valid
+// one exists at any moment. Spec/format/checkpoint.md.
 
 import LogFormat
 
@@ -8,7 +8,7 @@ package struct CheckpointSlots: Sendable {
     private let directory: String
     private let fileSystem: any FileSystem
 
-    /// Creates access to the checkpoints of the log in a folder. Nothing is opened yet.
+    /// Creates access to the checkpoints of the log in `directory`. Opens nothing.
     package init(_ directory: String, fileSystem: any FileSystem) {
         self.directory = directory
         self.fileSystem = fileSystem
@@ -16,7 +16,7 @@ package struct CheckpointSlots: Sendable {
 
     private var folder: String { directory + "/" + LogDirectory.checkpoints }
 
-    /// True if `checkpoints` is a folder: a reader does not follow a link.
+    /// True if `checkpoints` is a folder and not a symbolic link to one, which is never followed.
     var isFolder: Bool {
         do throws(FileError) {
             _ = try fileSystem.open(folder, .read)
@@ -24,14 +24,14 @@ package struct CheckpointSlots: Sendable {
         } catch { return error.code == .wrongKind }
     }
 
-    /// What a slot holds.
+    /// The content of a slot.
     package enum Content: Sendable {
         case checkpoint(Checkpoint)
-        /// It cannot be used; why.
+        /// A file that cannot be used, with the reason.
         case bad(String)
     }
 
-    /// The slots that hold something, by name.
+    /// The contents of the slots that are not empty, by name.
     package func contents() -> [(slot: String, content: Content)] {
         guard isFolder else { return [] }
         return LogDirectory.checkpointSlots.compactMap { slot in
@@ -44,7 +44,9 @@ package struct CheckpointSlots: Sendable {
             let file = try fileSystem.open(folder + "/" + slot, .read)
             let size = try file.size()
             guard size <= FormatLimit.checkpointPlaintextBytesMax else {
-                return .bad("the file has \(size) bytes, more than a checkpoint")
+                return .bad(
+                    "the file has \(size) bytes; a checkpoint has at most "
+                        + "\(FormatLimit.checkpointPlaintextBytesMax)")
             }
             let bytes = try file.read(at: 0, count: size)
             return .checkpoint(try Checkpoint(bytes.span.bytes))
@@ -55,21 +57,21 @@ package struct CheckpointSlots: Sendable {
         }
     }
 
-    /// The checkpoints that can be used, without their id indexes, the newest first, each read when
-    /// it is asked for. Whatever is wrong with one, it is left out.
+    /// The valid checkpoints without their id indexes, newest first, each read on demand. Leaves out a
+    /// damaged one.
     package func usable() -> some Sequence<Checkpoint> { heads().lazy.map(\.checkpoint) }
 
-    /// A checkpoint without its id index, and where that is if it has one.
+    /// A checkpoint without its id index, and the location of that index if it has one.
     struct Head {
         let checkpoint: Checkpoint
         let idIndex: StoredIDIndex?
     }
 
-    /// As `usable()`, with the places of the id indexes.
+    /// As `usable()`, with the locations of the id indexes.
     func heads() -> some Sequence<Head> { claims().heads() }
 
-    /// What the checkpoints stored now say of the log's end. Two small reads; a slot's content is
-    /// read only where its header contradicts the end that is found.
+    /// The positions that the checkpoints name, as of now. Two small reads; a slot's content is read only
+    /// if its header contradicts the end of the log.
     func claims() -> EndClaims {
         let slots =
             isFolder ? LogDirectory.checkpointSlots.compactMap { header(of: $0) } : []
@@ -79,7 +81,7 @@ package struct CheckpointSlots: Sendable {
         return EndClaims(directory: directory, slots: order)
     }
 
-    /// What a slot's header says; whether that can be believed is not known yet.
+    /// Reads a slot's header, whose digest has not been checked.
     private func header(of slot: String) -> (file: any File, header: Checkpoint.Header)? {
         guard let file = try? fileSystem.open(folder + "/" + slot, .read),
             let bytes = try? file.read(at: 0, count: Checkpoint.headerBytes),
@@ -88,6 +90,7 @@ package struct CheckpointSlots: Sendable {
         return (file, header)
     }
 
+    /// Reads and checks the checkpoint without its id index; nil if it is damaged.
     static func head(of file: any File, _ header: Checkpoint.Header) -> Head? {
         guard header.headBytes <= FormatLimit.checkpointPlaintextBytesMax,
             let size = try? file.size(), header.headBytes <= size,
@@ -99,19 +102,20 @@ package struct CheckpointSlots: Sendable {
             idIndex: checkpoint.live.map { StoredIDIndex($0, in: file, at: header.headBytes) })
     }
 
-    /// Stores a checkpoint in the slot that is empty, bad or older. Durable on return; a cut at any
-    /// moment leaves the other slot and either content of this one.
+    /// Stores a checkpoint in the slot that is empty, damaged or older. Durable on return. A power cut at
+    /// any moment leaves the other slot intact, and this one with its old or its new content.
     ///
-    /// - Returns: the slot.
-    /// - Throws: `LogError`; `tooLarge` for states that are more than a checkpoint holds.
+    /// - Returns: the name of the slot.
+    /// - Throws: `LogError`; `tooLarge` if the states exceed the size of a checkpoint.
     @discardableResult
     package func write(_ checkpoint: Checkpoint) throws(LogError) -> String {
         let (slot, kept) = slotToReplace()
         var checkpoint = checkpoint
-        // Of two with one position the later counts, also if the clock stands or has gone back.
+        // Of two checkpoints with one position the later must win, even if the clock has stopped or been
+        // set back.
         if let kept, kept.position == checkpoint.position {
-            let least = min(kept.createdAt, .max - 1) + 1
-            checkpoint.createdAt = max(checkpoint.createdAt, least)
+            let earliest = min(kept.createdAt, .max - 1) + 1
+            checkpoint.createdAt = max(checkpoint.createdAt, earliest)
         }
         let bytes: [UInt8]
         do throws(FormatError) {
@@ -136,19 +140,20 @@ package struct CheckpointSlots: Sendable {
         return slot
     }
 
-    /// The slot that is empty, bad or older, and what the other one holds.
+    /// The slot that is empty, damaged or older, and the checkpoint in the other one.
     private func slotToReplace() -> (slot: String, kept: Checkpoint?) {
-        let slots = LogDirectory.checkpointSlots.map { slot -> (slot: String, held: Checkpoint?) in
+        let slots = LogDirectory.checkpointSlots.map {
+            slot -> (slot: String, checkpoint: Checkpoint?) in
             if case .checkpoint(let found)? = content(of: slot) {
                 (slot, found)
             } else {
                 (slot, nil)
             }
         }
-        func age(_ held: Checkpoint?) -> (Position, Int64) {
-            held.map { ($0.position, $0.createdAt) } ?? (.zero, .min)
+        func age(_ checkpoint: Checkpoint?) -> (Position, Int64) {
+            checkpoint.map { ($0.position, $0.createdAt) } ?? (.zero, .min)
         }
-        let isFirst = age(slots[0].held) <= age(slots[1].held)
-        return (slots[isFirst ? 0 : 1].slot, slots[isFirst ? 1 : 0].held)
+        let isFirst = age(slots[0].checkpoint) <= age(slots[1].checkpoint)
+        return (slots[isFirst ? 0 : 1].slot, slots[isFirst ? 1 : 0].checkpoint)
     }
 }

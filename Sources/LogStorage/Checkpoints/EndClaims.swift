@@ -1,25 +1,26 @@
-// What proves that the end of a log is missing: a checkpoint names a position only once it is durable.
-// Opening, readers and verification ask here; repair has a plan of its own (RepairPlan). Spec/format/checkpoint.md, CHK-5.
+// Detects that the end of a log is missing: a checkpoint names a position only once it is durable.
+// For opening, readers and verification; repair compares the positions in RepairPlan.
+// Spec/format/checkpoint.md, CHK-5.
 
 import LogFormat
 
-/// The positions that stored checkpoints name, as they were when this was made.
+/// The positions that the stored checkpoints named at the moment of creation.
 ///
-/// A reader makes this before it reads the log: what a checkpoint names then can be read from that
-/// moment on, whatever a writer does meanwhile. So a log that ends before is damaged.
+/// A reader creates this value before it reads the log. Every position that a checkpoint names then was
+/// synced, so a log that ends before it is damaged, whatever a writer appends meanwhile.
 struct EndClaims {
     let directory: String
-    /// The slots' headers, the newest first. The files are held open: a slot may get another one.
+    /// The slots' headers, newest first. The files stay open, since a writer may replace a slot's file.
     let slots: [(file: any File, header: Checkpoint.Header)]
 
-    /// The whole checkpoints, the newest first, each read when it is asked for.
+    /// The valid checkpoints, newest first, each read on demand.
     func heads() -> some Sequence<CheckpointSlots.Head> {
         slots.lazy.compactMap { file, header in CheckpointSlots.head(of: file, header) }
     }
 
-    /// The last position that a whole checkpoint of a log names, if it is not before a position.
+    /// The last position that a valid checkpoint of the log names, or nil if it is before `next`.
     ///
-    /// - Parameter logID: the log's id; nil where no segment says it: then each checkpoint counts.
+    /// - Parameter logID: the log's id; nil if no segment has it, so that every checkpoint counts.
     func position(notBefore next: Position, of logID: UInt128?) -> Position? {
         for (file, header) in slots
         where header.position >= next && header.logID == logID ?? header.logID {
@@ -28,18 +29,18 @@ struct EndClaims {
         return nil
     }
 
-    /// Checks that the log reaches as far as its checkpoints say.
+    /// Checks that the log contains every position that its checkpoints name.
     ///
     /// - Parameters:
-    ///   - next: the position after the last one.
-    ///   - place: where the log ends: the last segment, and the offset where that is known.
-    /// - Throws: `corrupt` where the end is missing.
+    ///   - next: the position after the last line.
+    ///   - location: the end of the log: the path of the last segment, and the offset if it is known.
+    /// - Throws: `corrupt` if the end of the log is missing.
     func check(
-        next: Position, of logID: UInt128?, place: (path: String, offset: Int?)? = nil
+        next: Position, of logID: UInt128?, location: (path: String, offset: Int?)? = nil
     ) throws(LogError) {
         guard let named = position(notBefore: next, of: logID) else { return }
         throw LogError(
-            .corrupt, path: place?.path ?? directory, offset: place?.offset,
+            .corrupt, path: location?.path ?? directory, offset: location?.offset,
             positions: next...named,
             "the log ends at position \(next.rawValue - 1), but a checkpoint names \(named), which "
                 + "was synced: the end of the log is missing. Nothing was changed")

@@ -1,18 +1,18 @@
-// What a writer knows of its log at one moment: taken in an instant, made into a checkpoint at
-// leisure. Spec/format/checkpoint.md.
+// The writer's metadata of its log at one commit: copied under the lock in O(1), encoded as a checkpoint
+// in the background. Spec/format/checkpoint.md.
 
 import LogFormat
 
 /// A log at its last commit.
 package struct LogSnapshot: Sendable {
     let logID: UInt128
-    /// The last position; it is durable.
+    /// The last position. It is durable.
     package let position: Position
     let lastID: UInt128
     let sealed: [ClosedRange<Position>]
     let live: (contents: SegmentContents, dataEnd: Int)?
 
-    /// The checkpoint with these states. O(events of the live segment).
+    /// Creates a checkpoint with these states. O(events of the live segment).
     package func checkpoint(
         states: [StoredState], createdAt: Int64, seed: UInt32
     ) -> Checkpoint {

@@ -1,27 +1,28 @@
-// Takes lines out of one sealed segment: judge every line, write the others to a file beside the
-// segment, sync, read it back, and only then let it take the segment's name. Works in the background
-// on its own descriptors; what it was made from stays whole until the rename. Spec/format/compaction.md,
-// CMP-20 to CMP-24.
+// Removes lines from one sealed segment: decide for every line, write the kept lines to a file beside the
+// segment, sync, read it back; the log then renames it to the segment's name. Works in the background on
+// its own descriptors, and the old file stays intact until the rename. Spec/format/compaction.md, CMP-20
+// to CMP-24.
 
 import LogFormat
 
-/// What becomes of a line.
+/// The decision whether compaction removes a line.
 package enum LineVerdict: Hashable, Sendable {
     case keep
-    /// It goes; what is remembered of its content stands with its id.
+    /// Removes the line; the hashes of its content are stored with its id.
     case remove(ContentHashes)
 }
 
-/// What compacting one segment came to.
+/// The result of compacting one segment.
 package struct CompactedSegment: Sendable {
-    /// Bytes on disk before and after; equal where nothing went.
+    /// Bytes on disk before compaction.
     package var bytesBefore: Int
+    /// Bytes on disk after compaction; equal to `bytesBefore` if no line was removed.
     package var bytesAfter: Int
-    /// Lines that went.
+    /// The number of removed lines.
     package var removed: Int
-    /// Whether the segment would have become larger than a segment may be; then nothing went.
-    package var hadNoRoom = false
-    /// Whether the segment has another file now.
+    /// True if the new segment would have exceeded the size of a segment; then nothing was removed.
+    package var exceedsSegmentLimit = false
+    /// True if the segment was replaced by a new file.
     package var isRewritten: Bool
 }
 
@@ -35,24 +36,24 @@ struct SegmentCompactor {
     private var path: String { directory + "/" + LogDirectory.newSegment }
     private var fileSystem: any FileSystem { environment.fileSystem }
 
-    // MARK: Judging
+    // MARK: Deciding
 
-    /// Asks about every line, and gives those that go, in order.
+    /// Calls `decide` with every line and returns the lines to remove, in order.
     ///
-    /// - Parameter judge: is told the line, and whether there is room to remember one more.
-    /// - Complexity: O(bytes); memory for what is remembered of the lines that go.
+    /// - Parameter decide: gets the line, and whether the list of removed ids can hold one more.
+    /// - Complexity: O(bytes); memory for the records of the removed lines.
     func survey(
-        _ judge: (LinePrefix, RawSpan, _ hasRoom: Bool) throws -> LineVerdict
+        _ decide: (LinePrefix, RawSpan, _ hasCapacity: Bool) throws -> LineVerdict
     ) throws -> [RemovedID] {
         let size = try storage { () throws(FileError) in try segment.file.size() }
-        // Frames that were regrouped can be a little larger than they were.
-        let room = FormatLimit.segmentBytesMax - size - FormatLimit.segmentBytesMax / 32
-        let capacity = max(0, room / RemovedIDs.recordBytes)
+        // Regrouped frames can be slightly larger than the old ones.
+        let freeBytes = FormatLimit.segmentBytesMax - size - FormatLimit.segmentBytesMax / 32
+        let capacity = max(0, freeBytes / RemovedIDs.recordBytes)
         var removed: [RemovedID] = []
-        // Growing would hold them twice.
+        // Growing the array would hold the records twice.
         removed.reserveCapacity(min(capacity, Int(clamping: segment.footer.eventCount)))
         try forEachLine { prefix, line in
-            let verdict = try judge(prefix, line, removed.count < capacity)
+            let verdict = try decide(prefix, line, removed.count < capacity)
             if case .remove(let hashes) = verdict, removed.count < capacity {
                 removed.append(
                     RemovedID(id: prefix.id, position: prefix.position, hashes: hashes))
@@ -63,7 +64,7 @@ struct SegmentCompactor {
 
     private func forEachLine(_ body: (LinePrefix, RawSpan) throws -> Void) throws {
         var count: UInt64 = 0
-        _ = try segment.forEachLine(from: segment.header.base, betweenCommits: check) {
+        _ = try segment.forEachLine(from: segment.header.base, betweenCommits: checkCancellation) {
             try body($0, $1)
             count += 1
             return true
@@ -76,21 +77,21 @@ struct SegmentCompactor {
         }
     }
 
-    private func check() throws {
+    private func checkCancellation() throws {
         if isCancelled() { throw CancellationError() }
     }
 
     // MARK: Writing
 
-    /// Writes the segment without some lines to a file of its own; synced and read back on return.
+    /// Writes the segment without some lines to a new file, which is synced and read back on return.
     ///
     /// - Parameters:
-    ///   - removed: the lines that go, in order; afterwards by id, as they are remembered.
-    ///   - horizon: the position by whose state they were judged.
-    ///   - create: makes the file, once it is known that there is something to write.
-    /// - Returns: the new file as the segment it is going to be; nil where nothing would change.
-    /// - Throws: `LogError`: `diskFull`, `io`, `corrupt`, and `tooLarge` where the segment would not
-    ///   fit; `CancellationError`. The file is removed by the caller then.
+    ///   - removed: the lines to remove, in order; on return sorted by id, as they are stored.
+    ///   - horizon: the position whose state decided which lines to remove.
+    ///   - create: creates the file; called only if there is something to write.
+    /// - Returns: the new file, opened as the segment that it will replace; nil if nothing would change.
+    /// - Throws: `LogError`: `diskFull`, `io`, `corrupt`, and `tooLarge` if the new segment would exceed
+    ///   the size of a segment; `CancellationError`. The caller then removes the file.
     func rewrite(
         without removed: inout [RemovedID], horizon: Position,
         create: (SegmentCompactor) throws(LogError) -> any File
@@ -98,7 +99,7 @@ struct SegmentCompactor {
         let now = environment.now()
         let known = try segment.removedIDs()
         let lists = known.filter { !$0.list.isExpired(now: now) }
-        // An empty list only pads the file. It has no age, so it never is a reason to rewrite.
+        // An empty list only pads the file and must not cause a rewrite when it expires.
         let hasExpired = known.contains { $0.list.count > 0 && $0.list.isExpired(now: now) }
         guard !removed.isEmpty || hasExpired else { return nil }
         let file = try create(self)
@@ -109,18 +110,18 @@ struct SegmentCompactor {
             file, header: header, base: segment.header.base,
             seed: UInt32(truncatingIfNeeded: environment.random()), environment.sizes)
         var written = XXH64()
-        var gone = 0
+        var removedCount = 0
         try forEachLine { prefix, line in
-            if gone < removed.count, removed[gone].position == prefix.position {
-                gone += 1
+            if removedCount < removed.count, removed[removedCount].position == prefix.position {
+                removedCount += 1
                 return
             }
             written.update(line)
             try rewriter.append(prefix, line)
         }
-        precondition(gone == removed.count, "only lines of the segment can go")
+        precondition(removedCount == removed.count, "a removed line is not in the segment")
         try rewriter.endLines()
-        for found in lists { try copy(found, to: &rewriter) }
+        for list in lists { try copy(list, to: &rewriter) }
         if !removed.isEmpty {
             removed.sort { $0.id < $1.id }
             try RemovedIDs.encode(
@@ -136,12 +137,12 @@ struct SegmentCompactor {
     }
 
     private func copy(
-        _ found: RemovedIDsInFile, to rewriter: inout SegmentRewriter
+        _ list: RemovedIDsInFile, to rewriter: inout SegmentRewriter
     ) throws(LogError) {
-        var offset = found.offset
-        while offset < found.end {
+        var offset = list.offset
+        while offset < list.end {
             let bytes = try storage { () throws(FileError) in
-                try segment.file.read(at: offset, count: min(256 * 1024, found.end - offset))
+                try segment.file.read(at: offset, count: min(256 * 1024, list.end - offset))
             }
             guard !bytes.isEmpty else { break }
             try rewriter.append(removedIDs: bytes)
@@ -149,7 +150,7 @@ struct SegmentCompactor {
         }
     }
 
-    /// Reads the new file and holds it to what was to be written.
+    /// Reads the new file and compares it with the lines and footer that were written.
     private func readBack(
         _ footer: SegmentFooter, lines: UInt64, removedIDs: Int
     ) throws -> SealedSegment {
@@ -158,7 +159,7 @@ struct SegmentCompactor {
             name, in: directory, fileSystem, from: LogDirectory.newSegment)
         var read = XXH64()
         var count: UInt64 = 0
-        _ = try new.forEachLine(from: new.header.base, betweenCommits: check) {
+        _ = try new.forEachLine(from: new.header.base, betweenCommits: checkCancellation) {
             read.update($1)
             count += 1
             return true
@@ -172,23 +173,22 @@ struct SegmentCompactor {
         else {
             throw LogError(
                 .io, path: path,
-                "the compacted segment does not read back as it was written; the segment was "
-                    + "left as it was")
+                "the compacted segment differs when read back; the old segment is unchanged")
         }
         return new
     }
 
-    /// Makes the file that is written to. One that is there is removed, not written over: it may be
-    /// a segment under a second name, if only a part of a rename survived a power cut.
+    /// Creates the file. An existing one is removed and not overwritten: if a power cut kept only a part of
+    /// a rename, it is a segment under a second name.
     func create() throws(LogError) -> any File {
         try remove()
         return try storage { () throws(FileError) in try fileSystem.open(path, .createNew) }
     }
 
-    /// Removes a file that was not finished, if there is one.
+    /// Removes the unfinished file, if there is one.
     func remove() throws(LogError) { try Self.remove(from: directory, fileSystem) }
 
-    /// Removes what an interrupted compaction left behind, if anything.
+    /// Removes the file of an interrupted compaction, if there is one.
     static func remove(
         from directory: String, _ fileSystem: any FileSystem
     ) throws(LogError) {

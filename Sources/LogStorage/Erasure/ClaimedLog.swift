@@ -1,17 +1,18 @@
-// A log that is to be deleted and that no store has open: to end an erasure that a kill has interrupted,
-// and to reset a device. Spec/protocol/accounts.md.
+// Deletes a log that no store has open: finishes an erasure that a kill interrupted, and resets a device.
+// Spec/protocol/accounts.md.
 
 import Synchronization
 
-/// The lock of a log in whatever state it is: nobody opens it until it is released.
+/// The lock of a log, held without reading the log, which may be damaged. No store can open the log until
+/// the lock is released.
 package final class ClaimedLog: Sendable {
     private let directory: String
     private let environment: LogEnvironment
     private let lock: Mutex<WriterLock?>
 
-    /// Takes the lock.
+    /// Acquires the lock.
     ///
-    /// - Throws: `LogError` (`locked`) while somebody has the log open.
+    /// - Throws: `LogError` (`locked`) while another writer has the log open.
     package init(_ directory: String, _ environment: LogEnvironment) throws(LogError) {
         self.directory = directory
         self.environment = environment
@@ -22,26 +23,27 @@ package final class ClaimedLog: Sendable {
         LogErasure(directory: directory, fileSystem: environment.fileSystem)
     }
 
-    /// A log that was being erased together with its secrets; they have to go before it.
+    /// Claims a log whose erasure together with its secrets is unfinished. The caller must delete the
+    /// secrets before `erase()`.
     ///
-    /// - Returns: nil if there is none in the folder.
-    /// - Throws: `LogError` (`locked`) while somebody else is at it.
+    /// - Returns: nil if the folder has no such log.
+    /// - Throws: `LogError` (`locked`) while another process holds the lock.
     package static func beingErasedWithSecrets(
         at directory: String, _ environment: LogEnvironment
     ) throws(LogError) -> ClaimedLog? {
         let erasure = LogErasure(directory: directory, fileSystem: environment.fileSystem)
         guard try erasure.unfinished == .logAndSecrets else { return nil }
         let claimed = try ClaimedLog(directory, environment)
-        // Somebody may have ended it, and begun anew, before the lock was free.
+        // Another process may have finished the erasure, and created a new log, before the lock was free.
         guard try erasure.unfinished == .logAndSecrets else { return nil }
-        // The marker may be in the page cache only, and what goes now does not come back.
+        // The marker may be in the page cache only, and the secrets are deleted for good.
         try erasure.makeDurable(.logAndSecrets)
         return claimed
     }
 
-    /// Whether a folder is that of a log. A symbolic link is not.
+    /// True if `directory` is the folder of a log, and not a symbolic link to one.
     ///
-    /// - Throws: `LogError` where that cannot be found out.
+    /// - Throws: `LogError` if the folder cannot be inspected.
     package static func isLog(
         at directory: String, _ fileSystem: any FileSystem
     ) throws(LogError) -> Bool {
@@ -49,7 +51,7 @@ package final class ClaimedLog: Sendable {
             _ = try fileSystem.open(directory, .read)
             return false
         } catch {
-            // What is of the wrong kind for a file and can be listed is a folder.
+            // An entry that is no file and can be listed is a folder.
             switch error.code {
             case .wrongKind:
                 return try storage { () throws(FileError) in
@@ -63,8 +65,8 @@ package final class ClaimedLog: Sendable {
         }
     }
 
-    /// Deletes everything in the folder, the lock included; the folder stays. Durable on return.
-    /// Whether or not it fails, it is released; then it does nothing any more.
+    /// Deletes everything in the folder, including the lock; the folder stays. Durable on return. Releases
+    /// the lock, also on failure; a second call does nothing.
     package func erase() throws(LogError) {
         try lock.withLock { (lock) throws(LogError) in
             guard var held = lock else { return }
@@ -73,6 +75,6 @@ package final class ClaimedLog: Sendable {
         }
     }
 
-    /// Lets others open the log.
+    /// Releases the lock, so that stores can open the log.
     package func release() { lock.withLock { $0 = nil } }
 }

@@ -1,5 +1,6 @@
-// A file that says that what lies beside it is gone, whatever is still there. Used by LogErasure for a
-// log, and for everything that an app keeps on a device. Spec/protocol/accounts.md, ACC-6; Spec/model/settings.md.
+// A file whose existence means that everything beside it counts as deleted. Marks the erasure of a log
+// and the reset of everything that an app stores on a device. Spec/protocol/accounts.md, ACC-6;
+// Spec/model/settings.md.
 
 /// The marker of an erasure in a folder.
 package struct ErasureMarker: Sendable {
@@ -17,8 +18,8 @@ package struct ErasureMarker: Sendable {
 
     private var path: String { directory + "/" + name }
 
-    /// True if there is a file of this name.
-    package var isThere: Bool {
+    /// True if the marker file exists.
+    package var exists: Bool {
         get throws(LogError) {
             do throws(FileError) {
                 return try fileSystem.list(directory).contains(name)
@@ -28,18 +29,17 @@ package struct ErasureMarker: Sendable {
         }
     }
 
-    /// Decides that everything is gone; durable on return.
+    /// Begins the erasure by creating the marker; durable on return.
     ///
-    /// - Throws: `LogError` with everything as it was; `indeterminate` if it is not known whether
-    ///   it is gone.
+    /// - Throws: `LogError` with nothing erased; `indeterminate` if the marker may or may not be on the disk.
     package func begin() throws(LogError) {
         do throws(LogError) { try makeDurable() } catch {
-            try takeBack(error)
+            try rollBack(after: error)
             throw error
         }
     }
 
-    /// Sees to it that the marker outlives a power cut: one that is found may be in the page cache
+    /// Makes the marker durable, creating it if it is missing. A marker that exists may be in the page cache
     /// only.
     package func makeDurable() throws(LogError) {
         try storage { () throws(FileError) in
@@ -49,15 +49,16 @@ package struct ErasureMarker: Sendable {
         }
     }
 
-    private func takeBack(_ cause: LogError) throws(LogError) {
+    private func rollBack(after cause: LogError) throws(LogError) {
         do throws(LogError) { try remove() } catch {
             throw LogError(
                 .indeterminate, path: directory,
-                "\(cause.detail). Whether everything is gone is not known; open it to find out")
+                "\(cause.detail); it is not known whether the erasure has begun; open the log or "
+                    + "reset again to find out")
         }
     }
 
-    /// The erasure has ended; durable on return. No error where there is no marker.
+    /// Ends the erasure by removing the marker; durable on return. No error if there is no marker.
     package func remove() throws(LogError) {
         do throws(FileError) {
             try fileSystem.remove(path)

@@ -1,22 +1,22 @@
-// Deleting a log for good. A marker is made durable first; from then on the log is gone, and whoever
-// opens the folder next deletes what is left of it. Spec/protocol/accounts.md.
+// Deletes a log for good. A marker is made durable first. From then on the log counts as deleted, and the
+// next opening of the folder deletes the remaining files. Spec/protocol/accounts.md.
 
-/// The erasure of the log in a folder. Whoever erases holds the log's lock.
+/// The erasure of the log in a folder. The caller holds the log's lock.
 struct LogErasure {
     let directory: String
     let fileSystem: any FileSystem
 
-    /// The marker of a log alone, and that of one whose secrets have to go before.
+    /// The marker for a log alone, or for a log whose secrets must be deleted first.
     private func marker(withSecrets: Bool) -> ErasureMarker {
         ErasureMarker(
             in: directory,
             withSecrets ? LogDirectory.erasingWithSecrets : LogDirectory.erasing, fileSystem)
     }
 
-    /// What was begun here and has not ended.
+    /// The scope of an unfinished erasure.
     enum Unfinished { case log, logAndSecrets }
 
-    /// Whether an erasure was begun here and has not ended; nil if none was.
+    /// The erasure of this folder that has begun and not ended; nil if there is none.
     var unfinished: Unfinished? {
         get throws(LogError) {
             do throws(FileError) {
@@ -29,22 +29,22 @@ struct LogErasure {
         }
     }
 
-    /// Decides that the log is gone; durable on return.
+    /// Begins the erasure; durable on return.
     ///
-    /// - Parameter withSecrets: whether nobody may go on who cannot delete the log's secrets.
-    /// - Throws: `LogError` with the log as it was; `indeterminate` if it is not known whether the
-    ///   log is gone.
+    /// - Parameter withSecrets: true if only a store that can delete the log's secrets may finish it.
+    /// - Throws: `LogError` with the log unchanged; `indeterminate` if it is not known whether the
+    ///   erasure has begun.
     func begin(withSecrets: Bool) throws(LogError) {
         try marker(withSecrets: withSecrets).begin()
     }
 
-    /// Sees to it that what was found as begun stays so.
+    /// Makes an erasure that was found in progress durable before anything is deleted.
     func makeDurable(_ unfinished: Unfinished) throws(LogError) {
         try marker(withSecrets: unfinished == .logAndSecrets).makeDurable()
     }
 
-    /// Deletes everything but the lock, which gets a new incarnation: a log that begins here is
-    /// another one. Durable on return. The secrets must be gone.
+    /// Deletes everything but the lock, which gets a new incarnation, since a log created here later is
+    /// another log. Durable on return. The caller has deleted the secrets.
     func finish(_ lock: inout WriterLock, _ environment: LogEnvironment) throws(LogError) {
         try makeDurable(try unfinished ?? .log)
         let kept = [LogDirectory.lock, LogDirectory.erasing, LogDirectory.erasingWithSecrets]
@@ -58,8 +58,8 @@ struct LogErasure {
         for isWithSecrets in [false, true] { try marker(withSecrets: isWithSecrets).remove() }
     }
 
-    /// As `finish`, and the lock goes, too: last, and while it is held, so that whoever waits for it
-    /// finds that it has no name any more.
+    /// As `finish`, and removes the lock file: last, and while it is locked, so that a writer that waits for
+    /// it sees that the file has no name any more.
     func finishWithLock(_ lock: inout WriterLock, _ environment: LogEnvironment) throws(LogError) {
         try finish(&lock, environment)
         try storage { () throws(FileError) in
@@ -70,17 +70,17 @@ struct LogErasure {
 }
 
 extension FileSystem {
-    /// Removes a file, a symbolic link itself, or a folder with all that is in it. Durable when the
-    /// folder that held it is synced.
+    /// Removes a file, a symbolic link itself, or a folder with its content. Durable after
+    /// `syncDirectory` of its parent.
     public func removeAll(_ path: String) throws(FileError) {
         do throws(FileError) {
             try remove(path)
         } catch let error where error.code == .wrongKind || error.code == .readOnly {
-            // A symbolic link that may not be removed is not followed into its folder.
+            // A symbolic link that cannot be removed must not be followed into its target.
             guard isFolder(path), let names = try? list(path) else { throw error }
             for name in names { try removeAll(path + "/" + name) }
             do throws(FileError) { try removeDirectory(path) } catch {
-                // Somebody was still writing a file there.
+                // Another process has created a file there meanwhile.
                 let late = try list(path)
                 guard !late.isEmpty else { throw error }
                 for name in late { try removeAll(path + "/" + name) }
@@ -89,7 +89,7 @@ extension FileSystem {
         }
     }
 
-    /// Removes a folder with all that is in it, durably, if it is there.
+    /// Removes a folder with its content, if it exists. Durable on return.
     public func erase(_ folder: String) throws(FileError) {
         do throws(FileError) { try removeAll(folder) } catch {
             guard error.code == .notFound else { throw error }

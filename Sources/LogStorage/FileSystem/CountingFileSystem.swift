@@ -1,12 +1,12 @@
-// A file system that reports what is read: how far the reading of a log is, is best told by the bytes of its
-// files, since the number of events in the last one is not known before.
+// A file system that reports every read. The progress of reading a log is measured in bytes of its files,
+// since the number of events in the last segment is not known in advance.
 
 /// A file system that reports every read.
 package struct CountingFileSystem: ForwardingFileSystem {
     package let base: any FileSystem
     private let onRead: @Sendable (_ bytes: Int) throws(FileError) -> Void
 
-    /// - Parameter onRead: called with the bytes of each read; what it throws, the read throws.
+    /// - Parameter onRead: called with the byte count of each read. The read rethrows its errors.
     package init(
         _ base: any FileSystem = POSIXFileSystem(),
         onRead: @escaping @Sendable (_ bytes: Int) throws(FileError) -> Void

@@ -1,24 +1,23 @@
-// The seam between the log and the world: the few operations a log needs of a file system. The
-// POSIX implementation stands beside this file; DaybookTestKit has others. Spec/format/recovery.md says
-// what each operation must guarantee.
+// The file system operations that a log needs. POSIXFileSystem implements them; DaybookTestKit simulates
+// them. Spec/format/recovery.md specifies what each operation must guarantee.
 
-/// What the log needs of a file system.
+/// The operations that a log needs of a file system.
 ///
 /// Paths are absolute or relative to the working directory. Only `list` and `syncDirectory` follow a
 /// symbolic link in the last component of a path.
 public protocol FileSystem: Sendable {
     /// Creates a folder that only its owner may enter (0700). Its parent must exist.
     func createDirectory(_ path: String) throws(FileError)
-    /// The names of all entries of a folder but `.` and `..`, in any order.
+    /// Lists the names of all entries of a folder except `.` and `..`, in any order.
     func list(_ path: String) throws(FileError) -> [String]
-    /// Opens a file. A new one may be read and written by its owner only (0600).
+    /// Opens a file. A new one is readable and writable by its owner only (0600).
     func open(_ path: String, _ mode: OpenMode) throws(FileError) -> any File
-    /// Renames, replacing what was there; the new path is on the same device. Durable after
+    /// Renames an entry, replacing one with the new name. The new path is on the same device. Durable after
     /// `syncDirectory` of both folders.
     func rename(_ path: String, to newPath: String) throws(FileError)
     /// Removes a file, or a symbolic link itself. Durable after `syncDirectory`.
     ///
-    /// - Throws: `wrongKind` for a folder (`readOnly` on systems that do not tell).
+    /// - Throws: `wrongKind` for a folder (`readOnly` on systems that do not distinguish the two).
     func remove(_ path: String) throws(FileError)
     /// Removes an empty folder. Durable after `syncDirectory` of its parent.
     func removeDirectory(_ path: String) throws(FileError)
@@ -27,8 +26,8 @@ public protocol FileSystem: Sendable {
 }
 
 extension FileSystem {
-    /// Creates a folder and those that it lies in, as far as they are missing. Durable on return,
-    /// also what was created before and may not have been synced.
+    /// Creates a folder and its missing parents. Durable on return, including folders that were created
+    /// before and may not have been synced.
     ///
     /// - Throws: as `createDirectoryIfMissing`.
     public func createDirectories(_ path: String) throws(FileError) {
@@ -44,7 +43,7 @@ extension FileSystem {
 
     /// Creates a folder, or checks that there is one.
     ///
-    /// - Throws: `symbolicLink` or `wrongKind` where something else stands there.
+    /// - Throws: `symbolicLink` or `wrongKind` if an entry of another kind exists.
     public func createDirectoryIfMissing(_ path: String) throws(FileError) {
         do throws(FileError) {
             return try createDirectory(path)
@@ -53,33 +52,33 @@ extension FileSystem {
         do throws(FileError) {
             _ = try open(path, .read)
         } catch let error where error.code == .wrongKind {
-            // What can be listed is a folder.
+            // An entry that can be listed is a folder.
             _ = try list(path)
             return
         } catch { throw error }
         throw FileError(
             .wrongKind, operation: "create", path: path,
-            reason: "a file stands where a folder belongs")
+            reason: "a file with this name exists, where a folder is needed")
     }
 }
 
-/// How to open a file.
+/// The mode of opening a file.
 public enum OpenMode: Sendable {
-    /// An existing file, to read.
+    /// Opens an existing file for reading.
     case read
-    /// An existing file, to read and write.
+    /// Opens an existing file for reading and writing.
     case readWrite
-    /// A file that must not exist yet, to read and write.
+    /// Creates a file for reading and writing; fails if it exists.
     case createNew
-    /// A file to read and write that is created if missing.
+    /// Opens a file for reading and writing, creating it if it is missing.
     case createIfMissing
 }
 
-/// An open file. Closed when the last reference goes.
+/// An open file. Closed when its last reference is released.
 public protocol File: AnyObject, Sendable {
     /// The file's size in bytes.
     func size() throws(FileError) -> Int
-    /// What tells this file from its copies on the same device: the inode number.
+    /// The inode number, which distinguishes the file from its copies on the same device.
     func identity() throws(FileError) -> UInt64
     /// True while the file has a name in some folder. A file that was removed can still be written
     /// and synced, and all of that is lost once it is closed.
@@ -88,25 +87,25 @@ public protocol File: AnyObject, Sendable {
     func read(at offset: Int, count: Int) throws(FileError) -> [UInt8]
     /// Writes all bytes at `offset`. Durable after `sync`.
     func write(_ bytes: [UInt8], at offset: Int) throws(FileError)
-    /// Makes the file `size` bytes long with room reserved on the medium; the new part reads as
-    /// zeros. Fails with the file unchanged.
+    /// Grows the file to `size` bytes of space allocated on the medium; the new part reads as zeros. An
+    /// error leaves the file unchanged.
     func allocate(size: Int) throws(FileError)
-    /// Cuts the file to `size` bytes.
+    /// Truncates the file to `size` bytes.
     func truncate(to size: Int) throws(FileError)
     /// Makes everything written to this file durable, power cuts included (`fdatasync`;
     /// `F_FULLFSYNC` on Apple systems).
     func sync() throws(FileError)
-    /// Takes the file's exclusive lock; held until the file is closed, also where a process that is
+    /// Acquires the file's exclusive lock. It is released when the file is closed, even if a process that is
     /// being spawned has a copy of the descriptor.
     ///
-    /// - Returns: false if somebody else holds it.
+    /// - Returns: false if the lock is held through another open file.
     func lock() throws(FileError) -> Bool
 }
 
 extension File {
-    /// Checks that what was synced stays: the file still has a name.
+    /// Checks that the file still has a name, since synced bytes of a removed file are lost.
     ///
-    /// - Throws: `notFound` where it was removed; what `isLinked` throws.
+    /// - Throws: `notFound` if it was removed; the errors of `isLinked`.
     func requireLinked(_ path: String) throws(FileError) {
         guard try isLinked() else {
             throw FileError(
@@ -118,21 +117,21 @@ extension File {
 
 /// A failed operation of a file system.
 public struct FileError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// What kind of failure it is.
+    /// The kind of failure.
     public enum Code: String, Sendable {
-        /// There is no such file or folder.
+        /// The file or folder does not exist.
         case notFound = "not-found"
         /// The file exists already.
         case exists
         /// The device or the quota is full.
         case noSpace = "no-space"
-        /// The file system or the folder may not be written.
+        /// The file system or the folder is not writable.
         case readOnly = "read-only"
-        /// The path leads over a symbolic link.
+        /// The last component of the path is a symbolic link.
         case symbolicLink = "symbolic-link"
-        /// A path component is not a folder, or a folder stands where a file belongs.
+        /// A path component is not a folder, or the entry is a folder or a device instead of a file.
         case wrongKind = "wrong-kind"
-        /// Anything else.
+        /// Any other failure.
         case io
     }
 
@@ -140,9 +139,9 @@ public struct FileError: Error, Hashable, Sendable, CustomStringConvertible {
     public let code: Code
     /// The operation: `open`, `write`, `sync`, …
     public let operation: String
-    /// The path it was for.
+    /// The path that the operation was called with.
     public let path: String
-    /// The system's words.
+    /// The system's message.
     public let reason: String
 
     /// Creates an error.

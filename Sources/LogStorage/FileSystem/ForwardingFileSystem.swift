@@ -1,9 +1,9 @@
-// For file systems that stand in front of another and do one thing otherwise: progress bars listen to
-// what is read, tests hold it up, count it or spoil it. Everything else goes through as it is.
+// Default implementations for file systems that wrap another one and change single operations: progress bars
+// observe reads; tests delay, count or damage them.
 
-/// A file system that asks another for what it does not do itself.
+/// A file system that forwards to another one all operations that it does not implement itself.
 package protocol ForwardingFileSystem: FileSystem {
-    /// The one that is asked.
+    /// The wrapped file system.
     var base: any FileSystem { get }
 }
 
@@ -25,9 +25,9 @@ extension ForwardingFileSystem {
     package func syncDirectory(_ path: String) throws(FileError) { try base.syncDirectory(path) }
 }
 
-/// A file that asks another for what it does not do itself.
+/// A file that forwards to another one all operations that it does not implement itself.
 package protocol ForwardingFile: File {
-    /// The one that is asked.
+    /// The wrapped file.
     var file: any File { get }
 }
 

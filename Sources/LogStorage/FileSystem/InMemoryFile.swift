@@ -1,5 +1,5 @@
-// An open file of InMemoryFileSystem. Like a POSIX descriptor it outlives the file's name, and its
-// lock ends with it.
+// An open file of InMemoryFileSystem. Like a POSIX descriptor, it outlives the file's name, and its lock
+// is released with it.
 
 /// One open file in memory.
 final class InMemoryFile: File {
@@ -76,7 +76,7 @@ final class InMemoryFile: File {
         let owner = ObjectIdentifier(self)
         return try system.access { (state) throws(FileError) in
             try state.check("lock", path)
-            if let holder = state.nodes[node]?.lockedBy { return holder == owner }
+            if let lockOwner = state.nodes[node]?.lockedBy { return lockOwner == owner }
             state.nodes[node]?.lockedBy = owner
             return true
         }

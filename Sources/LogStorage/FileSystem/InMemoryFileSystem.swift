@@ -1,6 +1,5 @@
-// A file system in RAM: what POSIX promises and nothing goes wrong by itself. For tests that open a
-// log thousands of times. Bytes can be reached directly to damage them, operations can be made to
-// fail, a quota can be set. Crashes and lost writes are not modelled here.
+// A file system in RAM with the guarantees of POSIX, for tests that open a log thousands of times. Tests can
+// damage bytes directly, make operations fail and set a quota. It does not simulate crashes or lost writes.
 
 import Synchronization
 
@@ -8,7 +7,7 @@ import Synchronization
 public final class InMemoryFileSystem: FileSystem {
     private let state: Mutex<InMemoryState>
 
-    /// Creates a file system with the root folder `/` and nothing in it.
+    /// Creates a file system with an empty root folder `/`.
     public init() { state = Mutex(InMemoryState()) }
 
     private init(_ state: sending InMemoryState) { self.state = Mutex(state) }
@@ -46,7 +45,7 @@ public final class InMemoryFileSystem: FileSystem {
         return InMemoryFile(self, node: node, path: path, isReadOnly: mode == .read)
     }
 
-    /// Renames a file, replacing what was there, or a folder with all that is in it.
+    /// Renames a file, replacing one with the new name, or a folder with its content.
     public func rename(_ path: String, to newPath: String) throws(FileError) {
         try state.withLock { (state) throws(FileError) in
             try state.check("rename", path)
@@ -59,7 +58,7 @@ public final class InMemoryFileSystem: FileSystem {
         }
     }
 
-    /// Removes a name; who has the file open keeps it.
+    /// Removes a file's name. Open files stay usable.
     public func remove(_ path: String) throws(FileError) {
         try state.withLock { (state) throws(FileError) in
             try state.check("remove", path)
@@ -83,7 +82,7 @@ public final class InMemoryFileSystem: FileSystem {
         }
     }
 
-    /// Does nothing but check that the folder is there.
+    /// Checks that the folder exists; everything is durable anyway.
     public func syncDirectory(_ path: String) throws(FileError) {
         try state.withLock { (state) throws(FileError) in
             try state.check("sync", path)
@@ -95,13 +94,13 @@ public final class InMemoryFileSystem: FileSystem {
 
     // MARK: For tests
 
-    /// A copy of everything, on a device of its own: same identities, no file open, no lock held,
-    /// no quota and no failures.
+    /// Copies the whole file system, with the same identities, without open files, locks, quota and injected
+    /// failures.
     public func snapshot() -> InMemoryFileSystem {
         state.withLock { InMemoryFileSystem($0.copy()) }
     }
 
-    /// Copies a folder with all that is in it; the copies have identities of their own.
+    /// Copies a folder with its content. The copies have new identities.
     public func copyFolder(_ path: String, to newPath: String) {
         state.withLock { $0.copyFolder(path, to: newPath) }
     }
@@ -111,8 +110,8 @@ public final class InMemoryFileSystem: FileSystem {
         state.withLock { state in state.names.mapValues { state.nodes[$0]?.bytes ?? [] } }
     }
 
-    /// The content of a file, to read or to damage. Nil where there is none; setting nil removes the
-    /// file, setting bytes creates or changes it in place.
+    /// The content of a file, nil if there is none. Setting bytes creates the file or changes it in place;
+    /// setting nil removes it.
     public subscript(path: String) -> [UInt8]? {
         get { state.withLock { state in state.names[path].flatMap { state.nodes[$0]?.bytes } } }
         set {
@@ -135,18 +134,18 @@ public final class InMemoryFileSystem: FileSystem {
         }
     }
 
-    /// Bytes all files together may have; nil for no limit.
+    /// Limits the total size of all files; nil for no limit.
     public func setQuota(_ bytes: Int?) { state.withLock { $0.quota = bytes } }
 
-    /// Bytes all files together have.
+    /// The total size of all files.
     public var usedBytes: Int { state.withLock { $0.usedBytes } }
 
-    /// Open files.
+    /// The number of open files.
     public var openFileCount: Int { state.withLock { $0.nodes.values.reduce(0) { $0 + $1.opens } } }
 
-    /// Asks `decide` before every operation (`create`, `list`, `open`, `rename`, `remove`, `sync`,
-    /// `inspect`, `read`, `write`, `grow`, `truncate`, `lock`) for the error it shall fail with. It
-    /// must not call the file system.
+    /// Calls `decide` before every operation (`create`, `list`, `open`, `rename`, `remove`, `sync`,
+    /// `inspect`, `read`, `write`, `grow`, `truncate`, `lock`). If it returns an error, the operation fails
+    /// with that. `decide` must not call the file system.
     public func failing(_ decide: (@Sendable (_ operation: String, _ path: String) -> FileError?)?)
     {
         state.withLock { $0.failure = decide }

@@ -1,5 +1,5 @@
-// The tables of InMemoryFileSystem: names apart from the files they lead to, as on a real one, so
-// that an open file survives its name.
+// The tables of InMemoryFileSystem. Names are separate from files, as in a POSIX file system, so that an open
+// file outlives its name.
 
 /// Names, files and folders.
 struct InMemoryState {
@@ -39,18 +39,18 @@ struct InMemoryState {
     mutating func open(_ path: String, _ mode: OpenMode) throws(FileError) -> UInt64 {
         try check("open", path)
         guard !directories.contains(path) else { throw error(.wrongKind, "open", path) }
-        let found = names[path]
+        let existing = names[path]
         switch mode {
         case .read, .readWrite:
-            if found == nil { throw error(.notFound, "open", path) }
+            if existing == nil { throw error(.notFound, "open", path) }
         case .createNew:
-            if found != nil { throw error(.exists, "open", path) }
+            if existing != nil { throw error(.exists, "open", path) }
         case .createIfMissing: break
         }
         guard directories.contains(Self.parent(of: path)) else {
             throw error(.notFound, "open", path)
         }
-        let node = found ?? create(path)
+        let node = existing ?? create(path)
         nodes[node]?.opens += 1
         return node
     }
@@ -81,7 +81,7 @@ struct InMemoryState {
         if nodes[node]?.opens == 0, !names.values.contains(node) { nodes[node] = nil }
     }
 
-    /// Makes a file `size` bytes long if the quota allows.
+    /// Grows or truncates a file to `size` bytes if the quota allows it.
     mutating func resize(
         _ node: UInt64, to size: Int, _ operation: String, _ path: String
     ) throws(FileError) {

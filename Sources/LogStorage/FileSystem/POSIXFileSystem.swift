@@ -10,7 +10,7 @@
 
 /// The file system of the machine.
 public struct POSIXFileSystem: FileSystem {
-    /// Creates the seam to the machine's file system.
+    /// Creates access to the machine's file system.
     public init() {}
 
     public func createDirectory(_ path: String) throws(FileError) {
@@ -24,8 +24,8 @@ public struct POSIXFileSystem: FileSystem {
         while true {
             errno = 0
             guard let entry = readdir(directory) else { break }
-            // Read where it is: a copy would read a whole `dirent`, of which the system stores only the
-            // part that the name fills.
+            // Read in place: a copy would read a whole `dirent`, but the system fills only the part that
+            // the name needs.
             let name = withUnsafeBytes(of: &entry.pointee.d_name) { bytes in
                 String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
             }
@@ -38,7 +38,7 @@ public struct POSIXFileSystem: FileSystem {
     public func open(_ path: String, _ mode: OpenMode) throws(FileError) -> any File {
         let flags: Int32 =
             switch mode {
-            // Without O_NONBLOCK, opening a pipe would wait for somebody to write to it.
+            // Without O_NONBLOCK, opening a pipe would block until another process opens it for writing.
             case .read: O_RDONLY | O_NONBLOCK
             case .readWrite: O_RDWR
             case .createNew: O_RDWR | O_CREAT | O_EXCL
@@ -54,7 +54,7 @@ public struct POSIXFileSystem: FileSystem {
             #endif
         }
         let file = POSIXFile(descriptor: descriptor, path: path)
-        // A pipe or a device in a log's folder would make reads wait for ever.
+        // Reads from a pipe or a device in a log's folder could block forever.
         guard try file.status("open").st_mode & S_IFMT == S_IFREG else {
             throw FileError(
                 .wrongKind, operation: "open", path: path, reason: "it is not a regular file")
@@ -112,8 +112,8 @@ private final class POSIXFile: File {
     }
 
     deinit {
-        // Closing alone would leave a lock with any process that is just being spawned: it has a copy
-        // of every descriptor until it runs its own program.
+        // Closing alone would not release the lock while a process is being spawned: it has a copy of every
+        // descriptor until it executes its own program.
         flock(descriptor, LOCK_UN)
         close(descriptor)
     }
@@ -136,9 +136,10 @@ private final class POSIXFile: File {
         var failure: FileError?
         let bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
             while filled < count {
-                let rest = UnsafeMutableRawBufferPointer(
+                let remaining = UnsafeMutableRawBufferPointer(
                     rebasing: UnsafeMutableRawBufferPointer(buffer)[filled...])
-                let result = pread(descriptor, rest.baseAddress, rest.count, off_t(offset + filled))
+                let result = pread(
+                    descriptor, remaining.baseAddress, remaining.count, off_t(offset + filled))
                 if result == 0 { return }
                 if result < 0 {
                     if errno == EINTR { continue }
@@ -156,9 +157,9 @@ private final class POSIXFile: File {
         let failure = bytes.withUnsafeBytes { buffer -> FileError? in
             var written = 0
             while written < buffer.count {
-                let rest = UnsafeRawBufferPointer(rebasing: buffer[written...])
+                let remaining = UnsafeRawBufferPointer(rebasing: buffer[written...])
                 let result = pwrite(
-                    descriptor, rest.baseAddress, rest.count, off_t(offset + written))
+                    descriptor, remaining.baseAddress, remaining.count, off_t(offset + written))
                 if result < 0 {
                     if errno == EINTR { continue }
                     return FileError(errno: errno, "write", path)
@@ -174,11 +175,11 @@ private final class POSIXFile: File {
         let old = try self.size()
         guard size > old else { return }
         #if canImport(Darwin)
-            // Allocates, or finds out that the disk is full; the size stays as it is.
+            // Allocates the space, or fails if the disk is full; does not change the size.
             var store = fstore_t(
                 fst_flags: UInt32(F_ALLOCATEALL), fst_posmode: F_PEOFPOSMODE, fst_offset: 0,
                 fst_length: off_t(size - old), fst_bytesalloc: 0)
-            // ENOTSUP: the file system allocates only what is written.
+            // ENOTSUP: the file system cannot preallocate.
             if fcntl(descriptor, F_PREALLOCATE, &store) == -1, errno != ENOTSUP {
                 throw FileError(errno: errno, "grow", path)
             }
@@ -188,7 +189,7 @@ private final class POSIXFile: File {
                 let result = posix_fallocate(descriptor, off_t(old), off_t(size - old))
                 if result == 0 { return }
                 if result == EINTR { continue }
-                // Where it had to write zeros by hand, a part may have been added.
+                // An emulation that writes zeros may have grown the file partly.
                 _ = ftruncate(descriptor, off_t(old))
                 throw FileError(errno: result, "grow", path)
             }
@@ -241,7 +242,7 @@ extension FileError {
             // ENXIO: a socket.
             case ENOTDIR, EISDIR, ENXIO: .wrongKind
             #if canImport(Darwin)
-                // A socket, too.
+                // EOPNOTSUPP: a socket.
                 case EOPNOTSUPP: .wrongKind
             #endif
             default: .io
@@ -249,7 +250,7 @@ extension FileError {
         self.init(
             kind, operation: operation, path: path,
             reason: kind == .symbolicLink
-                ? "it is a symbolic link, which a log never follows"
+                ? "it is a symbolic link, which is never followed"
                 : String(cString: strerror(code)))
     }
 }

@@ -1,4 +1,4 @@
-// What lies in a log's folder. Spec/format/segment.md, SEG-1.
+// The names of the files in a log's folder. Spec/format/segment.md, SEG-1.
 
 import LogFormat
 
@@ -6,32 +6,32 @@ import LogFormat
 public enum LogDirectory {
     package static let lock = "lock"
     package static let checkpoints = "checkpoints"
-    /// The two places of a checkpoint, in the folder of that name.
+    /// The names of the two checkpoint files in `checkpoints`.
     package static let checkpointSlots = ["a", "b"]
     package static let newCheckpoint = "new"
     package static let quarantine = "quarantine"
     package static let rewriteJournal = "rewrite"
     package static let newRewriteJournal = "rewrite.new"
-    /// A compacted segment that has not got its name yet.
+    /// A compacted segment before its rename to the segment's name.
     package static let newSegment = "compaction.new"
     package static let reserve = "reserve"
-    /// What is too big for an event; of no concern to the log itself.
+    /// The folder for data that is too large for an event. The log itself does not read it.
     public static let files = "files"
-    /// The log is being erased.
+    /// The marker of an erasure.
     package static let erasing = "erasing"
-    /// The log is being erased, and its secrets have to go first.
+    /// The marker of an erasure whose secrets must be deleted first.
     package static let erasingWithSecrets = "erasing-with-secrets"
 
-    /// How the names of files end that repair writes before it puts them in their place.
+    /// The suffix of the files that repair writes before it renames them.
     package static let repairSuffix = ".repair"
 
-    /// What a log may begin with. A marker of an erasure without a log is not of a log.
-    private static let known: Set<String> = [
+    /// The names that a folder without segments may contain. An erasure marker alone is no part of a log.
+    private static let ownNames: Set<String> = [
         lock, checkpoints, quarantine, rewriteJournal, newRewriteJournal, newSegment, reserve,
         files,
     ]
 
-    /// The folder that holds a file or folder; `.` for a bare name.
+    /// The parent folder of a path; `.` for a bare name.
     static func parent(of path: String) -> String {
         let trimmed = path.count > 1 && path.hasSuffix("/") ? String(path.dropLast()) : path
         guard let slash = trimmed.lastIndex(of: "/") else { return "." }
@@ -39,7 +39,7 @@ public enum LogDirectory {
     }
 
     /// True for `<segment name>[.<number>].repair`.
-    static func isRepairs(_ name: String) -> Bool {
+    static func isRepairFile(_ name: String) -> Bool {
         guard name.hasSuffix(repairSuffix) else { return false }
         var stem = name.dropLast(repairSuffix.count)
         if let dot = stem.lastIndex(of: "."), Int(stem[stem.index(after: dot)...]) != nil {
@@ -48,8 +48,8 @@ public enum LogDirectory {
         return SegmentName.base(String(stem)) != nil
     }
 
-    /// True if an erasure of a log was begun in a folder with these names. A file that is only called
-    /// like the marker is none: a log has a lock or segments beside it.
+    /// True if a folder with these names contains a log whose erasure has begun. A marker without a lock or
+    /// segments beside it does not count: it may be a file of another program.
     static func isErased(_ names: [String]) -> Bool {
         (names.contains(erasing) || names.contains(erasingWithSecrets))
             && names.contains { $0 == lock || SegmentName.base($0) != nil }
@@ -57,9 +57,9 @@ public enum LogDirectory {
 
     private enum Kind { case missing, file, folder, link, other }
 
-    /// Entries with a name of the log's and another kind than the log gives it: a folder or a device
-    /// in place of a file, or anything else in place of a folder. A writer can neither use nor remove
-    /// them, and a reader must not follow a link.
+    /// The entries that have a name of the log's files and the wrong kind: a folder or a device instead of
+    /// a file, or something else instead of a folder. A writer can neither use nor remove them, and a
+    /// reader must not follow a link.
     static func misplaced(
         in path: String, _ fileSystem: any FileSystem
     ) throws(LogError) -> [(name: String, reason: String)] {
@@ -83,7 +83,7 @@ public enum LogDirectory {
             if kind != .folder, kind != .missing { found.append((name, "it is not a folder")) }
         }
         guard !found.contains(where: { $0.name == checkpoints }) else { return found }
-        // A writer removes a link with one of these names, and not its target.
+        // A link with one of these names is harmless: the writer removes the link and not its target.
         for name in [newRewriteJournal, newSegment, checkpoints + "/" + newCheckpoint] {
             let kind = try kind(of: name)
             if kind == .folder || kind == .other {
@@ -93,11 +93,11 @@ public enum LogDirectory {
         return found
     }
 
-    /// The names of a log's segments, in order.
+    /// Lists the names of a log's segments, in order.
     ///
-    /// - Returns: an empty list for a folder that is empty or holds only what a log begins with.
-    /// - Throws: `noSuchLog` where there is no folder or what is there is being erased, `notALog`
-    ///   where the folder holds other things and no segment.
+    /// - Returns: an empty list for a folder that has only files of a log and no segment yet.
+    /// - Throws: `noSuchLog` if there is no folder or its log is being erased, `notALog` if the folder has
+    ///   other files and no segment.
     package static func segments(
         of path: String, _ fileSystem: any FileSystem
     ) throws(LogError) -> [String] {
@@ -114,14 +114,13 @@ public enum LogDirectory {
         guard !isErased(names) else {
             throw LogError(
                 .noSuchLog, path: path,
-                "the log was to be erased, and not all of it is gone. Opening a store there ends it"
-            )
+                "the erasure of the log is unfinished; open a store there to finish it")
         }
         let segments = names.filter { SegmentName.base($0) != nil }.sorted()
-        if segments.isEmpty, let other = names.sorted().first(where: { !known.contains($0) }) {
+        if segments.isEmpty, let other = names.sorted().first(where: { !ownNames.contains($0) }) {
             throw LogError(
                 .notALog, path: path,
-                "the folder holds other things (\(other)) and no log. Name an empty or new folder")
+                "the folder has other files (\(other)) and no log; choose an empty or new folder")
         }
         return segments
     }

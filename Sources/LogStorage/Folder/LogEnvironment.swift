@@ -1,5 +1,4 @@
-// Everything a log takes from outside, so that nothing reads the real clock, randomness or disk
-// behind a test's back.
+// The external dependencies of a log, injected so that a test controls clock, randomness and disk.
 
 import LogFormat
 
@@ -13,13 +12,13 @@ import LogFormat
 
 /// File system, clock, randomness and waiting.
 public struct LogEnvironment: Sendable {
-    /// Where files live.
+    /// The file system that stores the log.
     public var fileSystem: any FileSystem
     /// The time, in milliseconds since 1970.
     public var now: @Sendable () -> Int64
     /// 128 random bits.
     public var random: @Sendable () -> UInt128
-    /// Waits. If it throws, what was to follow does not happen.
+    /// Waits for a duration. If it throws, the caller gives up the work that it delayed.
     public var sleep: @Sendable (Duration) async throws -> Void
     /// The sizes that a writer chooses.
     package var sizes = WriterSizes()
@@ -39,7 +38,7 @@ public struct LogEnvironment: Sendable {
         self.sleep = sleep
     }
 
-    /// The machine's clock.
+    /// The system's clock, in milliseconds since 1970.
     public static func systemTime() -> Int64 {
         var time = timespec()
         clock_gettime(CLOCK_REALTIME, &time)

@@ -1,36 +1,36 @@
-// The one error type of the storage layer: what, where, why, and what to do.
+// The error type of the storage layer: what happened, where, why, and what to do.
 
 import LogFormat
 
-/// A failure of a log, with its place.
+/// A failure of a log, with its location.
 public struct LogError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// What kind of failure it is. The raw value is stable and machine-readable.
+    /// The kind of failure. The raw value is stable and machine-readable.
     public enum Code: String, Sendable, CaseIterable {
         /// There is no log at the path, or the log's files were removed, renamed or replaced while it
         /// was open.
         case noSuchLog = "no-such-log"
-        /// The folder holds other things than a log.
+        /// The folder or file is not a log.
         case notALog = "not-a-log"
         /// The log was written by a newer version.
         case newerVersion = "newer-version"
-        /// The log uses a feature this version does not know.
+        /// The log uses a feature that this version does not support.
         case unknownFeature = "unknown-feature"
-        /// Synced bytes are damaged or missing. Nothing was cut.
+        /// Synced bytes are damaged or missing. Nothing was truncated.
         case corrupt
-        /// Another writer has the log.
+        /// Another writer has the log open.
         case locked
         /// The log belongs to another account.
         case wrongAccount = "wrong-account"
-        /// The folder or file may not be written.
+        /// The folder or file is not writable.
         case readOnly = "read-only"
-        /// The device is full. Nothing was changed; reading goes on.
+        /// The device is full. Nothing was changed; reading still works.
         case diskFull = "disk-full"
-        /// The system failed an operation.
+        /// An operation of the file system failed.
         case io
-        /// A write or sync failed in this session, so what is on the disk is not known. Open the
-        /// log again to find out.
+        /// A write or sync failed in this session, so the state on disk is not known. Open the log again
+        /// to find out.
         case indeterminate
-        /// More than a commit, a line or an account name may have.
+        /// A commit, a line or an account name exceeds its limit.
         case tooLarge = "too-large"
         /// The log was closed.
         case closed
@@ -42,11 +42,11 @@ public struct LogError: Error, Hashable, Sendable, CustomStringConvertible {
     public var code: Code
     /// The file or folder.
     public var path: String
-    /// Byte offset in the file, where there is one.
+    /// The byte offset in the file, if there is one.
     public var offset: Int?
-    /// The positions concerned, where they are known.
+    /// The affected positions, if they are known.
     public var positions: ClosedRange<Position>?
-    /// What happened, in words, with what to do where that is not plain.
+    /// The message: what happened and, where it is not obvious, what to do.
     public var detail: String
 
     /// Creates an error.
@@ -61,8 +61,8 @@ public struct LogError: Error, Hashable, Sendable, CustomStringConvertible {
         self.detail = detail
     }
 
-    /// True if a file of the log is damaged, so that a repair helps: `corrupt`, and `notALog` where it names a
-    /// segment of which not even the beginning can be read.
+    /// True if a file of the log is damaged, so that a repair helps: `corrupt`, and `notALog` for a segment
+    /// whose header cannot be read.
     public var isDamage: Bool {
         switch code {
         case .corrupt: true
@@ -96,7 +96,7 @@ public struct LogError: Error, Hashable, Sendable, CustomStringConvertible {
         self.init(code, path: path, offset: offset, error.detail)
     }
 
-    /// Path, place and detail in one line.
+    /// Path, location and detail in one line.
     public var description: String {
         var text = path
         if let offset { text += ", byte \(offset)" }
@@ -110,7 +110,7 @@ public struct LogError: Error, Hashable, Sendable, CustomStringConvertible {
     }
 }
 
-/// Runs a file operation, with its failure as a `LogError`.
+/// Runs a file operation and converts its error to a `LogError`.
 package func storage<T>(_ body: () throws(FileError) -> T) throws(LogError) -> T {
     do { return try body() } catch { throw LogError(error) }
 }

@@ -1,5 +1,5 @@
-// Where bytes go that a log cannot use any more: they are set aside, never deleted. Used by recovery
-// for torn tails and by repair for whole files. Spec/format/recovery.md, REC-4; Spec/format/repair.md, REP-3.
+// Keeps the bytes that recovery and repair remove from a log, torn tails and whole files, instead of
+// deleting them. Spec/format/recovery.md, REC-4; Spec/format/repair.md, REP-3.
 
 import LogFormat
 
@@ -17,8 +17,8 @@ struct Quarantine {
 
     private var folder: String { directory + "/" + LogDirectory.quarantine }
 
-    /// Keeps bytes under `<stem>.<suffix>`, or `<stem>.1.<suffix>` and so on if the name is taken;
-    /// durable on return.
+    /// Stores bytes as `<stem>.<suffix>`, or as `<stem>.1.<suffix>` and so on if the name exists. Durable on
+    /// return.
     ///
     /// - Returns: the path of the copy.
     func keep(_ bytes: [UInt8], _ stem: String, _ suffix: String) throws(LogError) -> String {
@@ -30,8 +30,8 @@ struct Quarantine {
         }
     }
 
-    /// Keeps a copy of a whole file, named as `keep(_:_:_:)` does. A copy that is there already with
-    /// the same bytes will do: an interrupted repair leaves one. Durable on return.
+    /// Stores a copy of a whole file, named as by `keep(_:_:_:)`. Reuses an existing copy with the same
+    /// bytes, as an interrupted repair leaves one. Durable on return.
     ///
     /// - Returns: the path of the copy.
     /// - Complexity: O(bytes); memory for 1 MiB.
@@ -46,7 +46,7 @@ struct Quarantine {
                 guard let known = try? fileSystem.open(folder + "/" + name, .readWrite),
                     try Self.isSame(source, known)
                 else { continue }
-                // Whoever wrote it may not have come to its sync.
+                // The interrupted repair may have been killed before its sync.
                 try known.sync()
                 try fileSystem.syncDirectory(folder)
                 return folder + "/" + name
@@ -57,12 +57,12 @@ struct Quarantine {
         }
     }
 
-    /// Moves something here that cannot be opened, such as a folder where a file belongs. Durable on
-    /// return.
+    /// Moves an entry that cannot be opened, such as a folder instead of a file, into the quarantine.
+    /// Durable on return.
     ///
-    /// - Returns: where it is now.
-    func take(_ path: String, _ stem: String, _ suffix: String) throws(LogError) -> String {
-        // An entry that is called `quarantine` itself is renamed beside the folder.
+    /// - Returns: its new path.
+    func move(_ path: String, _ stem: String, _ suffix: String) throws(LogError) -> String {
+        // A wrong entry named `quarantine` is itself renamed within the log's folder.
         let target = path == folder ? directory : folder
         if target == folder { try prepare() }
         return try storage { () throws(FileError) in
@@ -98,7 +98,7 @@ struct Quarantine {
         }
     }
 
-    /// Makes a file; durable on return. One that cannot be filled, as on a full disk, is removed.
+    /// Creates and writes a file; durable on return. Removes it if writing fails, as on a full disk.
     private func fill(
         _ stem: String, _ suffix: String, _ write: (any File) throws(FileError) -> Void
     ) throws(FileError) -> String {

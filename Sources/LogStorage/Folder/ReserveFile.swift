@@ -1,17 +1,16 @@
-// Room that is set aside on the device for a day when there is none: what the server has said must
-// be recorded, and compaction must be able to free something, although the disk is full.
-// Spec/format/segment.md, SEG-10.
+// Disk space reserved for a full disk: the server's verdicts must still be recorded, and compaction must
+// still be able to free space. Spec/format/segment.md, SEG-10.
 
 import LogFormat
 
-/// The reserve of a log: a file of zeros that can be given up.
+/// The reserve of a log: a file of zeros whose removal frees its space.
 struct ReserveFile {
     private let path: String
     private let directory: String
     private let fileSystem: any FileSystem
 
-    /// How much a log of so many events keeps: enough for the server's words, and in a long log for
-    /// compacting a segment.
+    /// The size of the reserve for a number of events: enough for the server's verdicts, and in a large log
+    /// for compacting a segment.
     static func bytes(events: UInt64) -> Int {
         events <= eventsOfSmallLogMax ? 64 * 1024 : 1024 * 1024
     }
@@ -23,10 +22,10 @@ struct ReserveFile {
         path = directory + "/" + LogDirectory.reserve
     }
 
-    /// Sets the room aside.
+    /// Allocates the reserve; durable on return.
     ///
-    /// - Returns: whether all of it is there.
-    func keep(bytes: Int) -> Bool {
+    /// - Returns: true if the file has the full size.
+    func allocate(bytes: Int) -> Bool {
         do throws(FileError) {
             let file = try fileSystem.open(path, .createIfMissing)
             guard try file.size() < bytes else { return true }
@@ -36,13 +35,13 @@ struct ReserveFile {
         } catch { return false }
     }
 
-    /// Gives the room back to the device.
+    /// Releases the space by removing the file.
     ///
-    /// - Returns: whether there was any.
+    /// - Returns: true if there was a reserve.
     func release() -> Bool {
         do throws(FileError) {
             try fileSystem.remove(path)
-            // Some file systems free the room only when the removal is durable.
+            // Some file systems free the space only when the removal is durable.
             try fileSystem.syncDirectory(directory)
             return true
         } catch { return false }

@@ -1,13 +1,13 @@
-// Writing synced bytes again, in place, without putting them at stake. After a failed sync the page
-// cache may show what the medium never got, so recovery writes the last commit again. A power cut in
-// the middle of that write could tear it, and it may have been acknowledged: therefore a copy is
-// made durable first, as InnoDB's doublewrite buffer does. Spec/format/recovery.md, REC-9.
+// Rewrites synced bytes in place without the risk of losing them. After a failed sync the page cache may
+// show bytes that the medium never received, so recovery writes the last commit again. A power cut during
+// that write could tear a commit that was acknowledged: therefore a copy is made durable first, like
+// InnoDB's doublewrite buffer. Spec/format/recovery.md, REC-9.
 
 import LogFormat
 
-/// A copy of bytes that are being written again.
+/// A copy of bytes that are being rewritten in a segment.
 struct RewriteJournal {
-    /// The segment, by its first position.
+    /// The first position of the segment.
     private let segment: Position
     private let offset: Int
     private let bytes: [UInt8]
@@ -16,13 +16,13 @@ struct RewriteJournal {
     /// Signature, segment, offset and length.
     private static let prefixBytes = 32
     private static let digestBytes = 8
-    /// The largest commit fits, and the largest footer.
+    /// The size of the largest footer, which exceeds that of the largest commit.
     private static let contentBytesMax = FormatLimit.footerBytesMax
 
-    // MARK: Writing again
+    // MARK: Rewriting
 
-    /// Writes bytes that stand at an offset again, followed by some that need no copy, and syncs.
-    /// A power cut at any moment leaves the bytes in the file or in the journal.
+    /// Rewrites `bytes` at an offset where they are already stored, followed by `closing`, which needs no
+    /// copy, and syncs. A power cut at any moment leaves `bytes` in the file or in the journal.
     static func rewrite(
         _ bytes: [UInt8], then closing: [UInt8], at offset: Int, of file: any File,
         segment: Position, in directory: String, _ fileSystem: any FileSystem
@@ -31,15 +31,15 @@ struct RewriteJournal {
         let path = directory + "/" + LogDirectory.rewriteJournal
         let newPath = directory + "/" + LogDirectory.newRewriteJournal
         try storage { () throws(FileError) in
-            // A journal that is there already may be all that is whole: it is replaced, not written
-            // over. A cut in the renaming can leave its file under both names.
+            // An existing journal may be the only intact copy: it is replaced by a rename, not overwritten.
+            // A power cut during the rename can leave its file under both names.
             do throws(FileError) {
                 try fileSystem.remove(newPath)
             } catch let error where error.code == .notFound {}
             let copy = try fileSystem.open(newPath, .createNew)
             try copy.write(journal.encoded(), at: 0)
             try copy.sync()
-            // The segment may have its name from a compaction that was killed before it synced the
+            // A compaction may have been killed after it renamed the segment and before it synced the
             // folder. The copy must not outlive that name: it would be written into another file.
             try fileSystem.syncDirectory(directory)
             try fileSystem.rename(newPath, to: path)
@@ -66,9 +66,9 @@ struct RewriteJournal {
         return encoded
     }
 
-    // MARK: After a cut
+    // MARK: Applying
 
-    /// The journal in a log's folder, or nil where there is no whole one.
+    /// Reads the journal in a log's folder; nil if there is none or it is incomplete.
     static func read(
         in directory: String, _ fileSystem: any FileSystem
     ) throws(LogError) -> RewriteJournal? {
@@ -98,15 +98,15 @@ struct RewriteJournal {
         bytes = Array(encoded[Self.prefixBytes..<end])
     }
 
-    /// True if the bytes are within a file. What is written again was read from the segment, so of a
-    /// shorter one the journal is not: an older copy was put in the segment's place.
+    /// True if the bytes are within the file. They were read from the segment, so a shorter file is not
+    /// that segment: an older copy has replaced it.
     private func fits(_ file: any File) throws(LogError) -> Bool {
         let size = try storage { () throws(FileError) in try file.size() }
         return offset + bytes.count <= size
     }
 
-    /// Finishes what a cut interrupted: the bytes are in the segment again on return. A journal that
-    /// is not of this file is left alone.
+    /// Finishes an interrupted rewrite of the segment `name`; durable on return. Does nothing if the journal
+    /// belongs to another file.
     func apply(to name: String, in directory: String, _ fileSystem: any FileSystem) throws(LogError)
     {
         guard SegmentName.base(name) == segment else { return }
@@ -114,18 +114,18 @@ struct RewriteJournal {
             try fileSystem.open(directory + "/" + name, .readWrite)
         }
         guard try fits(file) else { return }
-        // The journal that was read may be in the page cache only: a new one first.
+        // The journal may be in the page cache only, so it is written again first.
         try Self.rewrite(
             bytes, then: [], at: offset, of: file, segment: segment, in: directory, fileSystem)
     }
 
-    /// A segment's file as it will be once the journal has been applied.
+    /// A read-only view of a segment's file as it will be after `apply`.
     func overlaid(on file: any File, name: String) throws(LogError) -> any File {
         guard SegmentName.base(name) == segment, try fits(file) else { return file }
         return OverlaidFile(file, bytes, at: offset)
     }
 
-    /// Removes the journal; durable on return, since it must not come back later.
+    /// Removes the journal; durable on return, since it must not reappear after later commits.
     static func remove(
         from directory: String, _ fileSystem: any FileSystem
     ) throws(LogError) {
@@ -143,7 +143,7 @@ struct RewriteJournal {
     }
 }
 
-/// A file of which some bytes are known better. For reading only.
+/// A read-only file in which some bytes are replaced.
 private final class OverlaidFile: File {
     private let file: any File
     private let bytes: [UInt8]
@@ -169,12 +169,13 @@ private final class OverlaidFile: File {
         return result
     }
 
-    private func refusal(_ operation: String) -> FileError {
-        FileError(.io, operation: operation, path: "", reason: "it was opened to be read")
+    private func readOnlyError(_ operation: String) -> FileError {
+        FileError(
+            .io, operation: operation, path: "", reason: "the file was opened for reading only")
     }
-    func write(_ bytes: [UInt8], at offset: Int) throws(FileError) { throw refusal("write") }
-    func allocate(size: Int) throws(FileError) { throw refusal("grow") }
-    func truncate(to size: Int) throws(FileError) { throw refusal("truncate") }
-    func sync() throws(FileError) { throw refusal("sync") }
-    func lock() throws(FileError) -> Bool { throw refusal("lock") }
+    func write(_ bytes: [UInt8], at offset: Int) throws(FileError) { throw readOnlyError("write") }
+    func allocate(size: Int) throws(FileError) { throw readOnlyError("grow") }
+    func truncate(to size: Int) throws(FileError) { throw readOnlyError("truncate") }
+    func sync() throws(FileError) { throw readOnlyError("sync") }
+    func lock() throws(FileError) -> Bool { throw readOnlyError("lock") }
 }

@@ -1,4 +1,4 @@
-// The name of a segment file says where it begins: sorted by name, segments are the history.
+// The name of a segment file is its first position: sorted by name, the segments are the history.
 // Spec/format/segment.md, SEG-1.
 
 import LogFormat
@@ -14,7 +14,7 @@ package enum SegmentName {
         return String(decoding: bytes, as: UTF8.self) + suffix
     }
 
-    /// The position in a segment's name, or nil for the name of something else.
+    /// The position in a segment's name, or nil if `name` is not the name of a segment.
     package static func base(_ name: String) -> Position? {
         let bytes = Array(name.utf8)
         guard bytes.count == 20 + suffix.utf8.count, name.hasSuffix(suffix),

@@ -1,19 +1,19 @@
-// One writer at a time, and one incarnation a device: the lock file is both the lock and the
-// device-local marker. Its content names the incarnation and the file's own inode, so a copied or
-// restored folder does not recognise it and gets a new incarnation. Spec/format/line.md, LINE-4.
+// Ensures one writer at a time and one incarnation per device. The lock file's content is the incarnation
+// and the file's own inode number. In a copied or restored folder the inode differs, so the log gets a
+// new incarnation there. Spec/format/line.md, LINE-4.
 
 import LogFormat
 
-/// The held lock of a log and the incarnation it vouches for.
+/// The acquired lock of a log, and the incarnation that its file names.
 struct WriterLock {
     private let file: any File
-    /// Under which name this log writes.
+    /// The writer id of new lines.
     private(set) var incarnation: UInt128
 
     private static let lengthMax = 128
 
     init(_ directory: String, _ environment: LogEnvironment) throws(LogError) {
-        file = try Self.take(directory, environment.fileSystem)
+        file = try Self.acquire(directory, environment.fileSystem)
         let identity = try storage { [file] () throws(FileError) in try file.identity() }
         let marker = try storage { [file] () throws(FileError) in
             try file.read(at: 0, count: Self.lengthMax)
@@ -26,25 +26,27 @@ struct WriterLock {
         try mint(directory, environment)
     }
 
-    private static func take(
+    /// Locks the lock file, creating it if it is missing.
+    private static func acquire(
         _ directory: String, _ fileSystem: any FileSystem
     ) throws(LogError) -> any File {
         let path = directory + "/" + LogDirectory.lock
         let locked = try storage { () throws(FileError) -> (any File)? in
             let file = try fileSystem.open(path, .createIfMissing)
             guard try file.lock() else { return nil }
-            // An erasure that ended meanwhile has removed the name, and the lock of a file without
-            // a name keeps nobody out.
+            // An erasure that ended meanwhile has removed the file's name. The lock of a file without a
+            // name excludes no other writer.
             return try isNamed(file, path, fileSystem) ? file : nil
         }
         guard let locked else {
             throw LogError(
                 .locked, path: directory,
-                "another writer has the log open. Close it there, or wait until it has finished")
+                "another writer has the log open; close it there, or wait until it has finished")
         }
         return locked
     }
 
+    /// True if `path` leads to this file.
     private static func isNamed(
         _ file: any File, _ path: String, _ fileSystem: any FileSystem
     ) throws(FileError) -> Bool {
@@ -56,7 +58,7 @@ struct WriterLock {
 
     /// Checks that the folder is still the one that was locked.
     ///
-    /// - Throws: `noSuchLog` where it was removed, renamed or replaced by another.
+    /// - Throws: `noSuchLog` if it was removed, renamed or replaced.
     func requireInPlace(_ directory: String, _ fileSystem: any FileSystem) throws(LogError) {
         let path = directory + "/" + LogDirectory.lock
         guard try storage({ () throws(FileError) in try Self.isNamed(file, path, fileSystem) })
@@ -67,7 +69,7 @@ struct WriterLock {
         }
     }
 
-    /// Writes under a new name from now on; durable on return.
+    /// Stores a new, random incarnation; durable on return.
     mutating func mint(_ directory: String, _ environment: LogEnvironment) throws(LogError) {
         let minted = environment.randomUUID()
         try storage { [file] () throws(FileError) in

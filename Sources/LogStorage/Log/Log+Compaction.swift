@@ -1,13 +1,13 @@
-// Compaction as the log sees it: which segments are sealed, a new file in a segment's place, what is
-// remembered of removed ids. Only the swap holds the log's lock; everything before it goes on beside
-// appends. Spec/format/compaction.md.
+// The log's part of compaction: lists the sealed segments, replaces a segment's file, and looks up removed
+// ids. Only the replacement holds the log's mutex; everything before it runs concurrently with appends.
+// Spec/format/compaction.md.
 
 import LogFormat
 import Synchronization
 
 extension Log {
-    /// The sealed segments, oldest first, as they are now. Whoever holds one can read it to the end,
-    /// whatever becomes of its name.
+    /// The current sealed segments, oldest first. A segment stays readable after another file has taken its
+    /// name.
     ///
     /// - Throws: `LogError`: `corrupt`, `io`, `closed`, `suspended`, `indeterminate`.
     /// - Complexity: O(segments that were not open yet).
@@ -22,14 +22,14 @@ extension Log {
         }
     }
 
-    /// How many segments are sealed. O(1).
+    /// The number of sealed segments. O(1).
     package var sealedCount: Int { state.withLock { $0.sealed.count } }
 
-    /// Bytes of the live segment up to its last commit; 0 if there is none. O(1).
+    /// The bytes of the live segment up to its last commit; 0 if there is none. O(1).
     package var liveBytes: Int { state.withLock { $0.live?.dataEnd ?? 0 } }
 
-    /// States before this position cannot be rebuilt: compaction has taken out lines that they
-    /// followed from. `zero` if nothing was ever taken out.
+    /// The position before which states cannot be rebuilt, since compaction has removed lines that they
+    /// depend on. `zero` if the log was never compacted.
     ///
     /// - Throws: as `sealedSegments()`.
     /// - Complexity: O(segments).
@@ -37,26 +37,26 @@ extension Log {
         try sealedSegments().compactedThrough
     }
 
-    /// Takes lines out of a sealed segment. Blocks for as long as it takes to read the segment three
-    /// times and write it once; appends and lookups go on meanwhile.
+    /// Removes lines from a sealed segment. Blocks while it reads the segment three times and writes it
+    /// once; appends and lookups run meanwhile.
     ///
-    /// On return the new segment is on the disk under the old name, and used. After any error the
-    /// old one is: nothing is lost, and what was begun is removed.
+    /// On return the new segment is durable under the old name and in use. After any error the old one
+    /// stays in use, nothing is lost, and the unfinished file is removed.
     ///
     /// - Parameters:
-    ///   - segment: as `sealedSegments()` gave it.
-    ///   - horizon: the position by whose state `judge` judges; `compactedThrough` is at least that
-    ///     if anything goes.
-    ///   - isCancelled: asked between frames.
-    ///   - judge: is told each line, and whether there is room to remember it; says what becomes
-    ///     of it.
+    ///   - segment: one of `sealedSegments()`.
+    ///   - horizon: the position whose state `decide` relies on. If a line is removed,
+    ///     `compactedThrough` becomes at least this.
+    ///   - isCancelled: called between commits.
+    ///   - decide: gets each line, and whether its id can still be recorded as removed; returns whether the
+    ///     line is removed.
     /// - Throws: `LogError`: `diskFull`, `corrupt`, `io`, `closed`, `indeterminate`;
-    ///   `CancellationError`; and whatever `judge` throws.
-    /// - Complexity: O(bytes of the segment); memory for a few frames, and for what is remembered
-    ///   of the segment's lines.
+    ///   `CancellationError`; and whatever `decide` throws.
+    /// - Complexity: O(bytes of the segment); memory for a few frames and the records of the removed
+    ///   lines.
     package func compact(
         _ segment: SealedSegment, horizon: Position, isCancelled: () -> Bool,
-        judge: (LinePrefix, RawSpan, _ hasRoom: Bool) throws -> LineVerdict
+        decide: (LinePrefix, RawSpan, _ hasCapacity: Bool) throws -> LineVerdict
     ) throws -> CompactedSegment {
         precondition(
             isCompacting.withLock { isCompacting in
@@ -68,7 +68,7 @@ extension Log {
             let compactor = SegmentCompactor(
                 segment: segment, directory: directory, environment: environment,
                 isCancelled: isCancelled)
-            var removed = try compactor.survey(judge)
+            var removed = try compactor.survey(decide)
             let before = try storage { () throws(FileError) in try segment.file.size() }
             var result = CompactedSegment(
                 bytesBefore: before, bytesAfter: before, removed: 0, isRewritten: false)
@@ -83,7 +83,7 @@ extension Log {
                 return result
             } catch let error as LogError where error.code == .tooLarge {
                 discard(compactor)
-                result.hadNoRoom = true
+                result.exceedsSegmentLimit = true
                 return result
             } catch {
                 discard(compactor)
@@ -92,8 +92,8 @@ extension Log {
         }
     }
 
-    /// Makes the file of a compacted segment. Without the lock on the folder somebody else may own
-    /// the name.
+    /// Creates the file of a compacted segment. Without the writer lock, another process may be using
+    /// that name.
     private func create(_ compactor: SegmentCompactor) throws(LogError) -> any File {
         try state.withLock { (state) throws(LogError) in
             try checkUsable(state)
@@ -102,16 +102,16 @@ extension Log {
         }
     }
 
-    /// Gives a compacted segment its name, and uses it from now on; durable on return.
+    /// Renames a compacted segment over the old one and uses it from now on; durable on return.
     private func replace(
         _ old: SealedSegment, by new: SealedSegment, _ compactor: SegmentCompactor
     ) throws(LogError) {
         try state.withLock { (state) throws(LogError) in
             try checkUsable(state)
             try requireInPlace(&state)
-            // The log may have been suspended and others have compacted the segment meanwhile.
-            guard state.sealed.holds(old) else {
-                throw LogError(.io, path: old.path, "the segment has another file by now")
+            // While the log was suspended, another writer may have compacted the segment.
+            guard state.sealed.contains(old) else {
+                throw LogError(.io, path: old.path, "the segment's file was replaced meanwhile")
             }
             try storage { () throws(FileError) in
                 try environment.fileSystem.rename(
@@ -121,25 +121,24 @@ extension Log {
             state.removedIDs[new.header.base] = nil
             state.cache = FrameCache()
         }
-        // Should this fail, the old file may come back after a power cut. It holds all that the new
-        // one does.
+        // If this sync fails, the old file may reappear after a power cut. It has all lines of the new one.
         try storage { () throws(FileError) in
             try environment.fileSystem.syncDirectory(directory)
         }
     }
 
-    /// Removes what was begun. If that fails, the next compaction or opening does it.
+    /// Removes the unfinished file. If that fails, the next compaction or opening removes it.
     private func discard(_ compactor: SegmentCompactor) {
         state.withLock { state in
-            // By its path: in a folder that was replaced it is another log's.
+            // The file is removed by path, and in a replaced folder that path is another log's.
             guard state.lock != nil, (try? requireInPlace(&state)) != nil else { return }
             try? compactor.remove()
         }
     }
 
-    /// Calls `body` with the lines of frames that are spread evenly over the log.
+    /// Calls `body` with the lines of a sample of frames, evenly spread over the log.
     ///
-    /// - Parameter frames: how many frames to read at most.
+    /// - Parameter frames: the maximum number of frames to read.
     /// - Throws: `LogError`, and what `body` throws.
     /// - Complexity: O(segments + `frames`).
     package func forEachLine(
@@ -182,8 +181,7 @@ extension Log {
         }
     }
 
-    /// What is remembered of a line that compaction took out within the last 90 days; nil if no such
-    /// line is known.
+    /// Looks up the record of a line that compaction removed within the last 90 days; nil if there is none.
     ///
     /// - Throws: `LogError`: `corrupt`, `io`, `closed`, `indeterminate`.
     /// - Complexity: O(compacted segments · log removed ids) and one small read for each. The first
@@ -193,7 +191,7 @@ extension Log {
         return try state.withLock { (state) throws(LogError) in
             try checkUsable(state)
             for number in (0..<state.sealed.count).reversed() {
-                guard try state.sealed.remembersIDs(number) else { continue }
+                guard try state.sealed.hasRemovedIDs(number) else { continue }
                 let segment = try state.sealed.segment(number)
                 for found in try Self.removedIDs(of: segment, &state).reversed()
                 where !found.list.isExpired(now: now) {
@@ -215,7 +213,7 @@ extension Log {
 }
 
 extension Sequence<SealedSegment> {
-    /// States before this position cannot be rebuilt.
+    /// The position before which states cannot be rebuilt.
     var compactedThrough: Position {
         reduce(.zero) { Swift.max($0, $1.footer.compaction?.through ?? .zero) }
     }

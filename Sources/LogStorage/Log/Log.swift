@@ -1,9 +1,8 @@
-// A log as its one writer sees it. The flow of an append: lines → commit → block → segment → disk;
-// of a lookup: id → index → frame → line. Opening: list → check the chain → judge the last segment
-// → mend. Spec/overview.md.
+// The log of its one writer. The flow of an append: lines → commit → block → segment → disk; of a lookup:
+// id → index → frame → line. LogOpening recovers the log and checks its segments. Spec/overview.md.
 //
-// Synchronous behind a mutex: between finding an offset and writing to it nothing else happens.
-// Callers keep it off the cooperative thread pool.
+// Synchronous behind a mutex, so that no other operation runs between computing an offset and writing to
+// it. Callers keep it off the cooperative thread pool.
 
 import LogFormat
 import Synchronization
@@ -15,52 +14,53 @@ import Synchronization
 public final class Log: Sendable {
     /// The folder.
     public let directory: String
-    /// The log's identity, the same in all its segments.
+    /// The log's id, the same in all its segments.
     public let id: UInt128
-    /// The account the log belongs to, if any.
+    /// The account that the log belongs to, if any.
     public let account: String?
-    /// What opening found and mended.
+    /// The report of what opening recovered.
     public let recovery: RecoveryReport
 
     let environment: LogEnvironment
     let state: Mutex<State>
     private let checkpoint: Mutex<Checkpoint?>
-    /// Whether a segment is being compacted; there is one file for that.
+    /// True while a segment is being compacted. All compactions use the same file name.
     let isCompacting = Mutex(false)
 
     struct State: ~Copyable {
         var lock: WriterLock?
-        /// Under which name this log writes; stays known when the lock is released.
+        /// The writer id of new lines; kept after the lock is released.
         var incarnation: UInt128
         var sealed: SealedSegments
-        /// Missing between sealing a segment and creating the next.
+        /// The live segment; nil between sealing one and creating the next.
         var live: SegmentWriter?
         var contents: SegmentContents
-        /// Where the ids are that the contents lack.
+        /// The index, in a checkpoint, of the ids that `contents` lacks.
         var idIndex: StoredIDIndex?
         var cache = FrameCache()
         /// The lists of removed ids that were read, by their segment's first position.
         var removedIDs: [Position: [RemovedIDsInFile]] = [:]
         var failure: LogError?
         var isSuspended = false
-        /// Whether room is kept aside, and whether it is there.
+        /// True if the log maintains a reserve file.
         var keepsReserve = false
+        /// True if the reserve file exists in full size.
         var hasReserve = false
     }
 
     // MARK: Opening
 
-    /// Opens a log and mends what an unclean stop left behind, or creates one.
+    /// Opens a log and recovers it after an unclean stop, or creates one.
     ///
     /// - Parameters:
     ///   - directory: the folder; created (0700) if it is missing and `create` is true.
-    ///   - account: whose log it is; nil takes whatever the log says.
-    ///   - create: whether a missing or empty folder becomes a new log.
-    ///   - isShared: whether the log must belong to no account.
+    ///   - account: the account that the log must belong to; nil accepts any.
+    ///   - create: true to create a log in a missing or empty folder.
+    ///   - isShared: true if the log must belong to no account.
     ///   - environment: file system, clock and randomness.
     /// - Throws: `LogError`: `noSuchLog`, `notALog`, `locked`, `wrongAccount`, `newerVersion`,
-    ///   `unknownFeature`, `readOnly`, `diskFull`, `io`, and `corrupt` where synced bytes are
-    ///   damaged or missing, in which case nothing was changed.
+    ///   `unknownFeature`, `readOnly`, `diskFull`, `io`, and `corrupt` if synced bytes are damaged or
+    ///   missing; then nothing was changed.
     /// - Complexity: O(size of the last segment + number of segments).
     public init(
         at directory: String, account: String? = nil, create: Bool = true, isShared: Bool = false,
@@ -86,18 +86,19 @@ public final class Log: Sendable {
                 idIndex: opening.idIndex))
     }
 
-    /// The checkpoint that opening built on, once: its states are large.
-    package func takeCheckpoint() -> Checkpoint? {
+    /// Returns the checkpoint that opening used and releases it, since its states are large. Nil if opening
+    /// used none, and on every later call.
+    package func consumeCheckpoint() -> Checkpoint? {
         checkpoint.withLock { (checkpoint: inout Checkpoint?) in checkpoint.take() }
     }
 
     // MARK: Appending
 
-    /// Under which name this log writes: new for every copy of it.
+    /// The writer id of new lines. Every copy of a log gets a new one.
     public var incarnation: UInt128 { state.withLock { $0.incarnation } }
 
-    /// Writes under a new name from now on; durable on return. For when somebody else is found to
-    /// write under the present one.
+    /// Changes the log's writer id to a new one; durable on return. Needed when another device writes with
+    /// the present one.
     ///
     /// - Throws: `LogError`: `io`, `closed`, `indeterminate`.
     public func mintIncarnation() throws(LogError) {
@@ -108,11 +109,10 @@ public final class Log: Sendable {
         }
     }
 
-    /// The position that the next line gets.
+    /// The position of the next line.
     public var next: Position { state.withLock { $0.contents.next } }
 
-    /// Keeps room aside for `append(_:drawingOnReserve:)` and compaction on a full disk, from now
-    /// on.
+    /// Maintains a reserve file from now on, for `append(_:drawingOnReserve:)` and compaction on a full disk.
     package func keepReserve() {
         state.withLock { state in
             state.keepsReserve = true
@@ -120,9 +120,9 @@ public final class Log: Sendable {
         }
     }
 
-    /// Gives the room aside back to the device, for work that frees more than that.
+    /// Releases the reserve file's space for an operation that frees more than that.
     ///
-    /// - Returns: whether there was any.
+    /// - Returns: true if there was a reserve file.
     package func releaseReserve() -> Bool {
         state.withLock { state in
             guard state.hasReserve else { return false }
@@ -131,24 +131,24 @@ public final class Log: Sendable {
         }
     }
 
-    /// Sets room aside again, where there is any.
+    /// Allocates the reserve file again, if the disk has space for it.
     package func refillReserve() { state.withLock { refillReserve(&$0) } }
 
     private func refillReserve(_ state: inout State) {
         guard state.keepsReserve, !state.hasReserve, state.lock != nil else { return }
-        state.hasReserve = ReserveFile(directory, environment.fileSystem).keep(
+        state.hasReserve = ReserveFile(directory, environment.fileSystem).allocate(
             bytes: ReserveFile.bytes(events: state.contents.next.rawValue))
     }
 
-    /// Appends lines as one commit. On return they are on the disk, all of them; after any error
-    /// but `indeterminate`, none of them ever will be.
+    /// Appends lines as one commit. On return all of them are durable. After an error other than
+    /// `indeterminate`, none of them is in the log.
     ///
-    /// - Parameter lines: lines with their newlines, positions rising from `next`.
+    /// - Parameter lines: lines with their newlines, with consecutive positions from `next`.
     /// - Throws: `LogError`: `tooLarge`, `closed`; `diskFull` with nothing changed; `corrupt` or `io`
-    ///   where the ids of a segment that is to be sealed cannot be read;
-    ///   `indeterminate` after a failed write or sync, and from then on; `noSuchLog` where the
-    ///   segment's file was removed, and from then on: what was appended since is lost. A folder that
-    ///   was renamed or replaced is noticed when a segment ends or a checkpoint is written (REC-11).
+    ///   if the ids of the segment to seal cannot be read; `indeterminate` after a failed write or sync,
+    ///   and from then on; `noSuchLog` if the segment's file was removed, and from then on: lines appended
+    ///   since the removal are lost. A renamed or replaced folder is detected when a segment ends or a
+    ///   checkpoint is written (REC-11).
     /// - Complexity: O(bytes).
     package func append(_ lines: [UInt8]) throws(LogError) {
         precondition(!lines.isEmpty, "a commit has at least one line")
@@ -159,8 +159,8 @@ public final class Log: Sendable {
     /// Appends one commit: all of its lines or none; durable on return.
     ///
     /// - Parameters:
-    ///   - commit: at least one line. The first has the next position, the others follow.
-    ///   - drawingOnReserve: true uses the reserve file where the disk is full.
+    ///   - commit: at least one line, with consecutive positions from `next`.
+    ///   - drawingOnReserve: true to use the reserve file's space if the disk is full.
     /// - Throws: as `append(_:)` of bytes.
     /// - Complexity: O(bytes).
     package func append(
@@ -171,7 +171,7 @@ public final class Log: Sendable {
         for line in commit.lines where line.byteCount > WriterSizes.lineBytesMax {
             throw LogError(
                 .tooLarge, path: directory,
-                "a line of \(line.byteCount) bytes; at most \(WriterSizes.lineBytesMax) fit")
+                "a line has \(line.byteCount) bytes; the limit is \(WriterSizes.lineBytesMax)")
         }
         try state.withLock { (state) throws(LogError) in
             try checkUsable(state)
@@ -194,9 +194,9 @@ public final class Log: Sendable {
                 _ = ReserveFile(directory, environment.fileSystem).release()
                 newFrame = try write(commit.bytes, &state, isUrgent: true)
             }
-            if let newFrame { state.contents.begin(frameAt: newFrame) }
+            if let newFrame { state.contents.beginFrame(at: newFrame) }
             for line in commit.lines {
-                state.contents.add(line.prefix, lineBytes: line.byteCount, time: line.time)
+                state.contents.append(line.prefix, lineBytes: line.byteCount, time: line.time)
             }
         }
     }
@@ -205,13 +205,13 @@ public final class Log: Sendable {
         guard commit.count <= WriterSizes.commitPlaintextBytesMax else {
             throw LogError(
                 .tooLarge, path: directory,
-                "a commit of \(commit.count) bytes; at most "
-                    + "\(WriterSizes.commitPlaintextBytesMax) fit. Append in smaller batches")
+                "a commit has \(commit.count) bytes; the limit is "
+                    + "\(WriterSizes.commitPlaintextBytesMax); append in smaller batches")
         }
     }
 
-    /// Writes a commit, in a new segment if it is time for one; what is urgent on a full disk does
-    /// without that, and with little room.
+    /// Writes a commit, after sealing a full segment and creating the next one. An urgent commit, which
+    /// draws on the reserve, does not seal and preallocates little.
     private func write(
         _ lines: [UInt8], _ state: inout State, isUrgent: Bool
     ) throws(LogError) -> Int? {
@@ -222,15 +222,15 @@ public final class Log: Sendable {
         if state.live == nil {
             try createSegment(
                 &state,
-                room: isUrgent ? FormatLimit.growthGranularityBytes : SegmentWriter.creationBytes)
+                preallocatedBytes: isUrgent
+                    ? FormatLimit.growthGranularityBytes : SegmentWriter.creationBytes)
         }
         do throws(LogError) {
             return try state.live?.commit(lines)
         } catch { throw poison(&state, error) }
     }
 
-    /// Seals the live segment now; the next append begins a new one. Nothing to do for an empty
-    /// segment.
+    /// Seals the live segment, unless it is empty. The next append begins a new one.
     ///
     /// - Throws: as `append(_:)`.
     public func roll() throws(LogError) {
@@ -242,7 +242,7 @@ public final class Log: Sendable {
 
     private func seal(_ state: inout State) throws(LogError) {
         try requireInPlace(&state)
-        // Mostly read by then: a store looks for each id before it appends it.
+        // Usually read before: a store looks up each id before it appends the event.
         try Self.readOlderIDs(&state)
         guard let writer = state.live.take() else { return }
         var live = writer
@@ -259,45 +259,47 @@ public final class Log: Sendable {
                 try SealedSegment(name, in: directory, environment.fileSystem))
         } catch { throw poison(&state, error) }
         state.contents = SegmentContents(base: state.contents.next)
-        // A longer log keeps more aside: the next append sees to it.
+        // A larger log needs a larger reserve, which the next append allocates.
         state.hasReserve = false
         // A frame that was read while it grew is whole only now.
         state.cache = FrameCache()
     }
 
-    private func createSegment(_ state: inout State, room: Int) throws(LogError) {
+    private func createSegment(_ state: inout State, preallocatedBytes: Int) throws(LogError) {
         try requireInPlace(&state)
         let header = SegmentHeader(
             logID: id, account: account, base: state.contents.next, createdAt: environment.now())
         state.live = try SegmentWriter.create(
-            header, room: room, environment.sizes, in: directory, environment.fileSystem)
+            header, preallocatedBytes: preallocatedBytes, environment.sizes, in: directory,
+            environment.fileSystem)
     }
 
-    /// Checks that files that are named by the log's path are this log's. A folder that was renamed
-    /// keeps taking commits; a new segment, a checkpoint or a compacted segment would go elsewhere.
+    /// Checks that the log's path still leads to this log. In a renamed folder the open segment still
+    /// accepts commits, but a new segment, checkpoint or compacted segment would be created elsewhere.
     func requireInPlace(_ state: inout State) throws(LogError) {
         do throws(LogError) {
             try state.lock?.requireInPlace(directory, environment.fileSystem)
         } catch { throw error.code == .noSuchLog ? poison(&state, error) : error }
     }
 
-    /// A full disk changed nothing; after anything else nobody knows what is on the disk.
+    /// Makes the log refuse further use after a failed write, since the state on disk is unknown. A full
+    /// disk has changed nothing and does not poison the log.
     private func poison(_ state: inout State, _ error: LogError) -> LogError {
         guard error.code != .diskFull else { return error }
         var failure = error
         if error.code == .noSuchLog {
-            failure.detail += ". What is appended now would be lost; open the log again"
+            failure.detail += "; new events would be lost; open the log again"
         } else {
             failure.code = .indeterminate
             failure.detail +=
-                ". What was being written may or may not be on the disk; open the log "
+                "; the last write may or may not be on the disk; open the log "
             failure.detail += "again to find out"
         }
         state.failure = failure
         return failure
     }
 
-    /// Checks that appends are possible: nothing is closed, suspended or in doubt.
+    /// Checks that the log accepts appends: it is not closed, suspended or poisoned by a failed write.
     package func requireUsable() throws(LogError) {
         try state.withLock { state throws(LogError) in try checkUsable(state) }
     }
@@ -306,14 +308,14 @@ public final class Log: Sendable {
         if let failure = state.failure { throw failure }
         guard state.lock != nil else {
             throw state.isSuspended
-                ? LogError(.suspended, path: directory, "the log is suspended. Call resume() first")
+                ? LogError(.suspended, path: directory, "the log is suspended; call resume() first")
                 : LogError(.closed, path: directory, "the log was closed")
         }
     }
 
-    // MARK: Looking up
+    // MARK: Lookup
 
-    /// The position and bytes of the line with an id, or nil if no line has it.
+    /// Finds the line with an id; nil if there is none.
     ///
     /// - Throws: `LogError`: `corrupt`, `io`, `closed`, `indeterminate`.
     /// - Complexity: O(segments · log events), and one frame (at most 188 KiB, or one big commit)
@@ -347,12 +349,12 @@ public final class Log: Sendable {
         }
     }
 
-    /// Takes in the ids that opening left in the checkpoint; where they cannot be read there, those of
-    /// the live segment's lines. O(1) once that is done.
+    /// Loads the ids that opening left in the checkpoint or, if they cannot be read there, from the lines of
+    /// the live segment. O(1) once they are loaded.
     private static func readOlderIDs(_ state: inout State) throws(LogError) {
         guard state.contents.lacksOlderIDs else { return }
         if let index = state.idIndex?.read() {
-            state.contents.takeIn(older: index)
+            state.contents.setOlderIDs(index)
         } else if let reading = state.live?.reading() {
             var positions = IDTable()
             for entry in state.contents.frames {
@@ -362,12 +364,12 @@ public final class Log: Sendable {
                     positions.set(line.prefix.id, to: line.prefix.position.rawValue)
                 }
             }
-            state.contents.takeIn(positions: positions)
+            state.contents.setIDs(positions)
         }
         state.idIndex = nil
     }
 
-    /// The bytes of the line at a position, or nil if there is none.
+    /// Reads the line at a position; nil if there is none.
     ///
     /// - Throws: as `line(id:)`.
     /// - Complexity: O(log segments + log frames), and one frame to read.
@@ -377,10 +379,10 @@ public final class Log: Sendable {
         return bytes
     }
 
-    /// Calls `body` with the bytes of the lines at positions, in the order of these. Of lines that stand
-    /// in one frame and are asked for one after the other, the frame is looked up once.
+    /// Calls `body` with the lines at the given positions, in their order. Looks a frame up once for
+    /// consecutive positions in it.
     ///
-    /// - Returns: the first position that has no line; those behind it are not looked up.
+    /// - Returns: the first position without a line, at which the lookup stops; nil if all have one.
     /// - Throws: as `line(id:)`.
     package func forEachLine(
         at positions: some Sequence<Position>, _ body: (RawSpan) -> Void
@@ -401,7 +403,7 @@ public final class Log: Sendable {
         }
     }
 
-    /// The frame where a position belongs; nil if there is none.
+    /// The frame whose range includes a position; nil if there is none.
     private static func frame(
         _ state: inout State, of position: Position
     ) throws(LogError) -> DecodedFrame? {
@@ -430,8 +432,8 @@ public final class Log: Sendable {
             isCurrent: { _ in true })
     }
 
-    /// A frame of the live segment; one that was read while it grew is read again unless it is
-    /// recent enough.
+    /// A frame of the live segment. A cached copy, which may lack later blocks of a growing frame, is read
+    /// again unless `isCurrent` accepts it.
     private static func liveFrame(
         _ state: inout State, _ entry: FrameEntry,
         isCurrent: (DecodedFrame) -> Bool = { _ in true }
@@ -446,9 +448,9 @@ public final class Log: Sendable {
             isCurrent: isCurrent)
     }
 
-    // MARK: Reading on
+    // MARK: Snapshots and iteration
 
-    /// The log at its last commit, for a checkpoint. O(1) and one frame to read.
+    /// The log's metadata at its last commit, for a checkpoint. O(1) and one frame to read.
     ///
     /// - Throws: `LogError`: `corrupt`, `io`, `closed`, `indeterminate`, `noSuchLog`.
     package func snapshot() throws(LogError) -> LogSnapshot {
@@ -467,8 +469,8 @@ public final class Log: Sendable {
         }
     }
 
-    /// Calls `body` with every committed line from a position on, in order; false stops. Lines that
-    /// are appended meanwhile are not read.
+    /// Calls `body` with every committed line from a position on, in order, until it returns false. Lines
+    /// that are appended meanwhile are not read.
     ///
     /// - Throws: `LogError`, and what `body` throws.
     /// - Complexity: O(bytes from the frame of `first` on).
@@ -491,16 +493,16 @@ public final class Log: Sendable {
         throw LogError(
             .corrupt, path: directory,
             positions: cursor.position.next...Position(next.rawValue - 1),
-            "a committed line is not there any more")
+            "committed lines are missing")
     }
 
     // MARK: Closing
 
     /// Closes the log in order and releases its lock. Closing twice is harmless.
     ///
-    /// - Throws: `LogError` (`io`, `indeterminate`) where the close mark could not be written; the
-    ///   log is closed all the same, and everything acknowledged is on the disk. `noSuchLog` where
-    ///   the log's files were removed while it was open: then they are gone.
+    /// - Throws: `LogError` (`io`, `indeterminate`) if the clean-shutdown marker could not be written; the
+    ///   log is closed nevertheless, and every acknowledged line is durable. `noSuchLog` if the log's files
+    ///   were removed while it was open: then the log is lost.
     public func close() throws(LogError) {
         try state.withLock { (state) throws(LogError) in
             state.isSuspended = false
@@ -519,16 +521,16 @@ public final class Log: Sendable {
         }
     }
 
-    /// Whether the lock was given back for good.
+    /// True if the log was closed and its lock released for good.
     package var isClosed: Bool { state.withLock { $0.lock == nil && !$0.isSuspended } }
 
-    /// Decides that the log is gone; durable on return. `finishErasure()` deletes it, or else the next
-    /// opening does. Nothing must be written any more.
+    /// Marks the log as erased; durable on return. `finishErasure()` deletes it, or else the next opening
+    /// does. Nothing may be appended afterwards.
     ///
-    /// - Parameter withSecrets: whether the log's secrets have to go first: then only who can delete
-    ///   them opens the folder again.
-    /// - Throws: `LogError`: `closed`, `suspended`; `noSuchLog` where the folder was removed, renamed
-    ///   or replaced: then nothing is deleted; others with the log as it was, unless it is
+    /// - Parameter withSecrets: true if the log's secrets must be deleted first: then only a store with
+    ///   its secret store can open the folder again.
+    /// - Throws: `LogError`: `closed`, `suspended`; `noSuchLog` if the folder was removed, renamed or
+    ///   replaced: then nothing is deleted; other errors with the log unchanged, except
     ///   `indeterminate`.
     package func beginErasure(withSecrets: Bool = false) throws(LogError) {
         try state.withLock { (state) throws(LogError) in
@@ -544,9 +546,9 @@ public final class Log: Sendable {
         }
     }
 
-    /// Deletes the log after `beginErasure()`: everything in its folder, also what others put there. On
-    /// return it is gone, power cuts included, and this is closed, also if it fails: the next
-    /// opening deletes the rest. The empty folder stays.
+    /// Deletes the log after `beginErasure()`: everything in its folder, including files of other programs.
+    /// The deletion is durable on return. The log is closed, also on failure; then the next opening
+    /// deletes the remaining files. The empty folder stays.
     ///
     /// - Throws: `LogError`: `noSuchLog` as `beginErasure()`; `io`, `readOnly`.
     package func finishErasure() throws(LogError) {
@@ -560,7 +562,7 @@ public final class Log: Sendable {
         }
     }
 
-    /// Deletes the log, which has no secrets: `beginErasure()` and `finishErasure()`.
+    /// Deletes a log without secrets: `beginErasure()` and `finishErasure()`.
     package func erase() throws(LogError) {
         try beginErasure()
         try finishErasure()
@@ -582,10 +584,11 @@ public final class Log: Sendable {
         try state.live?.close(last: Position(state.contents.next.rawValue - 1))
     }
 
-    /// Takes the lock again after `suspend()`. Others may have written, sealed and compacted since.
+    /// Acquires the lock again after `suspend()` and opens the log anew, since other processes may have
+    /// appended, sealed and compacted meanwhile.
     ///
-    /// - Returns: what opening found and mended.
-    /// - Throws: as `init`, and `corrupt` if another log stands in the folder.
+    /// - Returns: the report of what opening recovered.
+    /// - Throws: as `init`, and `corrupt` if the folder contains another log.
     package func resume() throws(LogError) -> RecoveryReport {
         try state.withLock { (state) throws(LogError) in
             guard state.isSuspended else {
@@ -597,8 +600,8 @@ public final class Log: Sendable {
             guard opening.id == id, opening.contents.next >= state.contents.next else {
                 throw LogError(
                     .corrupt, path: directory,
-                    "the folder holds another log, or an earlier state of it, than before it was "
-                        + "suspended. Open it anew")
+                    "while the log was suspended, its folder was replaced by another log or by an "
+                        + "earlier copy; close the log and open it again")
             }
             let report = opening.report
             state = State(

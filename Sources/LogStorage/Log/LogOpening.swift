@@ -1,29 +1,29 @@
-// Opening a log for writing: lock → list → judge the last segment → check the chain → mend. A
-// checkpoint spares reading what it covers, and proves what must be there. Spec/format/recovery.md and
-// Spec/format/checkpoint.md.
+// Opens a log for writing: lock → list → classify the last segment → check the chain → recover. A checkpoint
+// saves reading the lines that it covers, and proves which positions must exist. Spec/format/recovery.md
+// and Spec/format/checkpoint.md.
 
 import LogFormat
 
-/// An opened log, before it is put behind its lock.
+/// The result of opening a log, from which `Log` makes its state.
 struct LogOpening: ~Copyable {
     let lock: WriterLock
     let report: RecoveryReport
     let sealed: SealedSegments
     var live: SegmentWriter?
     let contents: SegmentContents
-    /// Where the ids are that the contents lack.
+    /// The index, in a checkpoint, of the ids that `contents` lacks.
     let idIndex: StoredIDIndex?
     let id: UInt128
     let account: String?
-    /// The checkpoint that was built on.
+    /// The checkpoint that opening used.
     let checkpoint: Checkpoint?
 
-    /// What reading found, before anything is changed.
-    private struct Findings {
+    /// The state of the log as read, before anything is changed.
+    private struct Inspection {
         var sealed: SealedSegments
-        /// Missing for a log without a segment.
+        /// The last segment; nil for a log without one.
         var last: LastSegment?
-        /// The name of a segment that had only begun to exist.
+        /// The name of a last segment without a header, whose creation was interrupted.
         var unfinished: String?
         var checkpoint: Checkpoint?
         var idIndex: StoredIDIndex?
@@ -46,50 +46,51 @@ struct LogOpening: ~Copyable {
             guard unfinished == .log else {
                 throw LogError(
                     .noSuchLog, path: directory,
-                    "the log was to be erased with its secrets, and not all of it is gone. Opening "
-                        + "a store there with its secret store ends it")
+                    "the erasure of the log and its secrets is unfinished; open a store there with "
+                        + "its secret store to finish it")
             }
             try erasure.finish(&lock, environment)
             try prepareFolder(directory, create: create, fileSystem)
         }
-        // Somebody may have written between the listing and the lock.
+        // Another writer may have changed the log before the lock was acquired.
         let names = try LogDirectory.segments(of: directory, fileSystem)
         if let name = names.last {
             try RewriteJournal.read(in: directory, fileSystem)?
                 .apply(to: name, in: directory, fileSystem)
         }
-        // All is checked before anything is mended: whoever is refused finds nothing changed.
-        let found = try read(names, directory, fileSystem)
-        if let account, let header = found.header, header.account != account {
+        // Everything is checked before anything is changed: a refused opening leaves the log as it was.
+        let inspection = try read(names, directory, fileSystem)
+        if let account, let header = inspection.header, header.account != account {
             throw LogError(
                 .wrongAccount, path: directory,
                 header.account == nil
-                    ? "the log belongs to no account. Open it with account: nil; if a repair has lost its "
-                        + "account, export its events and import them into a new log of the account"
-                    : "the log belongs to another account. Every account has a log of its own")
+                    ? "the log belongs to no account; open it with account: nil; if a repair has lost "
+                        + "its account, export its events and import them into a new log of the account"
+                    : "the log belongs to another account; open the log of this account")
         }
-        if isShared, found.header?.account != nil {
+        if isShared, inspection.header?.account != nil {
             throw LogError(
                 .wrongAccount, path: directory,
-                "the log belongs to an account. What all accounts share lives in a log of its own")
+                "the log belongs to an account; choose another folder for the data that all "
+                    + "accounts share")
         }
         var report = RecoveryReport()
-        var live = try mend(found, &report, directory, environment)
+        var live = try recoverLastSegment(inspection, &report, directory, environment)
         try RewriteJournal.remove(from: directory, fileSystem)
         try SegmentCompactor.remove(from: directory, fileSystem)
         let header =
-            found.header
+            inspection.header
             ?? SegmentHeader(
-                logID: environment.randomUUID(), account: account, base: found.next,
+                logID: environment.randomUUID(), account: account, base: inspection.next,
                 createdAt: environment.now())
-        if found.header == nil {
+        if inspection.header == nil {
             live = try SegmentWriter.create(header, environment.sizes, in: directory, fileSystem)
         }
         return LogOpening(
-            lock: lock, report: report, sealed: found.sealed, live: live,
-            contents: found.last?.live?.contents ?? SegmentContents(base: found.next),
-            idIndex: found.idIndex, id: header.logID, account: header.account,
-            checkpoint: found.checkpoint)
+            lock: lock, report: report, sealed: inspection.sealed, live: live,
+            contents: inspection.last?.live?.contents ?? SegmentContents(base: inspection.next),
+            idIndex: inspection.idIndex, id: header.logID, account: header.account,
+            checkpoint: inspection.checkpoint)
     }
 
     private static func prepareFolder(
@@ -107,7 +108,7 @@ struct LogOpening: ~Copyable {
                 guard error.code == .notFound else { throw LogError(error) }
                 throw LogError(
                     .noSuchLog, path: directory,
-                    "the parent folder \(parent) does not exist. Create it, or choose another path")
+                    "the parent folder \(parent) does not exist; create it, or choose another path")
             }
         }
         if names.isEmpty, !create {
@@ -117,39 +118,39 @@ struct LogOpening: ~Copyable {
 
     // MARK: Reading
 
-    /// Reads as much as the newest checkpoint that fits leaves to be read, or all.
+    /// Reads the log with the newest checkpoint that matches it, or without one.
     private static func read(
         _ names: [String], _ directory: String, _ fileSystem: any FileSystem
-    ) throws(LogError) -> Findings {
-        // Whatever does not fit is judged again without it, and then said properly.
-        var fitting: Findings?
+    ) throws(LogError) -> Inspection {
+        // An error with a checkpoint may be the checkpoint's. Reading without one then reports it properly.
+        var matching: Inspection?
         let claims = CheckpointSlots(directory, fileSystem: fileSystem).claims()
         for head in claims.heads() {
-            fitting = try? read(names, head.checkpoint, directory, fileSystem)
-            if fitting?.last?.live?.contents.lacksOlderIDs ?? false {
-                fitting?.idIndex = head.idIndex
+            matching = try? read(names, head.checkpoint, directory, fileSystem)
+            if matching?.last?.live?.contents.lacksOlderIDs ?? false {
+                matching?.idIndex = head.idIndex
             }
-            guard fitting == nil else { break }
+            guard matching == nil else { break }
         }
-        let found: Findings
-        if let fitting {
-            found = fitting
+        let inspection: Inspection
+        if let matching {
+            inspection = matching
         } else {
-            found = try read(names, nil, directory, fileSystem)
+            inspection = try read(names, nil, directory, fileSystem)
         }
-        // Where there is no segment at all, there was one: a checkpoint is written behind it.
+        // Also without any segment: a checkpoint proves that there was one, since it is written later.
         try claims.check(
-            next: found.next, of: found.header?.logID,
-            place: names.last.map { (directory + "/" + $0, found.last?.end) })
-        return found
+            next: inspection.next, of: inspection.header?.logID,
+            location: names.last.map { (directory + "/" + $0, inspection.last?.end) })
+        return inspection
     }
 
     private static func read(
         _ names: [String], _ checkpoint: Checkpoint?, _ directory: String,
         _ fileSystem: any FileSystem
-    ) throws(LogError) -> Findings {
+    ) throws(LogError) -> Inspection {
         var names = names
-        var found = Findings(
+        var inspection = Inspection(
             sealed: SealedSegments(directory, fileSystem), next: Position(1))
         if let name = names.last {
             let file = try storage { () throws(FileError) in
@@ -158,70 +159,76 @@ struct LogOpening: ~Copyable {
             let live = checkpoint?.live.flatMap {
                 SegmentName.of($0.base) == name ? $0 : nil
             }
-            found.last = try Recovery(directory: directory, fileSystem: fileSystem)
-                .judge(name, file: file, resuming: live)
-            if case .unfinished = found.last {
-                found.unfinished = names.removeLast()
-                found.last = nil
+            inspection.last = try Recovery(directory: directory, fileSystem: fileSystem)
+                .classify(name, file: file, resuming: live)
+            if case .unfinished = inspection.last {
+                inspection.unfinished = names.removeLast()
+                inspection.last = nil
             }
         }
         if let checkpoint {
             let known = checkpoint.sealed
             let bases = known.map { SegmentName.of($0.lowerBound) }
             guard names.starts(with: bases) else {
-                throw LogError(.corrupt, path: directory, "the checkpoint is of other segments")
+                throw LogError(
+                    .corrupt, path: directory,
+                    "the checkpoint names other segments than the folder has")
             }
-            // The last segment has been read already, and is opened with what was found.
-            let isLast = names.count == bases.count && found.last != nil
-            found.sealed.append(known: isLast ? Array(known.dropLast()) : known)
+            // The last segment has been read already, and is opened from that result.
+            let isLast = names.count == bases.count && inspection.last != nil
+            inspection.sealed.append(known: isLast ? Array(known.dropLast()) : known)
         }
-        for name in names.dropFirst(found.sealed.count).dropLast(found.last == nil ? 0 : 1) {
-            try found.sealed.append(try SealedSegment(name, in: directory, fileSystem))
+        for name in names.dropFirst(inspection.sealed.count).dropLast(
+            inspection.last == nil ? 0 : 1)
+        {
+            try inspection.sealed.append(try SealedSegment(name, in: directory, fileSystem))
         }
-        if case .sealed(let footer, let footerAt, _) = found.last {
-            try found.sealed.append(
+        if case .sealed(let footer, let footerAt, _) = inspection.last {
+            try inspection.sealed.append(
                 try SealedSegment(
                     last: directory + "/" + names[names.count - 1], footer: footer,
                     footerAt: footerAt, fileSystem))
         }
-        found.next = found.sealed.next
-        if let live = found.last?.live {
+        inspection.next = inspection.sealed.next
+        if let live = inspection.last?.live {
             let path = directory + "/" + SegmentName.of(live.header.base)
-            guard live.header.base == found.next else {
-                throw SealedSegments.gap(path, found: live.header.base, expecting: found.next)
+            guard live.header.base == inspection.next else {
+                throw SealedSegments.gap(path, found: live.header.base, expecting: inspection.next)
             }
-            if let first = found.sealed.header { try live.header.check(isOfLogOf: first, path) }
-            found.header = live.header
-            found.next = live.contents.next
+            if let first = inspection.sealed.header {
+                try live.header.check(isOfLogOf: first, path)
+            }
+            inspection.header = live.header
+            inspection.next = live.contents.next
         } else {
-            if found.sealed.header == nil, found.sealed.count > 0 {
-                _ = try found.sealed.segment(found.sealed.count - 1)
+            if inspection.sealed.header == nil, inspection.sealed.count > 0 {
+                _ = try inspection.sealed.segment(inspection.sealed.count - 1)
             }
-            found.header = found.sealed.header
+            inspection.header = inspection.sealed.header
         }
         if let checkpoint {
-            try check(checkpoint, &found, directory)
-            found.checkpoint = checkpoint
+            try check(checkpoint, &inspection, directory)
+            inspection.checkpoint = checkpoint
         }
-        return found
+        return inspection
     }
 
-    /// Is the checkpoint's last line in this log? A log that was put back to an earlier state and
-    /// went on from there has other lines at the same positions.
+    /// Checks that the checkpoint's last line is in this log. A log that was restored from an earlier copy
+    /// and then appended to has other lines at the same positions.
     private static func check(
-        _ checkpoint: Checkpoint, _ found: inout Findings, _ directory: String
+        _ checkpoint: Checkpoint, _ inspection: inout Inspection, _ directory: String
     ) throws(LogError) {
         let position = checkpoint.position
-        guard found.header?.logID == checkpoint.logID, position < found.next else {
-            throw LogError(.corrupt, path: directory, "the checkpoint is of another log")
+        guard inspection.header?.logID == checkpoint.logID, position < inspection.next else {
+            throw LogError(.corrupt, path: directory, "the checkpoint belongs to another log")
         }
         guard position > .zero else { return }
         let line: ScannedLine?
-        if let number = found.sealed.number(covering: position) {
-            let segment = try found.sealed.segment(number)
+        if let number = inspection.sealed.number(covering: position) {
+            let segment = try inspection.sealed.segment(number)
             line = try segment.frame(of: position)?.line(at: position)
             if line == nil, segment.footer.isCompacted { return }
-        } else if let live = found.last?.live {
+        } else if let live = inspection.last?.live {
             let entry = live.contents.frames[live.contents.frame(of: position)]
             line = try DecodedFrame.read(
                 live.file, path: directory, entry, allowsHoles: false
@@ -230,19 +237,22 @@ struct LogOpening: ~Copyable {
             line = nil
         }
         guard line?.prefix.id == checkpoint.lastID else {
-            throw LogError(.corrupt, path: directory, "the checkpoint is of another history")
+            throw LogError(
+                .corrupt, path: directory, "the checkpoint's last line is not in the log")
         }
     }
 
-    // MARK: Mending
+    // MARK: Recovering
 
-    /// Mends what an unclean stop left; gives the segment to append to, if there is one.
-    private static func mend(
-        _ found: Findings, _ report: inout RecoveryReport, _ directory: String,
+    /// Recovers the last segment after an unclean stop.
+    ///
+    /// - Returns: the segment to append to, if there is one.
+    private static func recoverLastSegment(
+        _ inspection: Inspection, _ report: inout RecoveryReport, _ directory: String,
         _ environment: LogEnvironment
     ) throws(LogError) -> SegmentWriter? {
         let (fileSystem, sizes) = (environment.fileSystem, environment.sizes)
-        if let name = found.unfinished {
+        if let name = inspection.unfinished {
             report.removedUnfinishedSegment = true
             report.wasUnclean = true
             try storage { () throws(FileError) in
@@ -251,37 +261,37 @@ struct LogOpening: ~Copyable {
             }
         }
         let recovery = Recovery(directory: directory, fileSystem: fileSystem)
-        switch found.last {
+        switch inspection.last {
         case nil, .unfinished: return nil
         case .sealed(_, let footerAt, let end):
-            guard let base = found.sealed.ranges.last?.lowerBound else { return nil }
+            guard let base = inspection.sealed.ranges.last?.lowerBound else { return nil }
             try confirmSeal(base, footerAt: footerAt, end: end, directory, fileSystem)
             return nil
         case .closed(let segment):
-            return writer(segment, directory, hasCloseMark: true, sizes)
+            return writer(segment, directory, hasCleanShutdownMarker: true, sizes)
         case .live(let segment):
             report.wasUnclean = true
-            let mended = try recovery.mend(segment, tornTail: nil)
-            return writer(mended.live, directory, hasCloseMark: false, sizes)
+            let recovered = try recovery.recover(segment, tornTail: nil)
+            return writer(recovered.live, directory, hasCleanShutdownMarker: false, sizes)
         case .torn(let segment, let tail):
             report.wasUnclean = true
-            let mended = try recovery.mend(segment, tornTail: tail)
-            report.tornTail = mended.tornTail
-            return writer(mended.live, directory, hasCloseMark: false, sizes)
+            let recovered = try recovery.recover(segment, tornTail: tail)
+            report.tornTail = recovered.tornTail
+            return writer(recovered.live, directory, hasCleanShutdownMarker: false, sizes)
         }
     }
 
     private static func writer(
-        _ live: LiveSegment, _ directory: String, hasCloseMark: Bool, _ sizes: WriterSizes
+        _ live: LiveSegment, _ directory: String, hasCleanShutdownMarker: Bool, _ sizes: WriterSizes
     ) -> SegmentWriter {
         SegmentWriter(
             path: directory + "/" + SegmentName.of(live.header.base), base: live.header.base,
             file: live.file, dataEnd: live.dataEnd, fileBytes: live.fileBytes,
-            openFrame: live.openFrame, hasCloseMark: hasCloseMark, sizes)
+            openFrame: live.openFrame, hasCleanShutdownMarker: hasCleanShutdownMarker, sizes)
     }
 
-    /// Writes the footer of a sealed last segment again: if its sync failed, only the page cache
-    /// knows it, and the next segment must not stand on that.
+    /// Rewrites the footer of a sealed last segment. If its sync failed, the footer may be in the page cache
+    /// only, and no further segment may follow it.
     private static func confirmSeal(
         _ base: Position, footerAt: Int, end: Int, _ directory: String,
         _ fileSystem: any FileSystem

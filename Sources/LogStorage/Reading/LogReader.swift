@@ -1,28 +1,28 @@
-// Reads a log once, without its lock, in this process or another, while a writer goes on: with a
-// LogCursor up to the end, which is then judged. Whatever looks bad there is looked at again before
-// it is believed. Spec/format/recovery.md, REC-6.
+// Reads a log once, without its lock, in this or another process, while a writer may append: with a
+// LogCursor up to the end, which is then classified. Damage at the end is read again before it is
+// reported. Spec/format/recovery.md, REC-6.
 
 import LogFormat
 
 /// A reader of a log's lines, in order.
 package struct LogReader: Sendable {
-    /// What a read came to.
+    /// The result of reading.
     package struct Outcome: Hashable, Sendable {
         /// The last position that was read; `zero` if the log has no lines.
         package var last: Position
-        /// Bytes behind the last commit that the next writer will cut.
+        /// The bytes after the last commit that the next writer will truncate.
         package var tornTail: TornTail?
-        /// Whether a writer left, or still has, the log open.
+        /// True if a writer has the log open or did not close it.
         package var isOpenEnded: Bool
     }
 
     /// The folder.
     package let directory: String
     private let fileSystem: any FileSystem
-    /// How often a bad live end is read again before it is called damaged.
+    /// The number of reads of a damaged live end before the damage is reported.
     private static let attemptsMax = 4
 
-    /// Creates a reader. Nothing is opened yet.
+    /// Creates a reader. Opens nothing.
     package init(_ directory: String, fileSystem: any FileSystem = POSIXFileSystem()) {
         self.directory = directory
         self.fileSystem = fileSystem
@@ -33,7 +33,7 @@ package struct LogReader: Sendable {
     /// - Parameter body: gets the line's prefix and its bytes without newline; returns false to
     ///   stop.
     /// - Throws: `LogError` (`noSuchLog`, `notALog`, `corrupt`, `newerVersion`, …) after all intact
-    ///   lines before the place were delivered, and whatever `body` throws. A log that ends before a
+    ///   lines before the damage were delivered, and whatever `body` throws. A log that ends before a
     ///   position that a checkpoint names is `corrupt` (CHK-5).
     /// - Complexity: O(bytes from the frame of `first` on); in a live segment O(bytes of it) to find
     ///   that frame, without decoding them. Memory for one frame.
@@ -50,16 +50,16 @@ package struct LogReader: Sendable {
             guard try cursor.poll(body) else {
                 return Outcome(last: cursor.position, tornTail: nil, isOpenEnded: false)
             }
-            // What looked bad has become a commit: a writer is at work, and was read in the middle.
+            // The damage has become a commit: a writer was in the middle of its write.
             if attempt > 1, cursor.position > start {
                 return Outcome(last: cursor.position, tornTail: nil, isOpenEnded: true)
             }
             var outcome = Outcome(last: cursor.position, tornTail: nil, isOpenEnded: true)
             do {
-                let (last, name) = try cursor.judgeEnd()
+                let (last, name) = try cursor.classifyEnd()
                 try claims.check(
                     next: last.next(base: SegmentName.base(name) ?? Position(1)),
-                    of: cursor.logID, place: (directory + "/" + name, last.end))
+                    of: cursor.logID, location: (directory + "/" + name, last.end))
                 switch last {
                 case .sealed, .closed: outcome.isOpenEnded = false
                 case .live, .unfinished: break
@@ -78,7 +78,7 @@ package struct LogReader: Sendable {
         }
     }
 
-    /// What the log's files say without being read.
+    /// The number and size of the segments, the log's id and its account, from the first readable header.
     package func files() throws(LogError) -> (
         segments: Int, bytes: Int, logID: String, account: String?
     ) {
@@ -100,7 +100,7 @@ package struct LogReader: Sendable {
         return (names.count, bytes, String(decoding: id, as: UTF8.self), header?.account)
     }
 
-    /// What a segment's file says without being read through.
+    /// A segment's name, size and footer fields, known without reading its lines.
     package struct SegmentOutline: Sendable {
         package var base: Position
         package var bytes: Int
@@ -109,9 +109,9 @@ package struct LogReader: Sendable {
         package var compactedThrough: Position
     }
 
-    /// The bytes that reading the whole log takes, to tell how far it is; 0 where they are not known.
+    /// The total number of bytes to read for the whole log, for progress; 0 if it is not known.
     ///
-    /// - Parameter verifying: whether the digests of sealed segments are read as well.
+    /// - Parameter verifying: true if sealed segments are read a second time for their digests.
     /// - Complexity: O(segments).
     package func bytesToRead(verifying: Bool = false) -> Int {
         ((try? outline()) ?? []).reduce(0) { $0 + (verifying && $1.isSealed ? 2 : 1) * $1.bytes }
@@ -136,8 +136,8 @@ package struct LogReader: Sendable {
         return outline
     }
 
-    /// States before this position cannot be rebuilt: compaction has taken out lines that they
-    /// followed from. `zero` if nothing was ever taken out.
+    /// The position before which states cannot be rebuilt, since compaction has removed lines that they
+    /// depend on. `zero` if the log was never compacted.
     ///
     /// - Throws: `LogError`.
     /// - Complexity: O(segments).
@@ -145,11 +145,11 @@ package struct LogReader: Sendable {
         try outline().reduce(.zero) { max($0, $1.compactedThrough) }
     }
 
-    /// How many removed ids are remembered at a time in milliseconds since 1970.
+    /// The number of removed ids that have not expired at `now`, in milliseconds since 1970.
     ///
     /// - Throws: `LogError`.
     /// - Complexity: O(segments + removed ids).
-    package func rememberedIDs(now: Int64) throws(LogError) -> Int {
+    package func removedIDCount(now: Int64) throws(LogError) -> Int {
         var count = 0
         for segment in try outline() where segment.compactedThrough > .zero {
             let opened = try SealedSegment(
@@ -161,8 +161,8 @@ package struct LogReader: Sendable {
         return count
     }
 
-    /// What is remembered at a time, in milliseconds since 1970, of a line that compaction took out
-    /// before; nil if no such line is known.
+    /// Looks up the record of a removed line that has not expired at `now`, in milliseconds since 1970; nil
+    /// if there is none.
     ///
     /// - Throws: `LogError`.
     /// - Complexity: O(segments + removed ids).

@@ -1,11 +1,11 @@
-// Reads everything a log holds and says what is not right, with its place; goes on behind damage
-// wherever the footer says where the next frame begins. Spec/format/recovery.md, REC-7.
+// Reads a whole log and reports every damage with its location. Continues after damage at the next frame
+// that the footer lists. Spec/format/recovery.md, REC-7.
 
 import LogFormat
 
-/// Something that is not right in a log.
+/// A damage or inconsistency in a log.
 package struct Finding: Hashable, Sendable {
-    /// What kind of damage it is.
+    /// The kind of damage.
     package var code: String
     /// The segment file.
     package var segment: String
@@ -24,7 +24,7 @@ package struct Finding: Hashable, Sendable {
         self.detail = detail
     }
 
-    /// The damage that an error tells of, in a segment.
+    /// Creates a finding from an error of a segment.
     init(_ error: LogError, in segment: String) {
         self.init(
             code: error.code.rawValue, segment: segment, offset: error.offset,
@@ -32,20 +32,20 @@ package struct Finding: Hashable, Sendable {
     }
 }
 
-/// What verification came to.
+/// The result of verification.
 package struct VerificationSummary: Hashable, Sendable {
     package var segments = 0
     package var events = 0
     package var plaintextBytes = 0
     package var last = Position.zero
     package var findings: [Finding] = []
-    /// Bytes that the next writer will cut; no damage.
+    /// The bytes after the last commit that the next writer will truncate. They are no damage.
     package var tornTail: TornTail?
-    /// Whether the log was closed in order.
+    /// True if the log was closed in order.
     package var wasClosed = true
 }
 
-/// Verifies a log without its lock.
+/// A verifier of a log, which reads it without its lock.
 package struct LogVerifier {
     private let directory: String
     private let fileSystem: any FileSystem
@@ -57,14 +57,14 @@ package struct LogVerifier {
 
     /// Reads the whole log.
     ///
-    /// - Parameter line: called with every intact line; returns what is wrong with it, if anything.
-    /// - Throws: `LogError` where there is no log, it is of a newer version, or a file cannot be
-    ///   read. Damage is no error; it is in the summary.
+    /// - Parameter line: called with every intact line; returns a description of its problem, or nil.
+    /// - Throws: `LogError` if there is no log, it has a newer version, or a file cannot be read. Damage
+    ///   is not thrown; it is in the summary.
     /// - Complexity: O(bytes); memory for one frame and one footer.
     package func verify(
         _ line: (LinePrefix, RawSpan) -> String?
     ) throws -> VerificationSummary {
-        // Before anything is read: what a checkpoint names now can be read from here on.
+        // Before the segments are read: every position that a checkpoint names now is durable.
         let claims = CheckpointSlots(directory, fileSystem: fileSystem).claims()
         let names = try LogDirectory.segments(of: directory, fileSystem)
         guard !names.isEmpty else {
@@ -72,7 +72,8 @@ package struct LogVerifier {
         }
         if let (name, reason) = try LogDirectory.misplaced(in: directory, fileSystem).first {
             throw LogError(
-                .io, path: directory + "/" + name, reason + "; logtool repair moves it away")
+                .io, path: directory + "/" + name,
+                reason + "; logtool repair moves it to quarantine")
         }
         var summary = VerificationSummary()
         var next = Position(1)
@@ -92,7 +93,7 @@ package struct LogVerifier {
                         positions: SealedSegments.gap(base, next),
                         detail: base > next
                             ? "positions \(next) to \(base.rawValue - 1) are in no segment"
-                            : "the segment overlaps with the one before"))
+                            : "the segment overlaps with the previous one"))
             }
             let isLast = number == names.count - 1
             let following = isLast ? nil : SegmentName.base(names[number + 1])
@@ -102,57 +103,56 @@ package struct LogVerifier {
         }
         // If damage hides the end of the last segment, the last line that was read counts.
         summary.last = max(Position(next.rawValue - 1), lastRead)
-        // Of a damaged last segment, its own finding says from where on lines are missing.
+        // The finding of a damaged last segment already names the first missing position.
         guard let end else { return summary }
         let name = names[names.count - 1]
         do throws(LogError) {
             try claims.check(
-                next: end.next, of: first?.logID, place: (directory + "/" + name, end.offset))
+                next: end.next, of: first?.logID, location: (directory + "/" + name, end.offset))
         } catch {
             summary.findings.append(Finding(error, in: name))
-            // Bytes that are proven to have been synced are no unfinished write.
+            // The torn tail belongs to the missing end, which was synced, and is no unfinished write.
             summary.tornTail = nil
         }
         return summary
     }
 
-    /// Where a segment ends.
+    /// The end of a segment.
     private struct SegmentEnd {
-        /// The position that the next segment must begin with.
+        /// The position with which the next segment must begin.
         var next: Position
-        /// The offset after the last intact byte, of a last segment.
+        /// The offset after the last intact byte; nil unless it is the last segment.
         var offset: Int?
     }
 
     /// Verifies one segment.
     ///
-    /// - Returns: nil if the segment is damaged and nothing in it says where it ends.
+    /// - Returns: nil if the segment is damaged and its end is not known.
     private func verify(
         _ name: String, _ following: Position?, _ first: inout SegmentHeader?,
         _ summary: inout VerificationSummary, _ line: (LinePrefix, RawSpan) -> String?
     ) throws -> SegmentEnd? {
         let path = directory + "/" + name
-        var found: [Finding] = []
-        defer { summary.findings += found }
+        var findings: [Finding] = []
+        defer { summary.findings += findings }
         do {
             guard let following else {
-                return try verifyLast(name, path, &found, &first, &summary, line)
+                return try verifyLast(name, path, &findings, &first, &summary, line)
             }
             return SegmentEnd(
                 next: try verify(
-                    name, path, before: following, &found, &first, &summary, line))
+                    name, path, before: following, &findings, &first, &summary, line))
         } catch let error as LogError
             where error.code == .corrupt || error.code == .notALog
         {
-            found.append(Finding(error, in: name))
+            findings.append(Finding(error, in: name))
             return nil
         }
     }
 
-    /// Verifies a segment that others follow. Where its footer cannot be used, its lines are found
-    /// frame by frame.
+    /// Verifies a segment that others follow. If its footer is damaged, its lines are found frame by frame.
     private func verify(
-        _ name: String, _ path: String, before following: Position, _ found: inout [Finding],
+        _ name: String, _ path: String, before following: Position, _ findings: inout [Finding],
         _ first: inout SegmentHeader?, _ summary: inout VerificationSummary,
         _ line: (LinePrefix, RawSpan) -> String?
     ) throws -> Position {
@@ -163,25 +163,25 @@ package struct LogVerifier {
         guard footer == nil else {
             let segment = try SealedSegment(name, in: directory, fileSystem)
             try segment.header.check(isOf: &first, path)
-            try verify(segment, &found, &summary, line)
+            try verify(segment, &findings, &summary, line)
             return segment.footer.coveredThrough.next
         }
         let header = try SealedSegment.header(of: file, path)
         try header.check(isNamedFor: SegmentName.base(name), path)
         try header.check(isOf: &first, path)
         let segment = try UnsealedSegment(path, file: file, header: header, before: following)
-        found.append(Finding(segment.error, in: name))
+        findings.append(Finding(segment.error, in: name))
         guard segment.last >= header.base else { return following }
-        try verifyLines(of: segment, name, &found, &summary, line)
-        // A compacted segment may answer for more positions than it has lines; lines that are lost at
-        // the end are part of the finding.
+        try verifyLines(of: segment, name, &findings, &summary, line)
+        // A compacted segment may cover more positions than it has lines. Lines lost at the end are already
+        // part of the finding.
         return segment.salvage.isCompacted || segment.lacksLinesAtEnd
             ? following : segment.last.next
     }
 
     /// Verifies the lines of a segment that has no usable footer.
     private func verifyLines(
-        of segment: UnsealedSegment, _ name: String, _ found: inout [Finding],
+        of segment: UnsealedSegment, _ name: String, _ findings: inout [Finding],
         _ summary: inout VerificationSummary, _ line: (LinePrefix, RawSpan) -> String?
     ) throws {
         guard segment.last >= segment.header.base else { return }
@@ -189,15 +189,17 @@ package struct LogVerifier {
         try segment.salvage.forEachLine(of: segment.file, in: positions) { prefix, text in
             summary.events += 1
             summary.plaintextBytes += text.byteCount + 1
-            if let wrong = line(prefix, text) { found.append(Self.badLine(name, prefix, wrong)) }
+            if let problem = line(prefix, text) {
+                findings.append(Self.badLine(name, prefix, problem))
+            }
         }
     }
 
     private func verifyLast(
-        _ name: String, _ path: String, _ found: inout [Finding], _ first: inout SegmentHeader?,
+        _ name: String, _ path: String, _ findings: inout [Finding], _ first: inout SegmentHeader?,
         _ summary: inout VerificationSummary, _ line: (LinePrefix, RawSpan) -> String?
     ) throws -> SegmentEnd {
-        // A writer may be at work: what looks bad is looked at again before it is believed.
+        // A writer may be appending, so damage is read again before it is reported.
         let recovery = Recovery(directory: directory, fileSystem: fileSystem)
         var attempt = 1
         while true {
@@ -206,11 +208,11 @@ package struct LogVerifier {
             var events = 0
             var bytes = 0
             do {
-                let last = try recovery.judge(name, file: file) { prefix, text in
+                let last = try recovery.classify(name, file: file) { prefix, text in
                     events += 1
                     bytes += text.byteCount + 1
-                    if let wrong = line(prefix, text) {
-                        lines.append(Self.badLine(name, prefix, wrong))
+                    if let problem = line(prefix, text) {
+                        lines.append(Self.badLine(name, prefix, problem))
                     }
                 }
                 if case .torn = last, attempt < 4 {
@@ -222,15 +224,15 @@ package struct LogVerifier {
                 switch last {
                 case .unfinished: summary.wasClosed = false
                 case .sealed(let footer, let footerAt, _):
-                    // The room behind the footer may not have been cut off yet, and the name may
-                    // lead to a compacted file by now: it is the file read that is verified.
+                    // The file that was read is verified, not a newly opened one: preallocated space after
+                    // the footer may not be truncated yet, and the name may lead to a compacted file by now.
                     let segment = try SealedSegment(
                         last: path, file: file, footer: footer, footerAt: footerAt)
                     try segment.header.check(isOf: &first, path)
-                    try verify(segment, &found, &summary, line)
+                    try verify(segment, &findings, &summary, line)
                 case .closed(let live), .live(let live), .torn(let live, _):
                     try live.header.check(isOf: &first, path)
-                    found += lines
+                    findings += lines
                     summary.events += events
                     summary.plaintextBytes += bytes
                     if case .closed = last {} else { summary.wasClosed = false }
@@ -240,12 +242,12 @@ package struct LogVerifier {
             } catch let error as LogError where error.code == .corrupt && attempt < 4 {
                 attempt += 1
             } catch {
-                // A scan without holes stops at the first hole of a compacted segment; the salvage
+                // A scan that allows no holes stops at the first hole of a compacted segment. SegmentSalvage
                 // reads past it.
                 if let segment = try? recovery.compactedWithoutFooter(file, path) {
-                    try verifyLines(of: segment, name, &found, &summary, line)
+                    try verifyLines(of: segment, name, &findings, &summary, line)
                 } else {
-                    found += lines
+                    findings += lines
                     summary.events += events
                     summary.plaintextBytes += bytes
                 }
@@ -254,13 +256,14 @@ package struct LogVerifier {
         }
     }
 
-    private static func badLine(_ name: String, _ prefix: LinePrefix, _ wrong: String) -> Finding {
+    private static func badLine(_ name: String, _ prefix: LinePrefix, _ problem: String) -> Finding
+    {
         Finding(
             code: "bad-line", segment: name, offset: nil,
-            positions: prefix.position...prefix.position, detail: wrong)
+            positions: prefix.position...prefix.position, detail: problem)
     }
 
-    private static func place(_ step: ScanStep) -> (offset: Int, detail: String) {
+    private static func location(of step: ScanStep) -> (offset: Int, detail: String) {
         switch step {
         case .commit(let commit): (commit.offset, "")
         case .tail(_, let offset): (offset, "a sealed segment ends before its footer")
@@ -268,17 +271,17 @@ package struct LogVerifier {
         }
     }
 
-    /// What is not right in a sealed segment by itself.
+    /// Verifies a sealed segment on its own, without the rest of the log.
     func findings(in segment: SealedSegment) throws -> [Finding] {
-        var found: [Finding] = []
+        var findings: [Finding] = []
         var summary = VerificationSummary()
-        try verify(segment, &found, &summary) { _, _ in nil }
-        return found
+        try verify(segment, &findings, &summary) { _, _ in nil }
+        return findings
     }
 
     /// Verifies a sealed segment frame by frame.
     private func verify(
-        _ segment: SealedSegment, _ found: inout [Finding],
+        _ segment: SealedSegment, _ findings: inout [Finding],
         _ summary: inout VerificationSummary, _ line: (LinePrefix, RawSpan) -> String?
     ) throws {
         let name = SegmentName.of(segment.header.base)
@@ -293,12 +296,12 @@ package struct LogVerifier {
             let step = try storage { () throws(FileError) in try scanner.next() }
             switch step {
             case .commit(let commit):
-                if commit.beginsFrame { contents.begin(frameAt: commit.frameOffset) }
+                if commit.beginsFrame { contents.beginFrame(at: commit.frameOffset) }
                 for scanned in commit.lines {
                     let bytes = scanner.plaintext.span.bytes.extracting(scanned.range)
-                    contents.add(scanned.prefix, line: bytes)
-                    if let wrong = line(scanned.prefix, bytes) {
-                        found.append(Self.badLine(name, scanned.prefix, wrong))
+                    contents.append(scanned.prefix, line: bytes)
+                    if let problem = line(scanned.prefix, bytes) {
+                        findings.append(Self.badLine(name, scanned.prefix, problem))
                     }
                     guard indexError == nil else { continue }
                     do throws(LogError) {
@@ -310,7 +313,7 @@ package struct LogVerifier {
                         indexError = error
                         continue
                     }
-                    found.append(
+                    findings.append(
                         Finding(
                             code: "id-index", segment: name, offset: segment.footerAt,
                             positions: scanned.prefix.position...scanned.prefix.position,
@@ -319,8 +322,8 @@ package struct LogVerifier {
             case .tail(_, let offset) where offset == segment.footerAt: break scan
             case .tail, .damage:
                 isWhole = false
-                let (offset, detail) = Self.place(step)
-                found.append(
+                let (offset, detail) = Self.location(of: step)
+                findings.append(
                     Finding(
                         code: "corrupt", segment: name, offset: offset,
                         positions: segment.positions(from: scanner.expected, after: offset),
@@ -337,8 +340,8 @@ package struct LogVerifier {
         }
         summary.events += contents.eventCount
         summary.plaintextBytes += contents.plaintextBytes
-        if let indexError { found.append(Finding(indexError, in: name)) }
-        try verifyRemovedIDs(segment, &found)
+        if let indexError { findings.append(Finding(indexError, in: name)) }
+        try verifyRemovedIDs(segment, &findings)
         guard isWhole else { return }
         let digest = try storage { () throws(FileError) in
             try SegmentFooter.digest(of: segment.file, through: segment.footerAt)
@@ -352,7 +355,7 @@ package struct LogVerifier {
             && scanner.removedIDsStart ?? segment.footerAt
                 == segment.footerAt - (footer.compaction?.removedIDBytes ?? 0)
         if !agrees {
-            found.append(
+            findings.append(
                 Finding(
                     code: "footer", segment: name, offset: segment.footerAt, positions: nil,
                     detail: "the footer does not agree with the segment's contents"))
@@ -361,12 +364,12 @@ package struct LogVerifier {
 
     /// Reads the lists of removed ids, each against its own digest and with its ids in order.
     private func verifyRemovedIDs(
-        _ segment: SealedSegment, _ found: inout [Finding]
+        _ segment: SealedSegment, _ findings: inout [Finding]
     ) throws(LogError) {
         do throws(LogError) {
             _ = try segment.removedIDs()
         } catch let error where error.code == .corrupt {
-            found.append(
+            findings.append(
                 Finding(
                     code: "removed-ids", segment: SegmentName.of(segment.header.base),
                     offset: error.offset, positions: nil, detail: error.detail))

@@ -1,50 +1,50 @@
-// What opening finds at the end of the last segment, and what follows from it. The rows below are
-// the decision table of Spec/format/recovery.md under the same labels. Judging (`judge`) reads only;
-// mending (`mend`) is done by the one writer, and can be interrupted anywhere and begun again.
+// Classifies the end of the last segment and recovers it after an unclean stop. The labels R1 to R6 are the
+// rows of the decision table in Spec/format/recovery.md. `classify` only reads. `recover` is called by the
+// one writer, and can be interrupted at any point and repeated.
 
 import LogFormat
 
-/// What recovery did when a log was opened.
+/// The result of recovery when a log was opened.
 public struct RecoveryReport: Hashable, Sendable {
-    /// The torn tail that was cut, if there was one.
+    /// The torn tail that was truncated, if there was one.
     public var tornTail: TornTail?
-    /// Whether the last session ended without closing the log.
+    /// True if the last session ended without closing the log.
     public var wasUnclean = false
-    /// Whether a segment that had only begun to exist was removed.
+    /// True if a segment whose creation was interrupted was removed.
     public var removedUnfinishedSegment = false
 
     /// Creates an empty report.
     public init() {}
 }
 
-/// Bytes behind the last whole commit that nothing proves to have been synced.
+/// Bytes after the last complete commit that are not proven to have been synced.
 public struct TornTail: Hashable, Sendable {
     /// The segment file.
     public var segment: String
-    /// Where the bytes begin.
+    /// The offset of the first byte.
     public var offset: Int
-    /// How many there are, up to the last that is not zero.
+    /// The number of bytes, up to the last one that is not zero.
     public var byteCount: Int
-    /// What was wrong with them.
+    /// The description of the damage.
     public var reason: String
-    /// Where they were put, or nil if nobody has cut them yet.
+    /// The path of their copy in the quarantine; nil if no writer has truncated them yet.
     public var quarantinedAs: String?
 }
 
 /// The state of the last segment.
 package enum LastSegment {
-    /// R1: it has no valid header and nothing behind it: it had only begun to exist.
+    /// R1: no valid header and no bytes after it: its creation was interrupted.
     case unfinished
-    /// R2: it ends with a footer.
+    /// R2: ends with a footer.
     case sealed(SegmentFooter, footerAt: Int, end: Int)
-    /// R3: it ends with a close mark.
+    /// R3: ends with a clean-shutdown marker.
     case closed(LiveSegment)
-    /// R4: it ends as a running or killed writer leaves it.
+    /// R4: ends as a running or killed writer leaves it.
     case live(LiveSegment)
-    /// R5: bytes that nothing proves to have been synced follow the last whole commit.
+    /// R5: bytes that are not proven to have been synced follow the last complete commit.
     case torn(LiveSegment, TornTail)
 
-    /// The offset where what is intact ends; nil where nothing is.
+    /// The offset after the intact bytes; nil for an unfinished segment.
     var end: Int? {
         switch self {
         case .unfinished: nil
@@ -53,7 +53,7 @@ package enum LastSegment {
         }
     }
 
-    /// The position after the last one that the segment answers for.
+    /// The position after the last one that the segment covers.
     ///
     /// - Parameter base: the position in the segment's name.
     func next(base: Position) -> Position {
@@ -78,36 +78,37 @@ package struct LiveSegment {
     package var header: SegmentHeader
     package var file: any File
     package var contents: SegmentContents
-    /// Where the last commit ends.
+    /// The offset after the last commit.
     package var dataEnd: Int
-    /// Where the last commit begins: what has to be written again after a failed sync.
+    /// The offset of the last commit, which must be rewritten after a failed sync.
     package var lastCommit: Int
-    /// Plaintext of the last frame if that is a running one, whose end mark may be written over.
+    /// The plaintext of the last frame if it is a running one, whose end mark may be overwritten.
     package var openFrame: [UInt8]?
     package var fileBytes: Int
 
+    /// The offset of the next frame, or of what ends the segment.
     package var boundary: Int {
         openFrame == nil ? dataEnd : dataEnd + FrameHeader.endMarkBytes
     }
 }
 
-/// Judging and mending of the last segment.
+/// Classifies and recovers the last segment.
 package struct Recovery {
     package let directory: String
     package let fileSystem: any FileSystem
 
-    /// How often the end may turn out good when it is read again before that is taken for the work of
-    /// a writer who is quicker.
-    private static let doubtsMax = 4
+    /// The number of times that damage may move when it is read again. After that a writer is taken to be
+    /// appending faster than it is read.
+    private static let rereadsMax = 4
 
     package init(directory: String, fileSystem: any FileSystem) {
         self.directory = directory
         self.fileSystem = fileSystem
     }
 
-    // MARK: Judging
+    // MARK: Classifying
 
-    /// The last segment as a reader sees it: with what a cut recovery left half written completed.
+    /// Opens the last segment for reading, with an interrupted rewrite completed from its journal.
     static func openToRead(
         _ name: String, in directory: String, _ fileSystem: any FileSystem
     ) throws(LogError) -> any File {
@@ -118,16 +119,16 @@ package struct Recovery {
             ?? file
     }
 
-    /// Reads the last segment and says what it is. Changes nothing.
+    /// Reads the last segment and classifies it. Changes nothing.
     ///
-    /// - Parameter snapshot: what a checkpoint knew of the segment; only what came later, and the
-    ///   frame before it, is read then.
-    /// - Throws: `corrupt` (R6) where synced bytes are damaged, and what the header says.
-    package func judge(
+    /// - Parameter snapshot: the segment's state in a checkpoint; then only its last frame and the later
+    ///   bytes are read.
+    /// - Throws: `corrupt` (R6) if synced bytes are damaged, and the errors of reading the header.
+    package func classify(
         _ name: String, file: any File, resuming snapshot: LiveSnapshot? = nil
     ) throws(LogError) -> LastSegment {
         do {
-            return try judge(name, file: file, resuming: snapshot) { _, _ in }
+            return try classify(name, file: file, resuming: snapshot) { _, _ in }
         } catch let error as LogError {
             throw error
         } catch {
@@ -135,15 +136,15 @@ package struct Recovery {
         }
     }
 
-    /// Reads the last segment, line by line, and says what it is. Changes nothing.
+    /// Reads the last segment, line by line, and classifies it. Changes nothing.
     ///
     /// - Parameters:
-    ///   - frame: a frame to begin with, of which is known that all before it is right; what the
-    ///     answer says of contents is then about the rest only.
+    ///   - frame: the frame to begin with, if the bytes before it are known to be intact. The contents in
+    ///     the result then cover only the bytes from there on.
     ///   - line: called with every intact line, in order.
-    /// - Throws: `corrupt` (R6) where synced bytes are damaged, what the header says, and whatever
+    /// - Throws: `corrupt` (R6) if synced bytes are damaged, the errors of reading the header, and whatever
     ///   `line` throws.
-    package func judge(
+    package func classify(
         _ name: String, file: any File, from frame: FrameEntry? = nil,
         resuming snapshot: LiveSnapshot? = nil,
         line: (LinePrefix, RawSpan) throws -> Void
@@ -152,7 +153,8 @@ package struct Recovery {
         let size = try storage { () throws(FileError) in try file.size() }
         guard size <= FormatLimit.segmentBytesMax else {
             throw LogError(
-                .corrupt, path: path, "the file has \(size) bytes, more than any segment")
+                .corrupt, path: path,
+                "the file has \(size) bytes; a segment has at most \(FormatLimit.segmentBytesMax)")
         }
         guard let header = try header(of: file, size: size, path) else { return .unfinished }
         try header.check(isNamedFor: SegmentName.base(name), path)
@@ -164,17 +166,17 @@ package struct Recovery {
         var scanner = SegmentScanner(
             file, at: start.offset, expecting: start.first,
             allowsHoles: footer?.footer.isCompacted ?? false)
-        var known = Position.zero
+        var knownThrough = Position.zero
         if let snapshot, snapshot.base == header.base, footer?.footer.isCompacted != true,
             let lines = snapshot.footer.lines, let frame = snapshot.footer.frames.last
         {
             live.contents = SegmentContents(resuming: snapshot)
-            known = lines.upperBound
+            knownThrough = lines.upperBound
             scanner = SegmentScanner(
                 file, at: frame.offset, expecting: frame.first, allowsHoles: false)
         }
-        let promised = known
-        var doubtful: [Int] = []
+        let checkpointPosition = knownThrough
+        var suspectOffsets: [Int] = []
         while true {
             let step = try storage { () throws(FileError) in try scanner.next() }
             let offset: Int
@@ -183,43 +185,43 @@ package struct Recovery {
                 live.lastCommit = commit.offset
                 live.dataEnd = commit.end
                 live.openFrame = commit.isBig ? nil : []
-                guard commit.positions.upperBound > known else { continue }
-                if commit.beginsFrame { live.contents.begin(frameAt: commit.frameOffset) }
+                guard commit.positions.upperBound > knownThrough else { continue }
+                if commit.beginsFrame { live.contents.beginFrame(at: commit.frameOffset) }
                 for scanned in commit.lines {
                     let bytes = scanner.plaintext.span.bytes.extracting(scanned.range)
-                    live.contents.add(scanned.prefix, line: bytes)
+                    live.contents.append(scanned.prefix, line: bytes)
                     try line(scanned.prefix, bytes)
                 }
                 continue
-            case .tail(_, let place): offset = place
+            case .tail(_, let tailOffset): offset = tailOffset
             case .damage(let damage): offset = damage.offset
             }
-            guard scanner.expected > promised else {
+            guard scanner.expected > checkpointPosition else {
                 throw LogError(
                     .corrupt, path: path, offset: live.dataEnd,
-                    positions: scanner.expected...promised,
-                    "a checkpoint names position \(promised), which was synced")
+                    positions: scanner.expected...checkpointPosition,
+                    "a checkpoint names position \(checkpointPosition), which was synced")
             }
             if live.openFrame != nil, let last = live.contents.frames.last {
-                // Behind a frame that began and has no good block, the plaintext is not the open
-                // frame's any more.
+                // After the header of a frame without an intact block, the scanner's plaintext is no longer
+                // that of the open frame.
                 live.openFrame =
                     scanner.plaintextFrame == last.offset
                     ? Array(scanner.plaintext[..<scanner.plaintextBytes])
                     : try DecodedFrame.read(file, path: path, last, allowsHoles: false).plaintext
             }
             do throws(LogError) {
-                let end = try judge(step, live, path: path)
-                guard case .torn = end, doubtful.last != offset else { return end }
+                let end = try classifyEnd(step, live, path: path)
+                guard case .torn = end, suspectOffsets.last != offset else { return end }
             } catch {
-                guard error.code == .corrupt, doubtful.last != offset else { throw error }
+                guard error.code == .corrupt, suspectOffsets.last != offset else { throw error }
             }
-            // Bytes are not read in one moment: where a writer is at work, the bad place may have
-            // been read before its write and the proof after. It is bad if it still is.
-            doubtful.append(offset)
-            guard doubtful.count < Self.doubtsMax else { return .live(live) }
+            // A read is not atomic: the damage may have been read before a running writer's write, and the
+            // proof after it. The bytes are damaged if they are so when read again.
+            suspectOffsets.append(offset)
+            guard suspectOffsets.count < Self.rereadsMax else { return .live(live) }
             live.fileBytes = try storage { () throws(FileError) in try file.size() }
-            known = max(known, Position(live.contents.next.rawValue - 1))
+            knownThrough = max(knownThrough, Position(live.contents.next.rawValue - 1))
             let last = live.contents.frames.last ?? start
             scanner = SegmentScanner(
                 file, at: last.offset, expecting: last.first,
@@ -227,9 +229,9 @@ package struct Recovery {
         }
     }
 
-    /// The header, or nil for R1.
+    /// Reads the header; nil for R1.
     private func header(
-        of file: any File, size: Int, _ path: String, isSecondLook: Bool = false
+        of file: any File, size: Int, _ path: String, isRetry: Bool = false
     ) throws(LogError) -> SegmentHeader? {
         let bytes = try storage { () throws(FileError) in
             try file.read(at: 0, count: SegmentHeader.encodedBytes)
@@ -238,117 +240,122 @@ package struct Recovery {
             return try SegmentHeader(bytes.span.bytes)
         } catch {
             let written = SegmentHeader.encodedBytes + SkippableFrame.prefixBytes
-            // A creation leaves no bytes, or the room it asked for first.
+            // An interrupted creation leaves an empty file or preallocated space.
             if error.code != .newerVersion, error.code != .unknownFeature,
                 size % FormatLimit.growthGranularityBytes == 0,
                 try lastNonZero(file, from: written, size: size) == nil
             {
                 return nil
             }
-            // It may have been written between the two looks, and a first commit behind it.
-            guard isSecondLook else {
-                return try header(of: file, size: size, path, isSecondLook: true)
+            // A writer may have written the header, and a first commit after it, between the two reads.
+            guard isRetry else {
+                return try header(of: file, size: size, path, isRetry: true)
             }
             throw LogError(error, path: path, offset: 0)
         }
     }
 
-    private func judge(
-        _ step: ScanStep, _ found: LiveSegment, path: String
+    private func classifyEnd(
+        _ step: ScanStep, _ segment: LiveSegment, path: String
     ) throws(LogError) -> LastSegment {
-        let live = found
+        let live = segment
         switch step {
         case .commit: preconditionFailure("a commit is not an end")
         case .tail(.footer(let footer, let bytes), let offset):
-            try noBytes(live, from: offset + bytes, after: "the footer", path)
+            try requireZeros(live, from: offset + bytes, after: "the footer", path)
             try check(footer, live, at: offset, path)
             return .sealed(footer, footerAt: offset, end: offset + bytes)
-        case .tail(.closeMark(let mark), let offset):
-            try noBytes(live, from: offset + CloseMark.encodedBytes, after: "the close mark", path)
-            guard mark.last.next == live.contents.next else {
+        case .tail(.cleanShutdownMarker(let marker), let offset):
+            try requireZeros(
+                live, from: offset + CleanShutdownMarker.encodedBytes,
+                after: "the clean-shutdown marker", path)
+            guard marker.last.next == live.contents.next else {
                 throw LogError(
                     .corrupt, path: path, offset: offset,
-                    "the close mark names position \(mark.last) as the last")
+                    "the clean-shutdown marker names position \(marker.last) as the last, expected "
+                        + "\(Position(live.contents.next.rawValue - 1))")
             }
             return .closed(live)
         case .tail(.none, _):
-            try notCut(live, path)
+            try requireNotTruncated(live, path)
             return .live(live)
         case .tail(.trailer, let offset):
-            let rest = offset + SkippableFrame.prefixBytes
-            guard let last = try lastNonZero(live.file, from: rest, size: live.fileBytes) else {
+            let start = offset + SkippableFrame.prefixBytes
+            guard let last = try lastNonZero(live.file, from: start, size: live.fileBytes) else {
                 return .live(live)
             }
-            // The bad place is where a frame should begin, not behind the trailer: the blocks of one
-            // torn big commit, read from there, would look like commits of their own.
-            let error = FormatError(.malformed, "the room behind the trailer is not empty")
-            return try judge(
+            // The damage counts from the trailer, where a frame should begin, and not from the bytes after
+            // it: read from there, the blocks of one torn big commit would look like separate commits.
+            let error = FormatError(
+                .malformed, "the preallocated space after the trailer is not empty")
+            return try classifyDamage(
                 ScanDamage(context: .frame, offset: offset, error: error), last, live, path)
         case .damage(let damage):
             guard
                 let last = try lastNonZero(live.file, from: live.dataEnd, size: live.fileBytes)
             else {
-                try notCut(live, path)
+                try requireNotTruncated(live, path)
                 return .live(live)
             }
-            return try judge(damage, last, live, path)
+            return try classifyDamage(damage, last, live, path)
         }
     }
 
-    /// R6: a writer writes into room that is there, and a commit never ends the file: the room for
-    /// the trailer behind the last good commit was synced before it or with it. A size that changed
-    /// since the reading began says that a writer is at work.
-    private func notCut(_ live: LiveSegment, _ path: String) throws(LogError) {
+    /// R6: checks that the file was not truncated. A writer writes into preallocated space, and a commit
+    /// never ends the file, since the space for the trailer after it was synced before it or with it. A
+    /// file whose size has changed since reading began has a running writer.
+    private func requireNotTruncated(_ live: LiveSegment, _ path: String) throws(LogError) {
         let size = try storage { () throws(FileError) in try live.file.size() }
         guard size == live.fileBytes else { return }
         let end = live.boundary + SkippableFrame.prefixBytes
-        if size < end || !isWritersSize(size, live) { throw cut(live, size, path) }
+        if size < end || !isPlausibleSize(size, live) { throw truncationError(live, size, path) }
     }
 
-    /// Whether a writer leaves files of this size: in steps of room, or after mending or closing.
-    private func isWritersSize(_ size: Int, _ live: LiveSegment) -> Bool {
+    /// True if a writer leaves files of this size: a multiple of the growth unit, or the size after recovery
+    /// or closing.
+    private func isPlausibleSize(_ size: Int, _ live: LiveSegment) -> Bool {
         size % FormatLimit.growthGranularityBytes == 0
             || size == live.boundary + SkippableFrame.prefixBytes
-            || size == live.boundary + CloseMark.encodedBytes
+            || size == live.boundary + CleanShutdownMarker.encodedBytes
     }
 
-    private func cut(_ live: LiveSegment, _ size: Int, _ path: String) -> LogError {
+    private func truncationError(_ live: LiveSegment, _ size: Int, _ path: String) -> LogError {
         LogError(
             .corrupt, path: path, offset: size,
             positions: live.contents.next...live.contents.next,
-            "the file ends where no writer ends it: it was cut. Nothing was changed; positions "
-                + "from \(live.contents.next) on may be missing")
+            "the file was truncated: it ends where no writer ends a file. Nothing was changed; "
+                + "positions from \(live.contents.next) on may be missing")
     }
 
-    /// R5 or R6: are there synced bytes behind the damage?
-    private func judge(
+    /// Distinguishes R5 from R6: whether later bytes prove that the damaged ones had been synced.
+    private func classifyDamage(
         _ damage: ScanDamage, _ last: Int, _ live: LiveSegment, _ path: String
     ) throws(LogError) -> LastSegment {
-        // What was read as good bytes of a torn commit may be followed by zeros only. A proof may end
-        // with zero bytes: those of its checksum.
-        let rest = try storage { () throws(FileError) in
+        // Intact bytes of a torn commit may be followed by zeros only. The checksum at the end of a proof
+        // may itself consist of zeros, so four more bytes are read.
+        let suspect = try storage { () throws(FileError) in
             try live.file.read(
                 at: damage.offset,
                 count: max(0, last + 1 - damage.offset) + MemoryLayout<UInt32>.size)
         }
-        if let proof = SyncProof.find(rest.span.bytes, damage.context) {
-            // A compacted segment whose footer cannot be read looks like one with holes.
+        if let proof = SyncProof.find(suspect.span.bytes, damage.context) {
+            // A compacted segment without a readable footer looks like a damaged one, because of its holes.
             if let segment = try compactedWithoutFooter(live.file, path) { throw segment.error }
             throw LogError(
                 .corrupt, path: path, offset: damage.offset,
                 positions: live.contents.next...live.contents.next,
                 damage.error.detail
-                    + " (\(proof.what) at byte \(damage.offset + proof.offset) proves that it had "
+                    + " (\(proof.name) at byte \(damage.offset + proof.offset) proves that it had "
                     + "been synced). Nothing was changed; positions from \(live.contents.next) on "
                     + "are affected")
         }
         let size = try storage { () throws(FileError) in try live.file.size() }
-        guard size != live.fileBytes || isWritersSize(size, live) else {
+        guard size != live.fileBytes || isPlausibleSize(size, live) else {
             let isFooter = try storage { () throws(FileError) in
                 guard damage.context == .frame else { return false }
                 return try SegmentFooter.isExpected(at: damage.offset, of: live.file)
             }
-            throw isFooter ? damagedFooter(damage, live, path) : cut(live, size, path)
+            throw isFooter ? damagedFooter(damage, live, path) : truncationError(live, size, path)
         }
         let tail = TornTail(
             segment: path, offset: live.dataEnd, byteCount: last + 1 - live.dataEnd,
@@ -379,8 +386,8 @@ package struct Recovery {
         return salvage.isCompacted && isDamaged ? segment : nil
     }
 
-    /// Is what the footer says what was read? A block that was taken out leaves a file in which
-    /// everything else is right.
+    /// Checks the footer against the lines that were read. Removing a whole block from a file leaves all
+    /// other checksums intact.
     private func check(
         _ footer: SegmentFooter, _ live: LiveSegment, at offset: Int, _ path: String
     ) throws(LogError) {
@@ -398,12 +405,12 @@ package struct Recovery {
         throw LogError(
             .corrupt, path: path, offset: offset,
             positions: next...max(next, footer.coveredThrough),
-            "the segment holds positions \(contents.lines?.lowerBound ?? .zero) to "
+            "the segment has positions \(contents.lines?.lowerBound ?? .zero) to "
                 + "\(next.rawValue - 1), \(contents.eventCount) lines; \(footer.linesDescription). Nothing "
                 + "was changed")
     }
 
-    private func noBytes(
+    private func requireZeros(
         _ live: LiveSegment, from offset: Int, after what: String, _ path: String
     ) throws(LogError) {
         guard try lastNonZero(live.file, from: offset, size: live.fileBytes) != nil else { return }
@@ -421,7 +428,7 @@ package struct Recovery {
         }
     }
 
-    /// The offset of the last byte from an offset on that is not zero.
+    /// The offset of the last nonzero byte at or after `offset`; nil if all are zeros.
     private func lastNonZero(
         _ file: any File, from offset: Int, size: Int
     ) throws(LogError) -> Int? {
@@ -433,7 +440,7 @@ package struct Recovery {
             }
             let span = bytes.span.bytes
             var count = bytes.count
-            // Mostly zeros, and up to a megabyte of them: eight at a time.
+            // Usually up to a megabyte of zeros: eight bytes at a time.
             while count >= 8, span.integer(at: count - 8, as: UInt64.self) == 0 { count -= 8 }
             while count > 0, span.byte(at: count - 1) == 0 { count -= 1 }
             if count > 0 { return start + count - 1 }
@@ -442,12 +449,12 @@ package struct Recovery {
         return nil
     }
 
-    // MARK: Mending
+    // MARK: Recovering
 
-    /// Puts a segment that can be appended to in order and syncs it, so that what follows stands on
-    /// ground that is known to be on the medium. A failed sync may have left pages that only look
-    /// clean; therefore the last commit is written again with the same bytes, a copy of it first.
-    package func mend(
+    /// Recovers a live segment and syncs it, so that later commits follow durable bytes. Truncates a torn
+    /// tail after copying it to the quarantine. A failed sync may have left pages that only look clean;
+    /// therefore the last commit is rewritten with the same bytes, after a copy of it is durable.
+    package func recover(
         _ live: LiveSegment, tornTail: TornTail?
     ) throws(LogError) -> (live: LiveSegment, tornTail: TornTail?) {
         var live = live
@@ -455,13 +462,13 @@ package struct Recovery {
         if let tornTail {
             report?.quarantinedAs = try quarantine(tornTail, live)
             try storage { () throws(FileError) in
-                // The room for end mark and trailer stays, so that a file that ends before them was
-                // cut by somebody else.
+                // The space for end mark and trailer stays, so that a file that ends before them must have
+                // been truncated by another program.
                 try live.file.truncate(to: live.boundary + SkippableFrame.prefixBytes)
                 try live.file.sync()
             }
         }
-        // A tail without end mark or trailer gets both; a sound one is written as it was.
+        // Writes end mark and trailer, whether or not they were intact.
         let start = live.lastCommit == live.dataEnd ? 0 : live.lastCommit
         let bytes = try storage { () throws(FileError) in
             try live.file.read(at: start, count: live.dataEnd - start)

@@ -1,55 +1,56 @@
-// Torn or damaged? A writer never writes while an earlier commit is unsynced, so whatever stands
-// behind a bad place and came with a later write proves that the bad place had been synced.
-// Spec/format/recovery.md, REC-3, explains which finding proves what.
+// Distinguishes a torn write from damage. A writer never writes while an earlier commit is unsynced, so
+// bytes of a later write after the damage prove that the damaged bytes had been synced.
+// Spec/format/recovery.md, REC-3, lists what proves what.
 
 import LogFormat
 
-/// Evidence that bytes before it had been synced.
+/// Evidence that the bytes before it had been synced.
 struct SyncProof: Equatable {
-    /// What it is, in words.
-    var what: String
-    /// Where it is, counted from the bad place.
+    /// The name of the evidence, for messages.
+    var name: String
+    /// The offset of the evidence from the damage.
     var offset: Int
 
-    /// Looks for evidence in the bytes from a bad place on. O(n), but for the rare lookalikes.
+    /// Searches the bytes from the damage on for evidence. O(n), except for rare lookalikes.
     static func find(_ bytes: RawSpan, _ context: ScanDamage.Context) -> SyncProof? {
         if context == .frame {
             if let proof = runningFrame(bytes) { return proof }
-            // Compaction never writes in place: where a list stands, nothing is torn.
+            // Compaction never writes in place, so a file with such a list has no torn write.
             if isListOfRemovedIDs(bytes, at: 0) {
-                return SyncProof(what: "a list of removed ids", offset: 0)
+                return SyncProof(name: "a list of removed ids", offset: 0)
             }
         }
         let sizeMax = UInt32(FormatLimit.blockBytesMax)
         var offset = 1
         while offset <= bytes.byteCount - 4 {
             if mayBegin(bytes.integer(at: offset), sizeMax),
-                let what = evidence(bytes, at: offset, blocksCount: context == .block)
+                let name = evidence(bytes, at: offset, blocksCount: context == .block)
             {
-                return SyncProof(what: what, offset: offset)
+                return SyncProof(name: name, offset: offset)
             }
             offset += 1
         }
         return nil
     }
 
-    /// Whether a word can be a block's size or one of the magic numbers, which all begin alike: almost
-    /// none can.
+    /// True if a word can be a block's size or one of the magic numbers, which share their upper half. A
+    /// quick test that rejects almost all words.
     @inline(__always)
     private static func mayBegin(_ word: UInt32, _ sizeMax: UInt32) -> Bool {
         word != 0
             && (word & 0x7FFF_FFFF <= sizeMax || word >> 16 == FrameHeader.magic >> 16)
     }
 
-    /// A frame whose header is damaged but behind which at least two good blocks follow each other
-    /// as in a running frame: each was a commit of its own, so the first had been synced.
+    /// Finds a running frame with a damaged header, followed by at least two intact blocks. Each block was
+    /// a separate commit, so the second proves that the first had been synced.
     private static func runningFrame(_ bytes: RawSpan) -> SyncProof? {
         guard let first = block(bytes, at: FrameHeader.runningBytes),
             block(bytes, at: first.end) != nil
         else { return nil }
-        return SyncProof(what: "a later block", offset: first.end)
+        return SyncProof(name: "a later block", offset: first.end)
     }
 
+    /// The name of the evidence at an offset; nil if there is none.
     private static func evidence(_ bytes: RawSpan, at offset: Int, blocksCount: Bool) -> String? {
         switch bytes.integer(at: offset, as: UInt32.self) {
         case FrameHeader.magic:
@@ -57,8 +58,9 @@ struct SyncProof: Equatable {
                 block(bytes, at: offset + header.encodedBytes) != nil
             else { return nil }
             return "a later frame"
-        case SkippableFrame.closeMark.rawValue:
-            return CloseMark(bytes, at: offset) == nil ? nil : "a close mark"
+        case SkippableFrame.cleanShutdownMarker.rawValue:
+            return CleanShutdownMarker(bytes, at: offset) == nil
+                ? nil : "a clean-shutdown marker"
         case SkippableFrame.footer.rawValue:
             guard let frame = SkippableFrame.read(bytes, at: offset) else { return nil }
             let end = offset + SkippableFrame.prefixBytes + frame.contentBytes
@@ -87,22 +89,22 @@ struct SyncProof: Equatable {
         return (try? reader.finish(digest: bytes.extracting(digest..<end))) != nil
     }
 
-    /// Is a good block a commit of its own, with a later one behind it? Where a torn big commit may
-    /// stand, its blocks prove nothing. But all of those are full except the last, and behind the
-    /// last there is no block.
+    /// True if an intact block is a separate commit that a later block follows. The blocks of a torn big
+    /// commit prove nothing. They are recognized by their size: all but the last are full, and no block
+    /// follows the last.
     private static func isCommit(
-        _ found: (end: Int, dataBytes: Int), _ bytes: RawSpan, at offset: Int
+        _ first: (end: Int, dataBytes: Int), _ bytes: RawSpan, at offset: Int
     ) -> Bool {
-        guard block(bytes, at: found.end) != nil,
+        guard block(bytes, at: first.end) != nil,
             let header = try? BlockHeader.read(bytes.integer(at: offset))
         else { return false }
-        let data = bytes.extracting(offset + 4..<offset + 4 + found.dataBytes)
+        let data = bytes.extracting(offset + 4..<offset + 4 + first.dataBytes)
         let plaintext =
             header.isStored ? data.byteCount : BlockDecompressor.plaintextBytes(ofCompressed: data)
         return plaintext.map { $0 != FormatLimit.bigCommitBlockPlaintextBytes } ?? false
     }
 
-    /// The block at an offset if its checksum is right.
+    /// The block at an offset; nil unless its checksum matches.
     private static func block(_ bytes: RawSpan, at offset: Int) -> (end: Int, dataBytes: Int)? {
         guard offset <= bytes.byteCount - 4,
             let header = try? BlockHeader.read(bytes.integer(at: offset)),

@@ -1,6 +1,6 @@
-// Copies a log's folder, so that the copy can be repaired and the log stays as it is. Spec/format/repair.md.
+// Copies a log's folder, so that the copy can be repaired and the log stays unchanged. Spec/format/repair.md.
 
-/// A copy of a log's folder, with all that is in it but what repairs have set aside.
+/// A copy of a log's folder with its content, except the quarantine.
 package struct LogCopy {
     private let environment: LogEnvironment
     private let files: any FileSystem
@@ -9,8 +9,8 @@ package struct LogCopy {
 
     /// - Parameters:
     ///   - directory: the log's folder.
-    ///   - target: the folder of the copy, which does not exist; its parent does.
-    ///   - reading: what the log is read through; nil for the environment's file system.
+    ///   - target: the folder of the copy, which must not exist; its parent must.
+    ///   - files: the file system to read the log with; nil for the environment's.
     package init(
         of directory: String, to target: String, environment: LogEnvironment,
         reading files: (any FileSystem)? = nil
@@ -21,14 +21,14 @@ package struct LogCopy {
         self.target = target
     }
 
-    /// How many bytes are copied at a time.
+    /// The number of bytes to copy at a time.
     private static let pieceBytes = 1024 * 1024
 
-    /// Copies the folder; links and devices in it are left out. No writer may have the log open. Durable on
-    /// return; after an error there is no copy.
+    /// Copies the folder without links and devices. No writer may have the log open. Durable on return;
+    /// after an error there is no copy.
     ///
     /// - Throws: `LogError`: `noSuchLog`, `notALog`, `locked`, `diskFull`, `readOnly`; `io` for a target that
-    ///   exists or lies in the log's folder, and for a file that cannot be read.
+    ///   exists or is in the log's folder, and for a file that cannot be read.
     /// - Complexity: O(bytes of the folder); memory for 1 MiB.
     package func run() throws(LogError) {
         guard target != directory, !target.hasPrefix(directory + "/") else {

@@ -1,18 +1,19 @@
-// Puts a damaged log in order again: everything intact stays, what is lost is named, and nothing is
-// deleted. Survey (SurveyedFile) → judgement (RepairPlan) → this. May be interrupted anywhere and
-// begun again: until all that is new is on the disk, nothing old is touched. Spec/format/repair.md, REP-3.
+// Repairs a damaged log: intact lines stay, lost positions are reported, and no file is deleted without a
+// copy in the quarantine. Survey (SurveyedFile) → plan (RepairPlan) → this. A repair can be interrupted at
+// any point and repeated: no old file is touched until all new ones are durable.
+// Spec/format/repair.md, REP-3.
 
 import LogFormat
 
-/// What a repair did, or would do.
+/// The steps that a repair took, or would take.
 package struct RepairReport: Hashable, Sendable {
-    /// One entry a step; none if the log is sound.
+    /// One entry per step; empty if the log is sound.
     package var actions: [RepairAction] = []
-    /// All positions that no line has any more.
+    /// All positions whose lines are lost.
     package var lost: [ClosedRange<Position>] { actions.flatMap(\.lost) }
 }
 
-/// Repairs a log that nobody has open.
+/// A repair of a log that no writer has open.
 package struct LogRepair {
     private let directory: String
     private let account: String?
@@ -23,10 +24,10 @@ package struct LogRepair {
 
     /// - Parameters:
     ///   - directory: the log's folder.
-    ///   - account: whose log it is, if no header says so any more.
-    ///   - keptStates: the names of the states in checkpoints that do not follow from lines: the
-    ///     repaired log has them in a checkpoint at position 0.
-    ///   - wrongCheckpoints: checkpoints whose states are not what the lines come to, by name, and why.
+    ///   - account: the account of the log, used if no header is intact.
+    ///   - keptStates: the names of the states in checkpoints that cannot be computed from lines. Repair
+    ///     keeps them in a checkpoint at position 0.
+    ///   - wrongCheckpoints: the checkpoints whose states contradict the lines, by name, with the reason.
     ///   - environment: file system, clock and randomness.
     package init(
         _ directory: String, account: String? = nil, keptStates: Set<String> = [],
@@ -39,57 +40,59 @@ package struct LogRepair {
         self.environment = environment
     }
 
-    // MARK: Judging
+    // MARK: Planning
 
-    /// Says what a repair would do. Changes nothing.
+    /// Returns the steps that a repair would take. Changes nothing.
     ///
     /// - Throws: `LogError`: `noSuchLog`, `notALog`, `locked`, `newerVersion`, `unknownFeature`, `io`.
-    ///   Damage is no error.
-    /// - Complexity: O(bytes of the log); memory for one frame and one footer, and what is damaged.
+    ///   Damage is not thrown.
+    /// - Complexity: O(bytes of the log); memory for one frame and one footer, and for the frame lists of
+    ///   damaged segments.
     package func plan() throws(LogError) -> RepairReport {
         let lockDamage = try lockDamage()
-        let lock = try holdLock()
+        let lock = try acquireLock()
         defer { withExtendedLifetime(lock) {} }
-        let (plan, others) = try judge()
+        let (plan, otherActions) = try makePlan()
         return RepairReport(
-            actions: (lockDamage.map { [$0] } ?? []) + (try misplaced()) + others + plan.actions)
+            actions: (lockDamage.map { [$0] } ?? []) + (try misplaced()) + otherActions
+                + plan.actions)
     }
 
-    /// Repairs the log. On return it can be opened and appended to, and verification finds nothing.
-    /// Its lock is free again.
+    /// Repairs the log. On return it can be opened and appended to, verification finds no damage, and the
+    /// lock is released.
     ///
-    /// - Returns: what was done, with the names in `quarantine/`.
-    /// - Throws: as `plan()`, and `diskFull`, `readOnly`. After an error the log is as before or
-    ///   partly repaired; repair it again.
+    /// - Returns: the steps, with the paths in the quarantine.
+    /// - Throws: as `plan()`, and `diskFull`, `readOnly`. After an error the log is unchanged or partly
+    ///   repaired; repair it again.
     package func repair() throws(LogError) -> RepairReport {
         var report = RepairReport()
-        // Before a lock is made in a folder that is no log.
+        // Throws for a folder that is no log, before a lock file is created in it.
         _ = try segmentNames()
         if var damage = try lockDamage() {
-            damage.quarantinedAs = try quarantine.take(path(damage.name), damage.name, Self.suffix)
+            damage.quarantinedAs = try quarantine.move(path(damage.name), damage.name, Self.suffix)
             report.actions.append(damage)
         }
         let lock = try WriterLock(directory, environment)
         defer { withExtendedLifetime(lock) {} }
         for var action in try misplaced() {
-            action.quarantinedAs = try quarantine.take(
+            action.quarantinedAs = try quarantine.move(
                 path(action.name), action.name.replacing("/", with: "-"), Self.suffix)
             report.actions.append(action)
         }
         try applyJournal()
-        var (plan, others) = try judge()
-        for index in others.indices { try setAside(&others[index]) }
+        var (plan, otherActions) = try makePlan()
+        for index in otherActions.indices { try quarantineFile(&otherActions[index]) }
         for index in plan.actions.indices where plan.actions[index].bytes != nil {
-            try setAside(&plan.actions[index])
+            try quarantineFile(&plan.actions[index])
         }
         let written = try write(plan.writings)
-        // What rests on lines that are going to be missing goes before they do. What a checkpoint
-        // proves stays until the segment that covers it is in its place.
+        // Checkpoints whose states depend on lost lines are removed before the segments are replaced. The
+        // position that a checkpoint proves must stay named until the segment that covers it is in place.
         let states = statesToKeep(plan)
         let losesStates =
-            !plan.actions.isEmpty || others.contains { wrongCheckpoints[$0.name] != nil }
+            !plan.actions.isEmpty || otherActions.contains { wrongCheckpoints[$0.name] != nil }
         let proof = losesStates ? try storeProof(of: plan, states) : nil
-        try remove(others.map(\.name).filter { $0 != proof })
+        try remove(otherActions.map(\.name).filter { $0 != proof })
         try storage { () throws(FileError) in
             for (temporary, target) in written {
                 try fileSystem.rename(path(temporary), to: path(target))
@@ -104,11 +107,11 @@ package struct LogRepair {
             names.append(proof)
         }
         try remove(names)
-        report.actions += others + plan.actions
+        report.actions += otherActions + plan.actions
         return report
     }
 
-    /// The newest of the states that do not follow from lines, at position 0.
+    /// The newest of the states that cannot be computed from lines, at position 0.
     private func statesToKeep(_ plan: RepairPlan) -> [StoredState] {
         guard !keptStates.isEmpty else { return [] }
         let checkpoints = CheckpointSlots(directory, fileSystem: fileSystem).usable()
@@ -119,10 +122,10 @@ package struct LogRepair {
         }
     }
 
-    /// Stores a checkpoint that names the last position which one of the present ones names. Durable
-    /// on return.
+    /// Stores a checkpoint that names the last position that any present checkpoint names. Durable on
+    /// return.
     ///
-    /// - Returns: its name; nil where none names a position of this log, and there is no state.
+    /// - Returns: its name; nil if no checkpoint names a position of this log and there is no state to keep.
     private func storeProof(
         of plan: RepairPlan, _ states: [StoredState]
     ) throws(LogError) -> String? {
@@ -144,15 +147,15 @@ package struct LogRepair {
     private var quarantine: Quarantine { Quarantine(directory, fileSystem) }
     private func path(_ name: String) -> String { directory + "/" + name }
 
-    /// Surveys all files and judges them.
+    /// Surveys all files and plans the repair.
     ///
-    /// - Returns: what is to be done with segments, and what with other files.
-    private func judge() throws(LogError) -> (plan: RepairPlan, others: [RepairAction]) {
+    /// - Returns: the plan for segments, and the actions for other files.
+    private func makePlan() throws(LogError) -> (plan: RepairPlan, otherActions: [RepairAction]) {
         let (names, notALog) = try segmentNames()
-        let left = try leftovers()
+        let leftoverNames = try leftovers()
         let checkpoints = CheckpointSlots(directory, fileSystem: fileSystem).usable()
             .map { ($0.logID, $0.position) }
-        guard !names.isEmpty || !left.isEmpty || !checkpoints.isEmpty else {
+        guard !names.isEmpty || !leftoverNames.isEmpty || !checkpoints.isEmpty else {
             throw LogError(.noSuchLog, path: directory, "the folder is empty")
         }
         let (journal, journalDamage) = try readJournal()
@@ -160,7 +163,7 @@ package struct LogRepair {
         for name in names {
             files.append(try SurveyedFile.read(name, in: directory, journal, fileSystem))
         }
-        for name in left {
+        for name in leftoverNames {
             let file = try SurveyedFile.read(name, in: directory, nil, fileSystem)
             if file.isWhole { files.append(file) }
         }
@@ -178,38 +181,38 @@ package struct LogRepair {
                 try SegmentSalvage(overlaid ?? plain, from: file.base ?? Position(1))
             }
         }
-        let others = try plan.actions.isEmpty ? badCheckpoints() : storedViews()
-        return (plan, (journalDamage.map { [$0] } ?? []) + others)
+        let otherActions = try plan.actions.isEmpty ? badCheckpoints() : storedViews()
+        return (plan, (journalDamage.map { [$0] } ?? []) + otherActions)
     }
 
-    /// Entries that are no file or no folder although their name says so.
+    /// Actions for entries that are no file or no folder although their name belongs to one.
     private func misplaced() throws(LogError) -> [RepairAction] {
         try LogDirectory.misplaced(in: directory, fileSystem).map {
             RepairAction(verb: .quarantine, name: $0.name, reason: $0.reason)
         }
     }
 
-    /// The log's segments. A repair that was interrupted may have left nothing but its own files: then
-    /// there are none, and the error that holds unless one of those files is whole.
+    /// The names of the log's segments. An interrupted repair may have left only its own files. Then there
+    /// are no names, and `notALog` is the error to throw unless one of those files is complete.
     ///
     /// - Throws: `LogError`: `notALog`, `noSuchLog`, `io`.
     private func segmentNames() throws(LogError) -> (names: [String], notALog: LogError?) {
         do throws(LogError) {
             return (try LogDirectory.segments(of: directory, fileSystem), nil)
         } catch let error where error.code == .notALog {
-            guard let left = try? leftovers(), !left.isEmpty else { throw error }
+            guard let leftoverNames = try? leftovers(), !leftoverNames.isEmpty else { throw error }
             return ([], error)
         }
     }
 
-    /// The files that an interrupted repair left: `<segment name>[.<number>].repair`.
+    /// The files of an interrupted repair: `<segment name>[.<number>].repair`.
     private func leftovers() throws(LogError) -> [String] {
         try storage { () throws(FileError) in
-            try fileSystem.list(directory).filter(LogDirectory.isRepairs).sorted()
+            try fileSystem.list(directory).filter(LogDirectory.isRepairFile).sorted()
         }
     }
 
-    /// Checkpoints that cannot be read, in a log of which nothing else is damaged.
+    /// Actions for damaged or wrong checkpoints, in a log without other damage.
     private func badCheckpoints() throws(LogError) -> [RepairAction] {
         var actions: [RepairAction] = []
         for (slot, content) in CheckpointSlots(directory, fileSystem: fileSystem).contents() {
@@ -225,12 +228,13 @@ package struct LogRepair {
             actions.append(
                 RepairAction(
                     verb: .quarantine, name: name, bytes: try size(of: name),
-                    reason: error + "; views are built anew without it"))
+                    reason: error + "; the views are rebuilt from the log"))
         }
         return actions
     }
 
-    /// Stored views may rest on lines that are lost, and always can be made again.
+    /// Actions for all checkpoints, in a log with other damage: their states may depend on lost lines and
+    /// can be rebuilt.
     private func storedViews() throws(LogError) -> [RepairAction] {
         guard CheckpointSlots(directory, fileSystem: fileSystem).isFolder else { return [] }
         let names: [String]
@@ -245,14 +249,14 @@ package struct LogRepair {
             actions.append(
                 RepairAction(
                     verb: .quarantine, name: name, bytes: try size(of: name),
-                    reason: "it may rest on what is lost; views are built anew without it"))
+                    reason: "it may depend on lost events; the views are rebuilt from the log"))
         }
         return actions
     }
 
     // MARK: Lock and journal
 
-    /// What is wrong with the lock file, if it cannot be read.
+    /// The action for a lock file that cannot be read; nil if it can.
     private func lockDamage() throws(LogError) -> RepairAction? {
         func action(_ error: FileError) -> RepairAction {
             RepairAction(verb: .quarantine, name: LogDirectory.lock, reason: error.reason)
@@ -274,8 +278,8 @@ package struct LogRepair {
         } catch { return action(error) }
     }
 
-    /// The lock, without touching its file; nil if there is none to be had.
-    private func holdLock() throws(LogError) -> (any File)? {
+    /// Acquires the lock without creating or changing its file; nil if there is no readable file.
+    private func acquireLock() throws(LogError) -> (any File)? {
         guard let file = try? fileSystem.open(path(LogDirectory.lock), .read) else { return nil }
         try lock(file)
         return file
@@ -285,11 +289,11 @@ package struct LogRepair {
         guard try storage({ () throws(FileError) in try file.lock() }) else {
             throw LogError(
                 .locked, path: directory,
-                "another writer has the log open. Close it there, or wait until it has finished")
+                "another writer has the log open; close it there, or wait until it has finished")
         }
     }
 
-    /// The copy of what a cut recovery was writing again, or what is wrong with it.
+    /// Reads the rewrite journal of an interrupted recovery, or returns the action for a damaged one.
     private func readJournal() throws(LogError) -> (RewriteJournal?, damage: RepairAction?) {
         let name = LogDirectory.rewriteJournal
         do throws(FileError) {
@@ -313,11 +317,12 @@ package struct LogRepair {
             nil,
             RepairAction(
                 verb: .quarantine, name: name, bytes: try size(of: name),
-                reason: "the copy of what was being written again is not whole")
+                reason: "the rewrite journal is incomplete")
         )
     }
 
-    /// Finishes what a cut recovery began, as opening would: the segment is whole only then.
+    /// Finishes the rewrite of an interrupted recovery, as opening would. Before that, the segment may be
+    /// torn.
     private func applyJournal() throws(LogError) {
         guard let journal = try readJournal().0,
             let name = try LogDirectory.segments(of: directory, fileSystem).last,
@@ -328,13 +333,13 @@ package struct LogRepair {
 
     // MARK: Changing
 
-    /// Copies a file to `quarantine/`, or moves there what is no file. Durable on return.
-    private func setAside(_ action: inout RepairAction) throws(LogError) {
+    /// Copies a file to `quarantine/`, or moves an entry there that is no file. Durable on return.
+    private func quarantineFile(_ action: inout RepairAction) throws(LogError) {
         let stem = action.name.replacing("/", with: "-")
         do throws(FileError) {
             _ = try fileSystem.open(path(action.name), .read)
         } catch let error where error.code == .wrongKind || error.code == .symbolicLink {
-            action.quarantinedAs = try quarantine.take(path(action.name), stem, Self.suffix)
+            action.quarantinedAs = try quarantine.move(path(action.name), stem, Self.suffix)
             return
         } catch { throw LogError(error) }
         action.quarantinedAs = try quarantine.keep(
@@ -349,8 +354,8 @@ package struct LogRepair {
         var written: [(temporary: String, target: String)] = []
         for writing in writings {
             written.append((try write(writing), writing.target))
-            // A file that is replaced by another segment is all there is of its own one until that
-            // is in its place. A name that a power cut takes must not be the only one.
+            // If the source's own name is a target too, another segment replaces the source. A power cut
+            // may then lose the new file's only name, so it is written under two.
             if let source = writing.source?.name, source != writing.target,
                 targets.contains(source)
             {
@@ -361,7 +366,7 @@ package struct LogRepair {
         return written
     }
 
-    /// Writes one segment under a name of its own.
+    /// Writes one segment under a temporary name.
     private func write(_ writing: RepairPlan.Writing) throws(LogError) -> String {
         let name = try freeName(for: writing.target)
         let file = try storage { () throws(FileError) in
@@ -381,7 +386,7 @@ package struct LogRepair {
                 try rewriter.append(prefix, line)
             }
             try rewriter.endLines()
-            // They are given by their distance from the first position.
+            // Records store the distance from the base, so they are valid only if it stays.
             let lists =
                 writing.keepsBase
                 ? try salvage.removedIDs(of: source, in: writing.positions) : []
@@ -395,7 +400,7 @@ package struct LogRepair {
         return name
     }
 
-    /// Reads a new file and holds it to what was to be written.
+    /// Reads a new file and compares it with the lines and footer that were written.
     private func readBack(
         _ name: String, _ target: String, _ footer: SegmentFooter, lines: UInt64
     ) throws(LogError) {
@@ -416,8 +421,8 @@ package struct LogRepair {
         guard isRight else {
             throw LogError(
                 .io, path: path(name),
-                "the file does not give back what was written to it. The log was left as it was; "
-                    + "do not trust this device")
+                "the file differs when read back; the log is unchanged; check the device for "
+                    + "hardware errors")
         }
     }
 
@@ -432,8 +437,8 @@ package struct LogRepair {
         return name
     }
 
-    /// Removes files. On return they are gone for good, and so is what an interrupted repair had
-    /// removed: it may not have come to its sync.
+    /// Removes files. The removal is durable on return, including that of files which an interrupted repair
+    /// had removed without a sync.
     private func remove(_ names: [String]) throws(LogError) {
         try storage { () throws(FileError) in
             for name in names {

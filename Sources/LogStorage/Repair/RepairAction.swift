@@ -1,33 +1,33 @@
-// One thing that repair does, or would do, in words that a person can check. Spec/format/repair.md, REP-4.
+// One step of a repair, described so that a user can check it. Spec/format/repair.md, REP-4.
 
 import LogFormat
 
 /// One step of a repair.
 package struct RepairAction: Hashable, Sendable {
-    /// What is done.
+    /// The kind of a step.
     package enum Verb: String, Sendable {
-        /// A segment is written anew with everything that is intact.
+        /// Writes a segment again with its intact lines.
         case rewrite
-        /// An empty segment is written for positions that no file has any more.
+        /// Writes an empty segment for lost positions.
         case create
-        /// A file that is of no use is taken out of the log.
+        /// Moves a useless file out of the log.
         case quarantine
     }
 
     package var verb: Verb
-    /// The file, as named from the log's folder.
+    /// The file's path, relative to the log's folder.
     package var name: String
-    /// The positions that the written segment answers for.
+    /// The positions that the written segment covers.
     package var positions: ClosedRange<Position>?
-    /// Those of them that no line has any more.
+    /// The covered positions whose lines are lost.
     package var lost: [ClosedRange<Position>] = []
-    /// Whether that is all. Otherwise the last of them reach as far as any line can have, since
-    /// nobody can tell how many there were.
+    /// False if the number of lost lines is not known. Then `lost` extends to the last position that the
+    /// file can have contained.
     package var endIsKnown = true
-    /// The size of the file that is set aside.
+    /// The size of the quarantined file.
     package var bytes: Int?
-    /// What is wrong.
+    /// The description of the damage.
     package var reason: String
-    /// Where the file was put, once it was.
+    /// The file's path in the quarantine, once it is there.
     package var quarantinedAs: String?
 }

@@ -1,21 +1,21 @@
-// Judges the files of a damaged log together: which belongs where, which positions each answers for,
-// what is missing. Reads and decides only; LogRepair carries it out. The rules are the table of
-// Spec/format/repair.md, REP-2, in its order.
+// Plans the repair of a damaged log from all its files together: the order of the segments, the positions
+// that each covers, and the positions that are lost. Only reads; LogRepair carries the plan out. The rules
+// are the table of Spec/format/repair.md, REP-2, in its order.
 
 import LogFormat
 
-/// What has to be done so that a log is sound again.
+/// The steps that make a log sound again.
 struct RepairPlan {
     /// A segment to be written.
     struct Writing {
-        /// The last position that it answers for.
+        /// The last position that the segment covers.
         var through: Position
         var header: SegmentHeader
-        /// The file its lines come from, and what is left of it; nil for an empty segment.
+        /// The file that the lines come from, and its intact frames; nil for an empty segment.
         var source: (name: String, salvage: SegmentSalvage)?
-        /// Whether the segment begins where its source does.
+        /// True if the segment has the same first position as its source.
         var keepsBase = true
-        /// States before it cannot be rebuilt; nil if no position is left out.
+        /// The position before which states cannot be rebuilt; nil if no position is left out.
         var compactedThrough: Position?
 
         var positions: ClosedRange<Position> { header.base...through }
@@ -25,30 +25,30 @@ struct RepairPlan {
     var actions: [RepairAction] = []
     private(set) var writings: [Writing] = []
 
-    /// What new segments have in their headers, but for the base.
+    /// The header of new segments, except for the base.
     let fresh: SegmentHeader
-    /// The last position that a checkpoint names: it had been synced.
+    /// The last position that a checkpoint names, which proves that it was synced.
     let proven: Position
-    /// The name of the last segment file.
+    /// The position in the name of the last segment file.
     private let lastNamed: Position?
     private let salvage: (SurveyedFile) throws(LogError) -> SegmentSalvage
-    /// The position that the next segment begins with.
+    /// The first position of the next segment.
     private var next = Position(1)
-    /// Whether the last segment can be appended to.
+    /// True if the last segment can be appended to.
     private var isOpenEnded = false
 
-    /// Judges files.
+    /// Plans the repair.
     ///
     /// - Parameters:
-    ///   - files: the log's segments, in order of their names, and what an interrupted repair left.
-    ///   - checkpoints: the log ids and positions that stored views name, the newest first.
-    ///   - fresh: a header with a new log id, for a log that has none left.
-    ///   - salvage: reads a file that is sound but has to be written anew.
+    ///   - files: the log's segments, in order of their names, and the files of an interrupted repair.
+    ///   - checkpoints: the log ids and positions that checkpoints name, newest first.
+    ///   - fresh: a header with a new log id, for a log without an intact one.
+    ///   - salvage: reads the frames of a sound file that must be rewritten.
     init(
         _ files: [SurveyedFile], checkpoints: [(logID: UInt128, position: Position)],
         fresh: SegmentHeader, salvage: @escaping (SurveyedFile) throws(LogError) -> SegmentSalvage
     ) throws(LogError) {
-        // Where no header is left, the log is known from what was stored of it.
+        // Without an intact header, the log's id comes from the newest checkpoint.
         let known = Self.identity(of: files)
         var identity = known ?? fresh
         if known == nil, let newest = checkpoints.first { identity.logID = newest.logID }
@@ -56,13 +56,13 @@ struct RepairPlan {
         lastNamed = files.compactMap(\.named).max()
         self.salvage = salvage
         proven = checkpoints.filter { $0.logID == identity.logID }.map(\.position).max() ?? .zero
-        let (chain, useless, rivals) = sort(files, identity)
+        let (chain, useless, rivals) = selectChain(from: files, identity)
         for (index, file) in chain.enumerated() {
             let following = chain.dropFirst(index + 1).first?.base
-            try place(file, before: following)
+            try plan(file, before: following)
         }
         closeChain(useless, rivals)
-        // Compaction may have gone by any state up to now where only the lines tell of it.
+        // Without a footer, compaction may have relied on any state up to the last position.
         let last = Position(next.rawValue - 1)
         for (number, writing) in writings.enumerated() {
             guard let salvage = writing.source?.salvage, salvage.isCompacted,
@@ -72,8 +72,8 @@ struct RepairPlan {
         }
     }
 
-    /// The header of the log that most files are of; of two that are equal, the first in order. What
-    /// an interrupted repair left counts only where nothing else does.
+    /// The header of the log that most files belong to; on a tie, the first in order. The files of an
+    /// interrupted repair count only if no segment has a header.
     private static func identity(of files: [SurveyedFile]) -> SegmentHeader? {
         let named = files.filter { $0.named != nil }.compactMap(\.header)
         let headers = named.isEmpty ? files.compactMap(\.header) : named
@@ -86,18 +86,19 @@ struct RepairPlan {
         }
     }
 
-    // MARK: P1 and P2: what belongs to the log
+    // MARK: P1 and P2: the files of the log
 
-    /// Takes out what is of no use, and gives one file for each place, in order.
+    /// Selects one file for each first position and quarantines the others.
     ///
-    /// - Returns: that chain, what is of no use, and the files whose positions a better one has.
-    private mutating func sort(
-        _ files: [SurveyedFile], _ identity: SegmentHeader
+    /// - Returns: the selected files in order, the useless ones, and those of whose positions a better file
+    ///   exists.
+    private mutating func selectChain(
+        from files: [SurveyedFile], _ identity: SegmentHeader
     ) -> (chain: [SurveyedFile], useless: [SurveyedFile], rivals: [SurveyedFile]) {
-        var places: [Position: [SurveyedFile]] = [:]
+        var candidates: [Position: [SurveyedFile]] = [:]
         var useless: [SurveyedFile] = []
         func quarantine(_ file: SurveyedFile, _ reason: String) {
-            // What an interrupted repair left is removed at the end in any case.
+            // The files of an interrupted repair are removed at the end in any case.
             guard file.named != nil else { return }
             actions.append(
                 RepairAction(
@@ -106,12 +107,12 @@ struct RepairPlan {
         for file in files {
             if let header = file.header, !header.isOfOneLog(with: identity) {
                 useless.append(file)
-                quarantine(file, "the segment is of another log")
+                quarantine(file, "the segment belongs to another log")
             } else if case .unreadable = file.state {
                 useless.append(file)
                 quarantine(file, file.reason)
             } else if let base = file.base {
-                places[base, default: []].append(file)
+                candidates[base, default: []].append(file)
             } else {
                 useless.append(file)
                 quarantine(file, "nothing in the file can be read; \(file.reason)")
@@ -119,21 +120,21 @@ struct RepairPlan {
         }
         var chain: [SurveyedFile] = []
         var rivals: [SurveyedFile] = []
-        for base in places.keys.sorted() {
-            guard let all = places[base], let best = all.max(by: { $0.isWorse(than: $1) })
+        for base in candidates.keys.sorted() {
+            guard let all = candidates[base], let best = all.max(by: { $0.isWorse(than: $1) })
             else { continue }
             chain.append(best)
             for file in all where file.name != best.name {
                 rivals.append(file)
-                quarantine(file, "\(best.name) has the same positions and is as good or better")
+                quarantine(file, "\(best.name) begins at the same position and is as complete")
             }
         }
         return (chain, useless, rivals)
     }
 
-    // MARK: P3 to P6: each file's place
+    // MARK: P3 to P6: the positions of each file
 
-    private mutating func place(
+    private mutating func plan(
         _ file: SurveyedFile, before following: Position?
     ) throws(LogError) {
         guard let base = file.base else { return }
@@ -142,9 +143,9 @@ struct RepairPlan {
         }
         let isInPlace = file.named == base && base == next
         switch file.state {
-        case .sealed(let through, let hasRoom)
+        case .sealed(let through, let hasTrailingZeros)
         where isInPlace
-            && (!hasRoom
+            && (!hasTrailingZeros
                 || following == nil && file.named == lastNamed && proven <= through):
             next = through.next
             return
@@ -156,7 +157,7 @@ struct RepairPlan {
             isOpenEnded = true
             return
         case .unfinished, .unreadable:
-            drop(file, "the segment holds nothing and yet lines followed")
+            drop(file, "the segment is empty although later lines exist")
             return
         case .sealed, .appendable, .damaged: break
         }
@@ -164,7 +165,7 @@ struct RepairPlan {
         let (through, isKnown) = end(of: file, salvage, before: following)
         guard through >= next else {
             return drop(
-                file, "it has no lines, or other segments have its positions; \(file.reason)")
+                file, "it has no lines, or other segments cover its positions; \(file.reason)")
         }
         rewrite(file, salvage, next...through, endIsKnown: isKnown)
     }
@@ -174,8 +175,8 @@ struct RepairPlan {
         return try salvage(file)
     }
 
-    /// The last position that a file answers for. Never one that was acknowledged is given away:
-    /// where nobody can tell how many lines were lost, it is as far as any can have reached.
+    /// The last position that a file covers. An acknowledged position must never be reused: if the number of
+    /// lost lines is not known, this is the last position that the file can have contained.
     private func end(
         of file: SurveyedFile, _ salvage: SegmentSalvage, before following: Position?
     ) -> (position: Position, isKnown: Bool) {
@@ -184,17 +185,17 @@ struct RepairPlan {
         if let footer = salvage.footer, footer.coveredThrough < following ?? .init(.max) {
             return (max(footer.coveredThrough, read), true)
         }
-        // A footer that covers what the next segment holds is wrong.
+        // A footer that covers positions of the next segment is wrong.
         if let following { return (max(read, Position(following.rawValue - 1)), true) }
         if let end = salvage.end, max(end, read) >= proven { return (max(end, read), true) }
         let bound =
-            salvage.isCut || read < proven
+            salvage.isTruncated || read < proven
             ? start.advanced(capped: FormatLimit.segmentEventsMax)
             : read.advanced(capped: salvage.lostTailBytes * Self.linesPerByteMax)
         return (max(bound, read, proven), false)
     }
 
-    /// LZ4 makes at most 255 bytes of one; a line has at least 164.
+    /// LZ4 decodes one byte to at most 255; a line has at least 164.
     private static let linesPerByteMax = 255 / FormatLimit.lineBytesMin + 1
 
     private mutating func rewrite(
@@ -206,23 +207,23 @@ struct RepairPlan {
         var reason = file.reason
         if reason.isEmpty, !endIsKnown {
             reason = "a checkpoint names position \(proven), which had been synced"
-        } else if reason.isEmpty, case .sealed(_, hasRoom: true) = file.state {
-            reason = "zeros follow the footer of a segment that others follow"
+        } else if reason.isEmpty, case .sealed(_, hasTrailingZeros: true) = file.state {
+            reason = "zeros follow the segment's footer, and other segments follow"
         } else if reason.isEmpty {
             reason =
                 header.base == file.base
-                ? "the segment is not sealed and others follow it"
-                : "the segment begins at position \(file.base ?? .zero) where "
-                    + "\(range.lowerBound) belongs"
+                ? "the segment is not sealed, and other segments follow"
+                : "the segment begins at position \(file.base ?? .zero), expected "
+                    + "\(range.lowerBound)"
         }
-        let lost = salvage.missing(in: range)
+        let lost = salvage.lostPositions(in: range)
         let isLeftover = file.named == nil
         actions.append(
             RepairAction(
                 verb: .rewrite, name: isLeftover ? SegmentName.of(header.base) : file.name,
                 positions: range, lost: lost, endIsKnown: endIsKnown,
                 bytes: isLeftover ? nil : file.bytes,
-                reason: isLeftover ? "an interrupted repair had written it" : reason))
+                reason: isLeftover ? "an interrupted repair has written it" : reason))
         writings.append(
             Writing(
                 through: range.upperBound, header: header, source: (file.name, salvage),
@@ -255,17 +256,18 @@ struct RepairPlan {
 
     // MARK: P7: the end
 
-    /// Positions behind a sealed end were acknowledged if a checkpoint names them, or if a file stood
-    /// for them of which nothing can be read, or which takes the very place where the log goes on.
+    /// Creates an empty segment for positions after a sealed end that were acknowledged: those that a
+    /// checkpoint names, or that a removed file had. Such a file has no readable header, or its name is the
+    /// position at which the log continues.
     private mutating func closeChain(_ useless: [SurveyedFile], _ rivals: [SurveyedFile]) {
         guard !isOpenEnded else { return }
-        let places =
+        let missingBases =
             useless.compactMap { file -> Position? in
                 // A folder or a link proves nothing, whatever its name says.
                 if case .unreadable = file.state { return nil }
                 return file.header == nil || file.named == next ? file.named : nil
             } + rivals.compactMap { $0.named == next ? $0.named : nil }
-        guard let furthest = (places + [proven]).max(), furthest >= next else { return }
+        guard let furthest = (missingBases + [proven]).max(), furthest >= next else { return }
         let through = max(next, furthest).advanced(capped: FormatLimit.segmentEventsMax)
         guard through >= next else { return }
         create(through: through, "the last segment is lost", endIsKnown: false)
@@ -279,7 +281,7 @@ extension SegmentHeader {
 }
 
 extension SurveyedFile {
-    /// Whether another file with the same positions is rather to be taken.
+    /// True if `other`, with the same first position, is the better source.
     fileprivate func isWorse(than other: SurveyedFile) -> Bool {
         if isSoundInPlace != other.isSoundInPlace { return other.isSoundInPlace }
         if lineCount != other.lineCount { return lineCount < other.lineCount }
@@ -287,8 +289,8 @@ extension SurveyedFile {
         return (named == base ? 1 : 0) < (other.named == other.base ? 1 : 0)
     }
 
-    /// True for a sealed segment in its place. One that can be appended to may have been truncated, so
-    /// that another file has more of its lines.
+    /// True for a sealed segment under its own name. A live segment may have been truncated, so that another
+    /// file has more of its lines.
     private var isSoundInPlace: Bool {
         if case .sealed = state { return named == base }
         return false
@@ -296,7 +298,7 @@ extension SurveyedFile {
 }
 
 extension Position {
-    /// The place so many lines further, but never the last number there is.
+    /// The position `count` lines further, at most `FormatLimit.positionMax`.
     fileprivate func advanced(capped count: Int) -> Position {
         let (sum, isHuge) = rawValue.addingReportingOverflow(UInt64(count))
         let max = FormatLimit.positionMax

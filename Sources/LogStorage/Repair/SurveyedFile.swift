@@ -1,17 +1,17 @@
-// What repair knows of one file of a log: whether it is sound, and if not, what is left of it. Made by
-// reading only, before RepairPlan judges all files together. Spec/format/repair.md, REP-1.
+// Surveys one file of a log for repair: whether it is sound, and if not, which frames are intact. Only reads,
+// before RepairPlan plans with all files together. Spec/format/repair.md, REP-1.
 
 import LogFormat
 
-/// One segment file, or one that an interrupted repair left.
+/// A segment file, or a file of an interrupted repair.
 struct SurveyedFile {
     enum State {
-        /// Sealed, and all of it is right. Only in the last segment may zeros follow the footer: a
-        /// kill can have kept the room from being truncated.
-        case sealed(through: Position, hasRoom: Bool)
-        /// Can be appended to, after mending if need be (R3 to R5).
+        /// Sealed and intact. Only in the last segment may zeros follow the footer: a kill can have
+        /// prevented the truncation of the preallocated space.
+        case sealed(through: Position, hasTrailingZeros: Bool)
+        /// Can be appended to, after recovery if needed (R3 to R5).
         case appendable(next: Position)
-        /// Had only begun to exist (R1).
+        /// A segment whose creation was interrupted (R1).
         case unfinished
         case damaged(SegmentSalvage)
         /// No regular file.
@@ -20,16 +20,16 @@ struct SurveyedFile {
 
     var name: String
     var bytes: Int
-    /// The header, one flipped bit mended.
+    /// The header, with a single flipped bit corrected.
     var header: SegmentHeader?
     var state: State
-    /// What is wrong with the file, if anything is.
+    /// The description of the damage; empty for a sound file.
     var reason = ""
 
-    /// The position in the file's name; nil for what an interrupted repair left.
+    /// The position in the file's name; nil for a file of an interrupted repair.
     var named: Position? { SegmentName.base(name) }
 
-    /// Where the file belongs by what is in it.
+    /// The first position according to the file's content.
     var base: Position? {
         if let header { return header.base }
         guard case .damaged(let salvage) = state, let named else { return named }
@@ -42,7 +42,7 @@ struct SurveyedFile {
         return salvage.lineCount
     }
 
-    /// Whether nothing is missing in the file, wherever it stands.
+    /// True if the file is complete, whatever its name.
     var isWhole: Bool {
         guard case .damaged(let salvage) = state else { return true }
         return salvage.damage == nil && salvage.footer != nil
@@ -50,7 +50,7 @@ struct SurveyedFile {
 
     /// Reads a file.
     ///
-    /// - Throws: `newerVersion`, `unknownFeature`, `io`, `readOnly`. Damage is no error.
+    /// - Throws: `newerVersion`, `unknownFeature`, `io`, `readOnly`. Damage is not thrown.
     /// - Complexity: O(bytes).
     static func read(
         _ name: String, in directory: String, _ journal: RewriteJournal?,
@@ -67,32 +67,32 @@ struct SurveyedFile {
         let (bytes, start) = try storage { () throws(FileError) in
             (try file.size(), try file.read(at: 0, count: SegmentHeader.encodedBytes))
         }
-        var found = SurveyedFile(name: name, bytes: bytes, state: .unreadable)
+        var survey = SurveyedFile(name: name, bytes: bytes, state: .unreadable)
         do throws(FormatError) {
-            found.header = try SegmentHeader(start.span.bytes)
+            survey.header = try SegmentHeader(start.span.bytes)
         } catch {
             switch error.code {
             case .newerVersion, .unknownFeature:
                 throw LogError(error, path: path, offset: 0)
-            default: found.header = SegmentHeader.mended(start.span.bytes)
+            default: survey.header = SegmentHeader.correctingBitFlip(in: start.span.bytes)
             }
         }
         do throws(LogError) {
-            found.state = try soundState(name, file, in: directory, fileSystem)
+            survey.state = try soundState(name, file, in: directory, fileSystem)
         } catch {
             guard error.code == .corrupt || error.code == .notALog else { throw error }
-            found.reason = Self.words(error)
-            let base = found.header?.base ?? Position(1)
+            survey.reason = Self.reason(from: error)
+            let base = survey.header?.base ?? Position(1)
             let salvage = try storage { () throws(FileError) in
                 try SegmentSalvage(file, from: base)
             }
-            found.state = .damaged(salvage)
+            survey.state = .damaged(salvage)
         }
-        return found
+        return survey
     }
 
-    /// Place and fault, without what the error says to whoever opens the log.
-    private static func words(_ error: LogError) -> String {
+    /// The error's location and description, without the note for a caller that opens the log.
+    private static func reason(from error: LogError) -> String {
         var text = error.offset.map { "byte \($0): \(error.detail)" } ?? error.detail
         if let end = text.firstRange(of: ". Nothing was changed") {
             text.removeSubrange(end.lowerBound...)
@@ -100,26 +100,26 @@ struct SurveyedFile {
         return text
     }
 
-    /// The state of a file that is right.
+    /// The state of a sound file.
     ///
-    /// - Throws: `corrupt`, `notALog` where it is not.
+    /// - Throws: `corrupt`, `notALog` for a damaged one.
     private static func soundState(
         _ name: String, _ file: any File, in directory: String, _ fileSystem: any FileSystem
     ) throws(LogError) -> State {
         let path = directory + "/" + name
         if let segment = try? SealedSegment(name, in: directory, fileSystem) {
             try check(segment, in: directory, fileSystem)
-            return .sealed(through: segment.footer.coveredThrough, hasRoom: false)
+            return .sealed(through: segment.footer.coveredThrough, hasTrailingZeros: false)
         }
         let recovery = Recovery(directory: directory, fileSystem: fileSystem)
-        switch try recovery.judge(name, file: file) {
+        switch try recovery.classify(name, file: file) {
         case .unfinished: return .unfinished
         case .sealed(let footer, let footerAt, _):
-            // There is room behind the footer, or only the rewrite journal has it whole.
+            // Preallocated space follows the footer, or only the rewrite journal has the intact footer.
             let segment = try SealedSegment(
                 last: path, file: file, footer: footer, footerAt: footerAt)
             try check(segment, in: directory, fileSystem)
-            return .sealed(through: footer.coveredThrough, hasRoom: true)
+            return .sealed(through: footer.coveredThrough, hasTrailingZeros: true)
         case .closed(let live), .live(let live), .torn(let live, _):
             return .appendable(next: live.contents.next)
         }

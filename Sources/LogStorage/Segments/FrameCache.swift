@@ -1,5 +1,5 @@
-// The frames read last, decoded. Looking up events that lie together, as importing a file again
-// does, then decodes each frame once.
+// Caches the most recently used decoded frames. Lookups of neighbouring events, as in a repeated import,
+// then decode each frame once.
 
 import LogFormat
 
@@ -28,8 +28,8 @@ package struct DecodedFrame: Sendable {
         while true {
             let step = try storage { () throws(FileError) in try scanner.next() }
             guard case .commit(let commit) = step, commit.frameOffset == entry.offset else {
-                // Damage where this frame's next block should be is this frame's: what cannot be
-                // read must not look as if it were not there.
+                // Damage at this frame's next block belongs to this frame: unreadable lines must not look
+                // like missing ones.
                 if case .damage(let damage) = step, frame.lines.isEmpty || damage.offset == end {
                     throw LogError(damage.error, path: path, offset: damage.offset)
                 }
@@ -37,7 +37,7 @@ package struct DecodedFrame: Sendable {
                     throw LogError(
                         .corrupt, path: path, offset: entry.offset,
                         positions: entry.first...entry.first,
-                        "the frame that should begin here does not")
+                        "no frame with this first position begins here")
                 }
                 return frame
             }
@@ -48,12 +48,13 @@ package struct DecodedFrame: Sendable {
     }
 }
 
-/// The frames read last, newest first.
+/// The most recently used frames, latest first.
 struct FrameCache {
     private var frames: [(segment: Position, first: Position, frame: DecodedFrame)] = []
     private static let countMax = 4
 
-    /// The cached frame of a segment that begins at a position.
+    /// The frame of a segment that begins at a position, from the cache if `isCurrent` accepts it, otherwise
+    /// from `read`.
     mutating func frame(
         segment: Position, first: Position, read: () throws(LogError) -> DecodedFrame,
         isCurrent: (DecodedFrame) -> Bool

@@ -1,6 +1,5 @@
-// Finding the frame of a position in a segment that has no footer yet: from block to block by their
-// sizes, without decoding them, then by bisection among the frames. Used by LogCursor when it begins
-// in a live segment. Spec/format/following.md.
+// Finds the frame of a position in a segment without a footer: walks from block to block by their sizes,
+// without decoding them, then bisects among the frames. Spec/format/following.md.
 
 import LogFormat
 
@@ -8,9 +7,9 @@ import LogFormat
 enum FrameSearch {
     private static let windowBytes = 256 * 1024
 
-    /// The last frame that begins at or before a position; the first one if there is none.
+    /// The last frame that begins at or before a position; the first one if there is none. An unreadable
+    /// frame counts as after the position, so that the reader reports the damage when it gets there.
     ///
-    /// What cannot be read counts as being behind the position, so that reading meets it in its turn.
     /// - Complexity: O(bytes of the segment), and O(log frames) blocks to decode.
     static func frame(
         of position: Position, in file: any File, from base: Position
@@ -38,13 +37,13 @@ enum FrameSearch {
         return found
     }
 
-    /// Where frames begin, as far as one follows the other.
+    /// The offsets of the frames, up to the first place where none begins.
     private static func offsets(of file: any File) throws(FileError) -> [Int] {
         var offsets: [Int] = []
         var window: [UInt8] = []
         var start = 0
         var offset = SegmentHeader.encodedBytes
-        // The offset in the window of `count` bytes at a place in the file, nil where it ends.
+        // The offset in the window of the `count` bytes at a file offset; nil if the file ends before.
         func load(_ at: Int, _ count: Int) throws(FileError) -> Int? {
             if at < start || at + count > start + window.count {
                 window = try file.read(at: at, count: windowBytes)

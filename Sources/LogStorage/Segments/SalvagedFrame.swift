@@ -1,32 +1,31 @@
-// Reads one frame of a damaged segment, as far as it can be read. A block needs all blocks before it,
-// so what is intact is a beginning of the frame. Used by SegmentSalvage. Spec/format/repair.md, REP-2.
+// Reads the intact blocks of a frame in a damaged segment. A block needs all blocks before it for decoding,
+// so the intact part is always a prefix of the frame. Spec/format/repair.md, REP-2.
 
 import LogFormat
 
-/// The intact beginning of a frame.
+/// The intact prefix of a frame.
 struct SalvagedFrame {
-    /// Plaintext that `lines` are ranges of.
+    /// The plaintext that the ranges of `lines` refer to.
     var plaintext: [UInt8]
-    /// At least one line; positions rise.
+    /// At least one line, in order of position.
     var lines: [ScannedLine]
-    /// Where what is intact ends: behind the end mark, or at the block that is not right.
+    /// The end of the intact part: after the end mark, or at the damaged block.
     var end: Int
-    /// Whether the whole frame is intact.
+    /// True if the whole frame is intact.
     var isWhole: Bool
-    /// Whether positions are left out inside a block, as only compaction does it.
+    /// True if positions are missing inside a block, which only compaction causes.
     var hasHolesInBlock: Bool
-    /// Whether the frame is a big commit.
+    /// True if the frame is a big commit.
     let isBig: Bool
 
     var positions: ClosedRange<Position> {
         lines[0].prefix.position...lines[lines.count - 1].prefix.position
     }
 
-    /// Reads the frame at an offset; nil where not even its first line is intact.
+    /// Reads the frame at an offset; nil if not even its first line is intact.
     ///
-    /// - Parameter allowsHoles: whether positions may be left out between two blocks. In a segment
-    ///   that was never compacted such a hole is a block that was taken out, and what follows would
-    ///   be decoded with a wrong history.
+    /// - Parameter allowsHoles: true if positions may be missing between two blocks. In a segment that was
+    ///   never compacted, such a hole is a lost block, and later blocks would decode with a wrong history.
     static func read(
         _ file: any File, at offset: Int, allowsHoles: Bool
     ) throws(FileError) -> SalvagedFrame? {
@@ -36,7 +35,7 @@ struct SalvagedFrame {
             file, at: offset, header, sizeIsKnown: true, allowsHoles: allowsHoles)
     }
 
-    /// Reads the frame at an offset whose header is damaged: as one of either kind.
+    /// Reads a frame with a damaged header, trying both kinds of frames.
     static func read(
         _ file: any File, withoutHeaderAt offset: Int, allowsHoles: Bool
     ) throws(FileError) -> SalvagedFrame? {
@@ -76,9 +75,9 @@ struct SalvagedFrame {
             guard bytes.count == block.blockBytes,
                 let range = try? decompressor.append(block, at: 0, of: bytes.span.bytes)
             else { break }
-            // The lines of a big commit run over the ends of its blocks: they are read at the end.
+            // Lines of a big commit cross block boundaries, so they are read after its last block.
             if header.contentBytes == nil,
-                !frame.add(linesIn: range, of: decompressor, allowsHoles: allowsHoles)
+                !frame.appendLines(in: range, of: decompressor, allowsHoles: allowsHoles)
             {
                 break
             }
@@ -87,7 +86,7 @@ struct SalvagedFrame {
         if header.contentBytes != nil {
             let plaintext = decompressor.storage[..<decompressor.plaintextBytes]
             let end = plaintext.lastIndex(of: UInt8(ascii: "\n")).map { $0 + 1 } ?? 0
-            if !frame.add(linesIn: 0..<end, of: decompressor, allowsHoles: allowsHoles) {
+            if !frame.appendLines(in: 0..<end, of: decompressor, allowsHoles: allowsHoles) {
                 return nil
             }
         }
@@ -96,9 +95,9 @@ struct SalvagedFrame {
         return frame
     }
 
-    /// Takes in the lines of a block, or of a big commit; false where they are not right.
-    private mutating func add(
-        linesIn range: Range<Int>, of decompressor: BlockDecompressor, allowsHoles: Bool
+    /// Appends the lines of a block or a big commit; returns false if they are invalid.
+    private mutating func appendLines(
+        in range: Range<Int>, of decompressor: BlockDecompressor, allowsHoles: Bool
     ) -> Bool {
         let next = lines.last?.prefix.position.next
         let found = try? SegmentScanner.lines(

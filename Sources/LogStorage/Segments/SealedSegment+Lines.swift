@@ -3,20 +3,20 @@
 import LogFormat
 
 extension SealedSegment {
-    /// Calls `body` with every line from a position on; false from it stops. A footer that differs from
-    /// the lines is an error after the last one.
+    /// Calls `body` with every line from a position on, until it returns false. A footer that contradicts the
+    /// lines is an error after the last one.
     ///
-    /// - Parameter check: called between commits; what it throws ends the reading.
-    /// - Returns: false if `body` stopped.
+    /// - Parameter check: called between commits; an error that it throws ends the reading.
+    /// - Returns: false if `body` stopped the reading.
     package func forEachLine(
         from first: Position, betweenCommits check: () throws -> Void = {},
         _ body: (LinePrefix, RawSpan) throws -> Bool
     ) throws -> Bool {
         var (scanner, frames) = try scanner(from: first)
-        // Known only where all lines are read.
+        // Counted only if the reading begins at the first frame.
         var count: UInt64? = frames == 0 ? 0 : nil
         var lowest = footer.lines?.lowerBound
-        // Where holes are legal, positions do not tell that a frame is missing.
+        // In a segment with legal holes, positions do not reveal a missing frame; the frame list does.
         var areFramesListed = true
         while true {
             try check()
@@ -42,11 +42,11 @@ extension SealedSegment {
                 else {
                     throw LogError(
                         .corrupt, path: path, offset: offset,
-                        "the segment holds positions \(lowest ?? .zero) to "
+                        "the segment has positions \(lowest ?? .zero) to "
                             + "\(lowest == nil ? .zero : last)"
                             + (count.map { ", \($0) lines" } ?? "") + "; "
                             + footer.linesDescription
-                            + (areFramesListed ? "" : "; its frame list has other frames"))
+                            + (areFramesListed ? "" : "; its frame list names other frames"))
                 }
                 try checkIDIndex()
                 return true
@@ -65,7 +65,7 @@ extension SealedSegment {
     }
 
     /// A scanner that begins at the frame of a position, and the number of that frame. It begins at the
-    /// segment's start where the frame list is wrong about the frame.
+    /// first frame if the frame list is wrong about the other.
     private func scanner(
         from first: Position
     ) throws(LogError) -> (scanner: SegmentScanner, frame: Int) {
@@ -74,8 +74,8 @@ extension SealedSegment {
             let entry = footer.frames[number]
             let scanner = SegmentScanner(
                 file, at: entry.offset, expecting: entry.first, allowsHoles: footer.isCompacted)
-            var look = scanner
-            let step = try storage { () throws(FileError) in try look.next() }
+            var probe = scanner
+            let step = try storage { () throws(FileError) in try probe.next() }
             if case .commit(let commit) = step, footer.lists(commit) { return (scanner, number) }
         }
         return (
@@ -83,8 +83,8 @@ extension SealedSegment {
         )
     }
 
-    /// The positions that damage at an offset takes along: from the first unread one to the end of
-    /// its frame. Nil where it takes none, as behind the last line of a frame.
+    /// The positions that damage at an offset makes unreadable: from the first unread one to the end of its
+    /// frame. Nil if there are none, as after the last line of a frame.
     package func positions(from first: Position, after offset: Int) -> ClosedRange<Position>? {
         let next = footer.frames.first { $0.offset > offset }?.first
         let last = next.map { Position($0.rawValue - 1) } ?? footer.lines?.upperBound ?? .zero
@@ -93,7 +93,7 @@ extension SealedSegment {
 }
 
 extension SegmentFooter {
-    /// True if the frame list has the frame that a commit begins.
+    /// True if the frame list contains the frame of a commit.
     func lists(_ commit: ScannedCommit) -> Bool {
         let entry = FrameEntry(
             offset: commit.frameOffset, first: commit.positions.lowerBound)

@@ -1,22 +1,21 @@
-// Reading what a compacted segment remembers of the lines it lost. A list is read once, whole and in
-// portions, before anything in it is believed; after that a lookup reads at most 64 records.
-// Spec/format/segment.md, SEG-8.
+// Reads the lists of removed ids of a compacted segment. A list is first read in full, in portions, to check
+// its digest. After that a lookup reads at most 64 records. Spec/format/segment.md, SEG-8.
 
 import LogFormat
 
-/// A list of removed ids and where it begins in its segment.
+/// A list of removed ids and its offset in the segment.
 struct RemovedIDsInFile: Sendable {
     var list: RemovedIDs
     var offset: Int
 
     var end: Int { offset + RemovedIDs.encodedBytes(count: list.count) }
 
-    /// Records that are read at once.
+    /// The number of records to read at a time.
     private static let portionRecords = 8 * 1_024
 
     /// Reads the list that begins at an offset and ends at `end` or before.
     ///
-    /// - Throws: `corrupt` where it is damaged.
+    /// - Throws: `corrupt` if it is damaged.
     static func read(
         _ file: any File, path: String, at offset: Int, until end: Int,
         of positions: ClosedRange<Position>
@@ -39,16 +38,16 @@ struct RemovedIDsInFile: Sendable {
         }
         try format { () throws(FormatError) in
             guard offset + reader.encodedBytes <= end else {
-                throw FormatError(.truncated, "a list of removed ids runs into the footer")
+                throw FormatError(.truncated, "a list of removed ids overlaps the footer")
             }
         }
         var at = offset + prefix.count
-        while reader.missing > 0 {
-            let count = min(reader.missing, portionRecords) * RemovedIDs.recordBytes
+        while reader.remaining > 0 {
+            let count = min(reader.remaining, portionRecords) * RemovedIDs.recordBytes
             let records = try bytes(at, count)
             try format { () throws(FormatError) in
                 guard records.count == count else {
-                    throw FormatError(.truncated, "the file ends inside removed ids")
+                    throw FormatError(.truncated, "the file ends inside a list of removed ids")
                 }
                 try reader.update(records: records.span.bytes)
             }
@@ -65,8 +64,8 @@ struct RemovedIDsInFile: Sendable {
 extension SealedSegment {
     /// Reads the lists of removed ids, oldest first.
     ///
-    /// - Throws: `corrupt` where one is damaged or they do not fill the place between the last frame
-    ///   and the footer.
+    /// - Throws: `corrupt` if one is damaged, or if they do not fill the space between the last frame and the
+    ///   footer.
     /// - Complexity: O(removed ids); memory for every 64th id.
     func removedIDs() throws(LogError) -> [RemovedIDsInFile] {
         var lists: [RemovedIDsInFile] = []
@@ -75,24 +74,25 @@ extension SealedSegment {
             guard offset >= SegmentHeader.encodedBytes,
                 offset == footerAt || footer.coveredThrough >= header.base
             else {
-                throw FormatError(.malformed, "the lists of removed ids have no room")
+                throw FormatError(
+                    .malformed, "the footer names a size of removed ids that the file cannot have")
             }
         } catch { throw LogError(error, path: path, offset: footerAt) }
         while offset < footerAt {
-            let found = try RemovedIDsInFile.read(
+            let list = try RemovedIDsInFile.read(
                 file, path: path, at: offset, until: footerAt,
                 of: header.base...footer.coveredThrough)
-            lists.append(found)
-            offset = found.end
+            lists.append(list)
+            offset = list.end
         }
         return lists
     }
 
-    /// What one of the lists remembers of an id. O(log removed ids), and one read.
-    func find(_ id: UInt128, in found: RemovedIDsInFile) throws(LogError) -> RemovedID? {
-        guard let place = found.list.place(of: id) else { return nil }
+    /// Finds the record of an id in one of the lists. O(log removed ids), and one read.
+    func find(_ id: UInt128, in removed: RemovedIDsInFile) throws(LogError) -> RemovedID? {
+        guard let range = removed.list.recordRange(of: id) else { return nil }
         let bytes = try storage { () throws(FileError) in
-            try file.read(at: found.offset + place.lowerBound, count: place.count)
+            try file.read(at: removed.offset + range.lowerBound, count: range.count)
         }
         return RemovedIDs.find(id, in: bytes.span.bytes, base: header.base)
     }

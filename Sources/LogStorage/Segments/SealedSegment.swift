@@ -1,4 +1,4 @@
-// A segment that is never appended to again: opened by its header and footer, looked into by frame.
+// A segment that is never appended to again. Opened by its header and footer, read by frame.
 
 import LogFormat
 
@@ -8,15 +8,15 @@ package struct SealedSegment: Sendable {
     package let file: any File
     package let header: SegmentHeader
     package let footer: SegmentFooter
-    /// Where the footer begins.
+    /// The offset of the footer.
     package let footerAt: Int
     private let idIndex: Result<IDIndex, FormatError>
 
     /// Opens a segment that must be sealed.
     ///
-    /// - Parameter other: the file's name as long as it has not got the segment's.
-    /// - Throws: `corrupt` where header or footer is not right, but for a malformed id index: lines can be
-    ///   read without it, and `checkIDIndex()` is for callers that look for ids.
+    /// - Parameter other: the file's temporary name, before its rename to the segment's.
+    /// - Throws: `corrupt` if header or footer is damaged. A malformed id index is no error here, since lines
+    ///   can be read without it; callers that look up ids call `checkIDIndex()`.
     package init(
         _ name: String, in directory: String, _ fileSystem: any FileSystem,
         from other: String? = nil
@@ -35,8 +35,8 @@ package struct SealedSegment: Sendable {
             path: path, file: file, header: header, footer: found.footer, footerAt: found.start)
     }
 
-    /// Opens the last segment, which has been read and ends with a footer. The footer need not end
-    /// the file yet: a kill, or an error, may have kept the room behind it from being cut off.
+    /// Opens the last segment, which has been read and ends with a footer. Preallocated space may follow the
+    /// footer if a kill or an error prevented its truncation.
     init(
         last path: String, footer: SegmentFooter, footerAt: Int, _ fileSystem: any FileSystem
     ) throws(LogError) {
@@ -44,7 +44,7 @@ package struct SealedSegment: Sendable {
         try self.init(last: path, file: file, footer: footer, footerAt: footerAt)
     }
 
-    /// The last segment from the file that was read.
+    /// Creates the last segment from the file that was read.
     init(
         last path: String, file: any File, footer: SegmentFooter, footerAt: Int
     ) throws(LogError) {
@@ -84,17 +84,17 @@ package struct SealedSegment: Sendable {
         } catch { throw LogError(error, path: path, offset: footerAt) }
     }
 
-    /// The frame that holds a position, decoded; nil where there are no frames.
+    /// Reads the frame whose range includes a position; nil if there are no frames.
     package func frame(of position: Position) throws(LogError) -> DecodedFrame? {
         guard !footer.frames.isEmpty else { return nil }
         let entry = footer.frames[footer.frames.frame(of: position)]
         return try DecodedFrame.read(file, path: path, entry, allowsHoles: footer.isCompacted)
     }
 
-    /// A filter for the ids; nil if the index is damaged. O(n).
+    /// Creates a filter for the ids; nil if the index is damaged. O(n).
     func idFilter() -> IDFilter? { try? idIndex.get().filter() }
 
-    /// The frames that may hold an event with this id. O(log n).
+    /// The frames that may contain an event with this id. O(log n).
     package func candidateFrames(id: UInt128) throws(LogError) -> [FrameEntry] {
         do throws(FormatError) {
             let idIndex = try idIndex.get()
@@ -108,17 +108,16 @@ package struct SealedSegment: Sendable {
 }
 
 extension SegmentHeader {
-    /// Checks that a segment begins where its file's name says.
+    /// Checks that the segment's first position is the one in its file's name.
     func check(isNamedFor base: Position?, _ path: String) throws(LogError) {
         guard self.base == base else {
             throw LogError(
                 .corrupt, path: path, offset: 48,
-                "the header says that the segment begins at position \(self.base)")
+                "the header names first position \(self.base), which differs from the file's name")
         }
     }
 
-    /// Checks that a segment is of the log that the segments before it are of; the first one says
-    /// which.
+    /// Checks that the segment belongs to the same log as `first`; the first segment sets it.
     func check(isOf first: inout SegmentHeader?, _ path: String) throws(LogError) {
         if let first { try check(isOfLogOf: first, path) } else { first = self }
     }

@@ -1,5 +1,5 @@
-// The sealed segments of an open log, in order. With a checkpoint at hand a segment is opened only
-// when something in it is looked for.
+// The sealed segments of an open log, in order. The segments that a checkpoint names are opened only when
+// they are needed.
 
 import LogFormat
 
@@ -11,13 +11,13 @@ struct SealedSegments {
         var segment: SealedSegment? {
             didSet { (lookups, filter) = (0, nil) }
         }
-        /// How often an id was looked for here.
+        /// The number of id lookups in the segment.
         var lookups = 0
         var filter: IDFilter?
     }
 
-    /// Lookups after which a segment gets a filter: it takes as long to make as some hundred of them,
-    /// and a byte or two of memory for each event.
+    /// Lookups after which a segment gets a filter. Making one costs as much as some hundred lookups, and
+    /// one or two bytes of memory per event.
     private static let lookupsMax = 256
 
     private let directory: String
@@ -30,16 +30,16 @@ struct SealedSegments {
     }
 
     var count: Int { slots.count }
-    /// Where each segment begins and what it covers.
+    /// The positions that each segment covers.
     var ranges: [ClosedRange<Position>] { slots.map(\.range) }
     /// The position after the last segment.
     var next: Position { slots.last?.range.upperBound.next ?? Position(1) }
-    /// The header that the opened ones share.
+    /// The header of the segment that was opened first. All others must have the same log and account.
     private(set) var header: SegmentHeader?
 
-    /// Adds a segment that is open.
+    /// Appends an open segment.
     ///
-    /// - Throws: `corrupt` where it does not follow the one before.
+    /// - Throws: `corrupt` if it does not follow the last one.
     mutating func append(_ segment: SealedSegment) throws(LogError) {
         try check(segment.header, segment.path)
         try segment.checkIDIndex()
@@ -52,7 +52,7 @@ struct SealedSegments {
         slots.append(Slot(name: name, range: base...through, segment: segment))
     }
 
-    /// Adds segments that a checkpoint knows; they are opened when needed.
+    /// Appends the segments that a checkpoint names. They are opened when needed.
     mutating func append(known ranges: [ClosedRange<Position>]) {
         for range in ranges {
             slots.append(
@@ -70,21 +70,21 @@ struct SealedSegments {
         guard segment.footer.coveredThrough == slot.range.upperBound else {
             throw LogError(
                 .corrupt, path: segment.path, offset: segment.footerAt,
-                "the segment ends at position \(segment.footer.coveredThrough); a checkpoint says "
-                    + "\(slot.range.upperBound)")
+                "the segment ends at position \(segment.footer.coveredThrough), but a checkpoint "
+                    + "says \(slot.range.upperBound)")
         }
         slots[number].segment = segment
         return segment
     }
 
-    /// The frames of a segment that may hold an id. O(log n), and O(1) for most other ids where many
-    /// have been looked for.
+    /// The frames of a segment that may contain an id; nil if there are none. O(log n); with a filter O(1)
+    /// for most absent ids.
     ///
     /// - Throws: `LogError`: `corrupt`, `io`.
     mutating func candidates(
         _ number: Int, id: UInt128
     ) throws(LogError) -> (segment: SealedSegment, frames: [FrameEntry])? {
-        if let filter = slots[number].filter, !filter.mayHold(id) { return nil }
+        if let filter = slots[number].filter, !filter.mayContain(id) { return nil }
         let segment = try segment(number)
         slots[number].lookups += 1
         if slots[number].lookups == Self.lookupsMax { slots[number].filter = segment.idFilter() }
@@ -92,26 +92,26 @@ struct SealedSegments {
         return frames.isEmpty ? nil : (segment, frames)
     }
 
-    /// Whether a segment remembers ids that compaction has taken out. Asked for each segment with
-    /// each new id, so it copies nothing.
-    mutating func remembersIDs(_ number: Int) throws(LogError) -> Bool {
+    /// True if a segment has lists of removed ids. Called for each segment and each new id, so it copies
+    /// nothing.
+    mutating func hasRemovedIDs(_ number: Int) throws(LogError) -> Bool {
         if slots[number].segment == nil { _ = try segment(number) }
         return slots[number].segment?.footer.compaction?.removedIDBytes ?? 0 > 0
     }
 
-    /// Takes the present file under a segment's name instead of the one that was open.
+    /// Opens the file that has a segment's name now, in place of the one that was open.
     mutating func reopen(_ number: Int) throws(LogError) {
         slots[number].segment = nil
         _ = try segment(number)
     }
 
-    /// Whether a segment is open here with this very file.
-    func holds(_ segment: SealedSegment) -> Bool {
+    /// True if the segment is open with the same file.
+    func contains(_ segment: SealedSegment) -> Bool {
         number(covering: segment.header.base).map { slots[$0].segment?.file === segment.file }
             ?? false
     }
 
-    /// Takes a compacted segment in the place of the one it was made from, which is held.
+    /// Replaces an open segment by its compacted version.
     mutating func replace(_ old: SealedSegment, by new: SealedSegment) {
         if let number = number(covering: old.header.base) { slots[number].segment = new }
     }
@@ -128,22 +128,24 @@ struct SealedSegments {
         try header.check(isOfLogOf: first, path)
     }
 
-    /// The positions that no segment has, or two have, where one begins elsewhere than it must.
+    /// The positions that no segment has, or that two have, if a segment begins at `found` and not at
+    /// `expected`.
     static func gap(_ found: Position, _ expected: Position) -> ClosedRange<Position> {
         let first = min(found, expected)
         return first...max(first, Position(max(found, expected).rawValue - 1))
     }
 
+    /// The error for a segment that begins at `found` and not at `expected`.
     static func gap(_ path: String, found: Position, expecting: Position) -> LogError {
         LogError(
             .corrupt, path: path, positions: gap(found, expecting),
-            "the segment begins at position \(found) where \(expecting) belongs: a segment file is "
+            "the segment begins at position \(found), expected \(expecting): a segment file is "
                 + "missing or was added. Nothing was changed")
     }
 }
 
 extension SegmentHeader {
-    /// Checks that two segments are of one log.
+    /// Checks that two segments belong to the same log and account.
     func check(isOfLogOf first: SegmentHeader, _ path: String) throws(LogError) {
         guard logID == first.logID, account == first.account else {
             let isOfLog = logID == first.logID
@@ -151,7 +153,7 @@ extension SegmentHeader {
                 .corrupt, path: path, offset: isOfLog ? 64 : 32,
                 isOfLog
                     ? "the segment belongs to another account than the first one"
-                    : "the segment is of another log")
+                    : "the segment belongs to another log than the first one")
         }
     }
 }

@@ -1,4 +1,4 @@
-// What a segment holds, gathered commit by commit: by recovery while it reads, by the log while it
+// The metadata of a segment, collected commit by commit: by recovery while it reads, by the log while it
 // writes. Sealing turns it into the footer. Spec/format/segment.md, SEG-5.
 
 import LogFormat
@@ -11,36 +11,36 @@ package struct SegmentContents: Sendable {
     package private(set) var eventCount = 0
     package private(set) var times: ClosedRange<Int64>?
     package private(set) var plaintextBytes = 0
-    /// Every id with its position, but those in `older`; where they are looked for.
+    /// Every id with its position, except those in `older`. With `IDUse.lookup` only.
     private var positions = IDTable()
-    /// Every id as the id index has it; where they are put into one and nothing else.
+    /// Every id as an entry of the id index. With `IDUse.index` only.
     private var entries: [IDIndexEntry] = []
     private let use: IDUse
-    /// A frame that has begun and whose first line says where.
+    /// The offset of a new frame, until its first line gives the position.
     private var newFrame: Int?
-    /// The ids that a checkpoint knew, once they are needed.
+    /// The ids in the checkpoint from which the contents were resumed, once they are loaded.
     private var older: IDIndex?
-    /// Whether ids that a checkpoint knew are still to be taken in: until then this neither finds
-    /// ids nor makes a footer.
+    /// True until the ids of the checkpoint are set. Until then ids cannot be looked up, and no footer can
+    /// be made.
     package private(set) var lacksOlderIDs = false
 
-    /// What becomes of the ids.
+    /// The purpose for which ids are collected.
     package enum IDUse: Sendable {
-        /// They are looked for while the segment grows.
+        /// Lookup while the segment grows.
         case lookup
-        /// They go into the footer's index, with this seed.
+        /// The footer's id index, with this seed.
         case index(seed: UInt32)
-        /// Nobody needs them.
+        /// Ids are not collected.
         case none
     }
 
-    /// Contents without a line. With `lookup` an id takes about 40 bytes, with `index` 8.
+    /// Creates contents without lines. An id takes about 40 bytes with `lookup`, 8 with `index`.
     package init(base: Position, ids use: IDUse = .lookup) {
         self.base = base
         self.use = use
     }
 
-    /// Goes on from what a checkpoint knew, without its ids.
+    /// Resumes from the contents in a checkpoint, without their ids.
     package init(resuming snapshot: LiveSnapshot) {
         base = snapshot.base
         use = .lookup
@@ -52,33 +52,32 @@ package struct SegmentContents: Sendable {
         lacksOlderIDs = true
     }
 
-    /// Takes in the ids that a checkpoint knew. The index is not read through: its digest vouches for
-    /// what its own encoder wrote.
-    package mutating func takeIn(older index: IDIndex) {
+    /// Sets the ids of the checkpoint. The index is not validated, since its digest was checked.
+    package mutating func setOlderIDs(_ index: IDIndex) {
         older = index
         lacksOlderIDs = false
     }
 
-    /// Takes in the ids of all lines, as reading the segment found them.
-    mutating func takeIn(positions found: IDTable) {
-        positions = found
+    /// Sets the ids of all lines, as read from the segment itself.
+    mutating func setIDs(_ ids: IDTable) {
+        positions = ids
         lacksOlderIDs = false
     }
 
     /// The position after the last line.
     package var next: Position { lines?.upperBound.next ?? base }
 
-    /// Takes in a frame's beginning; its first line follows.
-    package mutating func begin(frameAt offset: Int) { newFrame = offset }
+    /// Begins a frame. Its first line is appended next.
+    package mutating func beginFrame(at offset: Int) { newFrame = offset }
 
-    /// Takes in a line.
-    package mutating func add(_ prefix: LinePrefix, line: RawSpan) {
-        // A footer has a place for times and none for their absence.
-        add(prefix, lineBytes: line.byteCount, time: LinePrefix.time(of: line) ?? 0)
+    /// Appends a line.
+    package mutating func append(_ prefix: LinePrefix, line: RawSpan) {
+        // A footer cannot express that a line has no time.
+        append(prefix, lineBytes: line.byteCount, time: LinePrefix.time(of: line) ?? 0)
     }
 
-    /// Takes in a line that was read already.
-    package mutating func add(_ prefix: LinePrefix, lineBytes: Int, time: Int64) {
+    /// Appends a line whose length and time are known.
+    package mutating func append(_ prefix: LinePrefix, lineBytes: Int, time: Int64) {
         if let offset = newFrame {
             frames.append(FrameEntry(offset: offset, first: prefix.position))
             newFrame = nil
@@ -96,37 +95,37 @@ package struct SegmentContents: Sendable {
         times = times.map { min($0.lowerBound, time)...max($0.upperBound, time) } ?? time...time
     }
 
-    /// The number of the frame that holds a position.
+    /// The number of the frame whose range includes a position.
     package func frame(of position: Position) -> Int {
         frames.frame(of: position)
     }
 
-    /// The position of an id, unless it is one of those that a checkpoint knew. O(1).
+    /// The position of an id; nil if it is absent or one of the checkpoint's ids. O(1).
     package func position(id: UInt128) -> Position? { positions[id].map { Position($0) } }
 
-    /// The frames that may hold an id which `position(id:)` does not know. O(log n).
+    /// The frames that may contain an id of the checkpoint. O(log n).
     package func olderFrames(id: UInt128) -> [FrameEntry] {
         guard let older, let numbers = try? older.frames(hash: older.hash(id)) else { return [] }
         return numbers.filter(frames.indices.contains).map { frames[$0] }
     }
 
-    /// The footer that seals this segment.
+    /// Creates the footer that seals the segment.
     ///
     /// - Parameters:
-    ///   - seed: for the id index; contents that were made with one keep that.
-    ///   - coveredThrough: the last position it answers for; nil takes that of the last line.
-    ///   - compaction: what compaction adds.
+    ///   - seed: the seed of the id index, unless the contents already have one.
+    ///   - coveredThrough: the last position that the segment covers; nil for that of the last line.
+    ///   - compaction: the additional fields of a compacted segment.
     package func footer(
         seed: UInt32, digest: UInt64, coveredThrough: Position? = nil,
         compaction: SegmentFooter.Compaction? = nil
     ) -> SegmentFooter {
-        precondition(!lacksOlderIDs, "a footer without some of the segment's ids")
+        precondition(!lacksOlderIDs, "the ids of the checkpoint are not loaded")
         var seed = seed
         var entries = entries
         if case .index(let known) = use {
             seed = known
         } else {
-            // Hashes that a checkpoint kept were made with its seed.
+            // The checkpoint's entries were hashed with its seed.
             seed = older?.hashSeed ?? seed
             entries = (try? older?.entries()) ?? []
             entries += positions.all.map {

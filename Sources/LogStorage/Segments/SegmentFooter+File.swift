@@ -1,16 +1,16 @@
-// Finding a footer from the end of its file, and checking the file against it.
+// Finds a footer from the end of its file, and checks the file against it.
 
 import LogFormat
 
 extension SegmentFooter {
-    /// The footer at the end of a file and where it begins, or nil where there is no valid one.
+    /// Reads the footer at the end of a file, and its offset; nil if there is no valid one.
     package static func read(
         atEndOf file: any File
     ) throws(FileError) -> (footer: SegmentFooter, start: Int)? {
         let size = try file.size()
         let guess = min(size, 64 * 1024)
         var bytes = try file.read(at: size - guess, count: guess)
-        // A writer may have sealed the segment meanwhile and cut off its room.
+        // A writer may meanwhile have sealed the segment and truncated its preallocated space.
         let end = size - guess + bytes.count
         guard let length = length(atEnd: bytes.span.bytes), length <= end else { return nil }
         if length > bytes.count { bytes = try file.read(at: end - length, count: length) }
@@ -21,9 +21,8 @@ extension SegmentFooter {
         return (footer, end - length)
     }
 
-    /// True if a footer, damaged or not, reaches from an offset to the file's end: its frame header or
-    /// its own last bytes say so. A footer that is being written is in preallocated space, which
-    /// follows it.
+    /// True if a footer, damaged or not, reaches from an offset to the file's end, according to its frame
+    /// header or its last bytes. A footer that is being written does not: preallocated space follows it.
     static func isExpected(at offset: Int, of file: any File) throws(FileError) -> Bool {
         let length = try file.size() - offset
         guard length >= SkippableFrame.prefixBytes else { return false }
@@ -35,8 +34,8 @@ extension SegmentFooter {
             || Self.length(atEnd: end.span.bytes) == length
     }
 
-    /// True if the footer covers what a sealed segment must: a position at least, and only compaction
-    /// leaves positions without a line.
+    /// True if the footer covers at least one position and, unless the segment is compacted, none after its
+    /// last line.
     ///
     /// - Parameter base: the segment's first position.
     func coversItsLines(from base: Position) -> Bool {
@@ -49,7 +48,7 @@ extension SegmentFooter {
             + "\(eventCount) lines, and that it covers positions up to \(coveredThrough)"
     }
 
-    /// XXH64 of a file's bytes before an offset.
+    /// Computes the XXH64 of a file's bytes before an offset.
     package static func digest(of file: any File, through end: Int) throws(FileError) -> UInt64 {
         var hash = XXH64()
         var offset = 0

@@ -1,36 +1,36 @@
-// Writes a segment anew from the lines that compaction keeps or repair has saved: header, lines
-// regrouped into blocks and frames as a writer groups them, lists of removed ids, footer. Nothing
-// reads the file before it is whole, so there is neither trailer nor room. Spec/format/compaction.md, CMP-21,
-// and Spec/format/repair.md, REP-3.
+// Writes a new segment from the lines that compaction keeps or repair has saved: header, lines regrouped into
+// blocks and frames as a writer groups them, lists of removed ids, footer. The file is read only after it is
+// complete, so it has neither trailer nor preallocated space. Spec/format/compaction.md, CMP-21, and
+// Spec/format/repair.md, REP-3.
 
 import LogFormat
 
-/// The writing end of a segment that is written anew.
+/// The writer of a segment that replaces another one.
 struct SegmentRewriter: ~Copyable {
     private let file: any File
     private let sizes: WriterSizes
     private var compressor: BlockCompressor
     private var frameIsOpen = false
-    /// Whole lines that become the next block.
+    /// The lines of the next block.
     private var block: [UInt8] = []
-    /// Bytes that are not in the file yet.
+    /// Encoded bytes that are not in the file yet.
     private var output: [UInt8] = []
     private var writtenBytes = 0
     private var removedIDsStart = 0
     private var digest = XXH64()
     private let seed: UInt32
-    /// What was put in so far.
+    /// The metadata of the lines so far.
     private(set) var contents: SegmentContents
 
     private static let outputBytesMax = 256 * 1024
 
-    /// - Parameter seed: for the id index.
+    /// - Parameter seed: the seed of the id index.
     init(
         _ file: any File, header: [UInt8], base: Position, seed: UInt32,
         _ sizes: WriterSizes = WriterSizes()
     ) {
         self.file = file
-        precondition(sizes.areReadable, "sizes that no reader accepts")
+        precondition(sizes.areReadable, "readers do not accept these sizes")
         self.sizes = sizes
         compressor = BlockCompressor(capacity: sizes.runningFramePlaintextBytesMax)
         contents = SegmentContents(base: base, ids: .index(seed: seed))
@@ -38,10 +38,10 @@ struct SegmentRewriter: ~Copyable {
         output = header
     }
 
-    /// Where the next byte goes.
+    /// The offset of the next byte.
     private var end: Int { writtenBytes + output.count }
 
-    /// Adds a line, newline not included.
+    /// Appends a line, given without its newline.
     mutating func append(_ prefix: LinePrefix, _ line: RawSpan) throws(LogError) {
         let count = line.byteCount + 1
         guard count <= sizes.blockPlaintextBytes else {
@@ -49,17 +49,17 @@ struct SegmentRewriter: ~Copyable {
         }
         if block.count + count > sizes.blockPlaintextBytes { try endBlock() }
         if block.isEmpty { beginBlock() }
-        contents.add(prefix, line: line)
+        contents.append(prefix, line: line)
         block.append(contentsOf: line)
         block.append(UInt8(ascii: "\n"))
     }
 
-    /// A line that no block holds is a commit of its own.
+    /// Appends a line that exceeds a block as a big commit.
     private mutating func appendBig(_ prefix: LinePrefix, _ line: RawSpan) throws(LogError) {
         try endBlock()
         endFrame()
-        contents.begin(frameAt: end)
-        contents.add(prefix, line: line)
+        contents.beginFrame(at: end)
+        contents.append(prefix, line: line)
         let plaintext = line.array + [UInt8(ascii: "\n")]
         BigCommit.append(plaintext.span.bytes, to: &output)
         output.append(littleEndian: UInt32(0))
@@ -69,7 +69,7 @@ struct SegmentRewriter: ~Copyable {
     private mutating func beginBlock() {
         if frameIsOpen, compressor.plaintextBytes < sizes.framePlaintextBytes { return }
         endFrame()
-        contents.begin(frameAt: end)
+        contents.beginFrame(at: end)
         FrameHeader(contentBytes: nil).append(to: &output)
         compressor.reset()
         frameIsOpen = true
@@ -88,12 +88,13 @@ struct SegmentRewriter: ~Copyable {
         frameIsOpen = false
     }
 
-    /// Writes what has gathered.
+    /// Writes `output` to the file if it has more than `limit` bytes.
     private mutating func drain(above limit: Int = 0) throws(LogError) {
         guard output.count > limit else { return }
         guard end <= FormatLimit.segmentBytesMax else {
             throw LogError(
-                .tooLarge, path: "", "a segment that is written anew has no room for its lines")
+                .tooLarge, path: "",
+                "the rewritten segment exceeds \(FormatLimit.segmentBytesMax) bytes")
         }
         let bytes = output
         let offset = writtenBytes
@@ -103,14 +104,14 @@ struct SegmentRewriter: ~Copyable {
         output.removeAll(keepingCapacity: true)
     }
 
-    /// Ends the frames: what is appended now are lists of removed ids.
+    /// Ends the last frame. Only lists of removed ids may be appended afterwards.
     mutating func endLines() throws(LogError) {
         try endBlock()
         endFrame()
         removedIDsStart = end
     }
 
-    /// Adds bytes of a list of removed ids.
+    /// Appends bytes of a list of removed ids.
     mutating func append(removedIDs bytes: [UInt8]) throws(LogError) {
         output += bytes
         try drain(above: Self.outputBytesMax)
@@ -118,8 +119,8 @@ struct SegmentRewriter: ~Copyable {
 
     /// Writes the footer and syncs. O(lines log lines).
     ///
-    /// - Parameter compactedThrough: states before it cannot be rebuilt; nil for a segment without
-    ///   holes and without lists of removed ids.
+    /// - Parameter compactedThrough: the position before which states cannot be rebuilt; nil for a segment
+    ///   without holes and without lists of removed ids.
     mutating func finish(
         coveredThrough: Position, compactedThrough: Position?
     ) throws(LogError) -> SegmentFooter {
@@ -128,7 +129,8 @@ struct SegmentRewriter: ~Copyable {
             compaction: compactedThrough.map {
                 .init(through: $0, removedIDBytes: end - removedIDsStart)
             })
-        // A file of such a size could end in room, and damage at its end be taken for a torn tail.
+        // At a multiple of the growth unit, the file would look as if it ended in preallocated space, and
+        // damage at its end would be taken for a torn tail. An empty list avoids that size.
         if compactedThrough != nil,
             (end + footer.encoded().count) % FormatLimit.growthGranularityBytes == 0
         {

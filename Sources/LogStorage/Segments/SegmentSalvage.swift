@@ -1,66 +1,70 @@
-// Finds everything in a segment file that is intact, in whatever state the file is: frame by frame,
-// and behind damage at the next place where a frame can be read. Judges nothing about the log; that
-// is RepairPlan's. Spec/format/repair.md, REP-2.
+// Finds all intact frames of a segment file, whatever the damage: reads frame by frame and, after damage,
+// searches the next readable frame. Decides nothing about the log, which is the task of RepairPlan.
+// Spec/format/repair.md, REP-2.
 
 import LogFormat
 
-/// What can still be read of a segment file.
+/// The intact parts of a segment file.
 struct SegmentSalvage {
-    /// A frame, or the intact beginning of one.
+    /// A frame, or the intact prefix of one.
     struct Piece: Hashable {
         var offset: Int
         var positions: ClosedRange<Position>
         var lineCount: Int
-        /// Whether the frame's header had to be guessed.
+        /// True if the frame's header is damaged and its kind was guessed.
         var lacksHeader: Bool
-        /// Whether something between this piece and the one before it, in the file, is damaged.
+        /// True if there is damage in the file between the previous piece and this one.
         var followsDamage: Bool
     }
 
-    /// In order of position, not overlapping.
+    /// The pieces in order of position, not overlapping.
     private(set) var pieces: [Piece] = []
-    /// The first thing in the file that is not right.
+    /// The first damage in the file.
     private(set) var damage: (offset: Int, detail: String)?
-    /// The footer, wherever it was found.
+    /// The footer, whether or not it ends the file.
     private(set) var footer: SegmentFooter?
-    /// What a close mark behind the last piece names as the last position.
-    private(set) var closedAt: Position?
-    /// Whether positions were left out on purpose.
+    /// The last position, according to a clean-shutdown marker.
+    private(set) var closedThrough: Position?
+    /// True if positions may be missing because of compaction.
     private(set) var isCompacted: Bool
-    /// The lists of removed ids that are whole.
+    /// The intact lists of removed ids.
     private(set) var removedIDs: [RemovedIDsInFile] = []
-    /// Bytes behind the last piece that cannot be read: 0 if the end of the file is in order.
+    /// The number of unreadable bytes after the last piece; 0 if the end of the file is intact.
     private(set) var lostTailBytes = 0
-    /// Where the frames and the lists of removed ids that were met end.
+    /// The end of the last frame or list of removed ids that the scan found.
     private(set) var contentEnd = SegmentHeader.encodedBytes
-    /// Where a footer or close mark ends that does not end the file.
+    /// The end of a footer or clean-shutdown marker that is not at the end of the file.
     private(set) var endingEnd: Int?
-    /// Whether the file ends where no writer ends it, so that any number of bytes may be missing.
-    private(set) var isCut = false
+    /// True if the file ends where no writer ends it, so that any number of bytes may be missing.
+    private(set) var isTruncated = false
 
-    /// Whether right behind the last piece stands what was a footer or a close mark.
+    /// True if a damaged footer or clean-shutdown marker follows the last piece directly.
     private(set) var hasDamagedEnding = false
-    /// Whether something behind the last piece is damaged.
+    /// True if there is damage after the last piece.
     private var lacksEnd = false
-    /// Whether a block leaves positions out.
+    /// True if positions are missing inside a block.
     private var hasHolesInBlock = false
 
     private let keepsPartsOfCommits: Bool
 
     var lineCount: Int { pieces.reduce(0) { $0 + $1.lineCount } }
     var last: Position? { pieces.last?.positions.upperBound }
-    /// The last position that the file is known to have had, or nil where nobody can tell.
+    /// The last position that the file had; nil if it is not known.
     var end: Position? {
-        if let said = footer?.coveredThrough ?? closedAt { return max(said, last ?? .zero) }
+        if let declared = footer?.coveredThrough ?? closedThrough {
+            return max(declared, last ?? .zero)
+        }
         // A compacted segment may cover more than its last line.
         if hasDamagedEnding, !isCompacted, removedIDs.isEmpty { return last }
-        return lostTailBytes == 0 && !isCut ? last ?? .zero : nil
+        return lostTailBytes == 0 && !isTruncated ? last ?? .zero : nil
     }
 
-    /// Reads a file whose first line is not before a position.
+    /// Reads a segment file.
     ///
-    /// - Parameter keepsPartsOfCommits: true for a repair. A reader takes a big commit as a whole or
-    ///   not at all.
+    /// - Parameters:
+    ///   - base: the first position that belongs to the segment.
+    ///   - keepsPartsOfCommits: true for a repair. A reader must deliver a big commit completely or not
+    ///     at all.
     /// - Complexity: O(bytes); memory for one frame.
     init(
         _ file: any File, from base: Position, keepsPartsOfCommits: Bool = true
@@ -68,15 +72,15 @@ struct SegmentSalvage {
         self.init(isCompacted: false, keepsPartsOfCommits)
         let ending = try readEnding(file, from: base)
         try scan(file, until: ending, from: base)
-        // Without a footer, or with one that does not end the file, only what the scan met says that
-        // the segment was compacted.
+        // Without a footer at the end of the file, only the scan reveals that the segment was compacted.
+        // Then it is read again with legal holes.
         guard !isCompacted,
             footer?.isCompacted ?? (hasHolesInBlock || !removedIDs.isEmpty)
         else { return }
-        let (footer, closedAt) = (footer, closedAt)
+        let (footer, closedThrough) = (footer, closedThrough)
         self = SegmentSalvage(isCompacted: true, keepsPartsOfCommits)
         self.footer = footer
-        self.closedAt = closedAt
+        self.closedThrough = closedThrough
         try scan(file, until: ending, from: base)
     }
 
@@ -85,9 +89,9 @@ struct SegmentSalvage {
         self.keepsPartsOfCommits = keepsPartsOfCommits
     }
 
-    /// Reads the close mark that ends the file, or the footer with the lists of removed ids.
+    /// Reads the clean-shutdown marker that ends the file, or the footer with the lists of removed ids.
     ///
-    /// - Returns: where they begin, or nil if the file ends otherwise.
+    /// - Returns: their offset, or nil if the file does not end with them.
     private mutating func readEnding(
         _ file: any File, from base: Position
     ) throws(FileError) -> Int? {
@@ -100,7 +104,7 @@ struct SegmentSalvage {
             while offset < found.start {
                 guard let list = removedIDs(file, at: offset, until: found.start, from: base)
                 else {
-                    note(offset, "a list of removed ids is damaged")
+                    recordDamage(at: offset, "a list of removed ids is damaged")
                     break
                 }
                 removedIDs.append(list)
@@ -108,15 +112,15 @@ struct SegmentSalvage {
             }
             return start
         }
-        let start = try file.size() - CloseMark.encodedBytes
+        let start = try file.size() - CleanShutdownMarker.encodedBytes
         guard start >= SegmentHeader.encodedBytes else { return nil }
-        let bytes = try file.read(at: start, count: CloseMark.encodedBytes)
-        guard let mark = CloseMark(bytes.span.bytes, at: 0) else { return nil }
-        closedAt = mark.last
+        let bytes = try file.read(at: start, count: CleanShutdownMarker.encodedBytes)
+        guard let marker = CleanShutdownMarker(bytes.span.bytes, at: 0) else { return nil }
+        closedThrough = marker.last
         return start
     }
 
-    /// Calls `body` with every line of the pieces that is in a range of positions, in order.
+    /// Calls `body` with every intact line in a range of positions, in order.
     func forEachLine(
         of file: any File, in range: ClosedRange<Position>,
         _ body: (LinePrefix, RawSpan) throws(LogError) -> Void
@@ -131,7 +135,7 @@ struct SegmentSalvage {
             guard let frame, frame.positions == piece.positions else {
                 throw LogError(
                     .io, path: "", offset: piece.offset,
-                    "the file gave other bytes when it was read again. Do not trust this device")
+                    "the file's bytes differ when read again; check the device for hardware errors")
             }
             for line in frame.lines where range.contains(line.prefix.position) {
                 try body(line.prefix, frame.plaintext.span.bytes.extracting(line.range))
@@ -139,8 +143,8 @@ struct SegmentSalvage {
         }
     }
 
-    /// The bytes of the lists of removed ids, but for those that name other positions than these: no
-    /// segment that answers for them could be read with such a list.
+    /// Reads the bytes of the lists of removed ids, except lists with positions outside `positions`, which
+    /// would make a segment that covers these unreadable.
     func removedIDs(
         of file: any File, in positions: ClosedRange<Position>
     ) throws(LogError) -> [[UInt8]] {
@@ -158,8 +162,8 @@ struct SegmentSalvage {
         return lists
     }
 
-    /// The positions of a range that no piece has, but for those that compaction took out.
-    func missing(in range: ClosedRange<Position>) -> [ClosedRange<Position>] {
+    /// The positions of a range whose lines are lost: those that no piece has and compaction has not removed.
+    func lostPositions(in range: ClosedRange<Position>) -> [ClosedRange<Position>] {
         var missing: [ClosedRange<Position>] = []
         var next = range.lowerBound
         for piece in pieces where piece.positions.overlaps(range) {
@@ -184,7 +188,7 @@ struct SegmentSalvage {
         if let ending { end = ending } else { end = try Self.endOfBytes(file, size: size) }
         var offset = SegmentHeader.encodedBytes
         var dataEnd = offset
-        // Whether something must begin at the offset, and whether what came before it was right.
+        // True if a structure must begin at `offset`, and if there was no damage directly before it.
         var isExact = true
         var isInOrder = true
         var hasTrailer = false
@@ -192,14 +196,14 @@ struct SegmentSalvage {
             var lacksHeader = false
             var frame = try SalvagedFrame.read(file, at: offset, allowsHoles: isCompacted)
             if frame == nil, isExact {
-                if let tail = try stepOverTail(file, at: offset, from: base) {
+                if let tail = try skipTail(file, at: offset, from: base) {
                     hasTrailer = tail.isTrailer
                     offset = tail.end
                     continue
                 }
                 if isInOrder { hasDamagedEnding = try isEnding(file, at: offset) }
                 isInOrder = false
-                note(offset, "what stands here cannot be read")
+                recordDamage(at: offset, "the bytes here cannot be read")
                 lacksHeader = true
                 frame = try SalvagedFrame.read(
                     file, withoutHeaderAt: offset, allowsHoles: isCompacted)
@@ -210,13 +214,13 @@ struct SegmentSalvage {
                 continue
             }
             guard frame.isWhole || !frame.isBig || keepsPartsOfCommits else {
-                note(frame.end, "the rest of the frame cannot be read")
+                recordDamage(at: frame.end, "the rest of the frame cannot be read")
                 (isInOrder, isExact, hasTrailer) = (false, false, false)
                 offset = frame.end
                 continue
             }
-            noteGap(before: frame, at: offset, from: base)
-            let isNew = take(
+            recordGap(before: frame, at: offset, from: base)
+            let isNew = insert(
                 Piece(
                     offset: offset, positions: frame.positions, lineCount: frame.lines.count,
                     lacksHeader: lacksHeader, followsDamage: !isInOrder), from: base)
@@ -228,46 +232,50 @@ struct SegmentSalvage {
             offset = frame.end
             dataEnd = frame.end
             contentEnd = frame.end
-            if !frame.isWhole { note(offset, "the rest of the frame cannot be read") }
+            if !frame.isWhole { recordDamage(at: offset, "the rest of the frame cannot be read") }
         }
         lacksEnd = !isInOrder
-        // What was last is known where a footer or a close mark says it.
-        guard footer == nil, closedAt == nil else { return }
+        // A footer or clean-shutdown marker names the last position.
+        guard footer == nil, closedThrough == nil else { return }
         lostTailBytes = isInOrder ? 0 : max(1, end - dataEnd)
-        isCut =
+        isTruncated =
             !(hasTrailer && isInOrder)
             && (size % FormatLimit.growthGranularityBytes != 0
                 || size - end < SkippableFrame.prefixBytes)
-        lacksEnd = lacksEnd || isCut
+        lacksEnd = lacksEnd || isTruncated
     }
 
-    private mutating func note(_ offset: Int, _ detail: String) {
+    /// Records a damage if it is the first one.
+    private mutating func recordDamage(at offset: Int, _ detail: String) {
         if damage == nil { damage = (offset, detail) }
     }
 
-    /// Notes that a frame begins at another position than the lines before it say. Only compaction
-    /// leaves positions out.
-    private mutating func noteGap(before frame: SalvagedFrame, at offset: Int, from base: Position)
-    {
+    /// Records a damage if a frame does not begin at the position after the last line. Only compaction may
+    /// leave positions out.
+    private mutating func recordGap(
+        before frame: SalvagedFrame, at offset: Int, from base: Position
+    ) {
         let first = frame.positions.lowerBound
         let expected = last?.next ?? base
         guard !isCompacted, first != expected else { return }
-        note(
-            frame.isBig ? offset : offset + FrameHeader.runningBytes,
+        recordDamage(
+            at: frame.isBig ? offset : offset + FrameHeader.runningBytes,
             "found position \(first), expected \(expected)")
     }
 
-    /// Takes in a piece unless its positions are known already or are not this segment's.
-    private mutating func take(_ piece: Piece, from base: Position) -> Bool {
+    /// Inserts a piece, unless its positions are already present or before the segment's base.
+    ///
+    /// - Returns: true if the piece was inserted.
+    private mutating func insert(_ piece: Piece, from base: Position) -> Bool {
         let known = pieces.last?.positions.upperBound ?? .zero
         guard piece.positions.lowerBound >= base,
             piece.positions.lowerBound > known
                 || !pieces.contains(where: { $0.positions.overlaps(piece.positions) })
         else {
-            note(
-                piece.offset,
+            recordDamage(
+                at: piece.offset,
                 "positions \(piece.positions.lowerBound) to "
-                    + "\(piece.positions.upperBound) do not belong here")
+                    + "\(piece.positions.upperBound) are duplicates or belong to another segment")
             return false
         }
         let index =
@@ -278,19 +286,19 @@ struct SegmentSalvage {
         return true
     }
 
-    /// The end of a footer, close mark, trailer or list of removed ids that begins at an offset, or
-    /// nil.
-    private mutating func stepOverTail(
+    /// Reads a footer, clean-shutdown marker, trailer or list of removed ids at an offset, and returns its
+    /// end; nil if there is none.
+    private mutating func skipTail(
         _ file: any File, at offset: Int, from base: Position
     ) throws(FileError) -> (end: Int, isTrailer: Bool)? {
-        let bytes = try file.read(at: offset, count: CloseMark.encodedBytes)
+        let bytes = try file.read(at: offset, count: CleanShutdownMarker.encodedBytes)
         switch SkippableFrame.read(bytes.span.bytes, at: 0) {
         case (.trailer, _)?: return (offset + SkippableFrame.prefixBytes, true)
-        case (.closeMark, _)?:
-            guard let mark = CloseMark(bytes.span.bytes, at: 0) else { return nil }
-            closedAt = mark.last
-            endingEnd = offset + CloseMark.encodedBytes
-            return (offset + CloseMark.encodedBytes, false)
+        case (.cleanShutdownMarker, _)?:
+            guard let marker = CleanShutdownMarker(bytes.span.bytes, at: 0) else { return nil }
+            closedThrough = marker.last
+            endingEnd = offset + CleanShutdownMarker.encodedBytes
+            return (offset + CleanShutdownMarker.encodedBytes, false)
         case (.footer, let contentBytes)?:
             let length = contentBytes + SkippableFrame.prefixBytes
             guard length <= FormatLimit.footerBytesMax else { return nil }
@@ -311,18 +319,20 @@ struct SegmentSalvage {
         }
     }
 
-    /// Whether what begins here says of itself that it is a footer or close mark that ends the file:
-    /// it is written where the last frame ends, whatever has become of it since.
+    /// True if the bytes from an offset to the end of the file were a footer or clean-shutdown marker,
+    /// according to their own kind and size. Either proves that the last frame ended there.
     private func isEnding(_ file: any File, at offset: Int) throws(FileError) -> Bool {
         let bytes = try file.read(at: offset, count: SkippableFrame.prefixBytes)
         let size = try file.size()
-        if let frame = SkippableFrame.read(bytes.span.bytes, at: 0), frame.kind == .closeMark {
+        if let frame = SkippableFrame.read(bytes.span.bytes, at: 0),
+            frame.kind == .cleanShutdownMarker
+        {
             return offset + SkippableFrame.prefixBytes + frame.contentBytes == size
         }
         return try SegmentFooter.isExpected(at: offset, of: file)
     }
 
-    /// The list of removed ids at an offset, or nil where it is not whole.
+    /// Reads the list of removed ids at an offset; nil if it is damaged.
     private func removedIDs(
         _ file: any File, at offset: Int, until end: Int, from base: Position
     ) -> RemovedIDsInFile? {
@@ -331,12 +341,12 @@ struct SegmentSalvage {
             file, path: "", at: offset, until: end, of: base...max(base, last))
     }
 
-    /// Where the next frame may begin, or the end.
+    /// The offset of the next frame's magic number, or `end`.
     private static func nextFrame(
         _ file: any File, after offset: Int, end: Int
     ) throws(FileError) -> Int {
         var start = offset + 1
-        // The first read is short: a file can consist of frame headers alone.
+        // The first read is short, since a file can consist of frame headers alone.
         var count = 256
         while start < end {
             let bytes = try file.read(at: start, count: min(count, end - start))
@@ -354,7 +364,7 @@ struct SegmentSalvage {
         return end
     }
 
-    /// Behind the last byte that is not zero.
+    /// The offset after the last nonzero byte.
     private static func endOfBytes(_ file: any File, size: Int) throws(FileError) -> Int {
         var end = size
         while end > 0 {

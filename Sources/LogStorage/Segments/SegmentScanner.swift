@@ -1,26 +1,26 @@
-// Reads a segment from a frame onwards and yields its commits, one after the other, with their lines
-// checked. Used by everything that reads: recovery, readers, lookups, verification. It judges
-// nothing: at the first thing that is not right it says what and where. Spec/format/recovery.md.
+// Reads a segment from a frame onwards and returns its commits, one by one, with checked lines. The basis of
+// recovery, readers, lookups and verification. Stops at the first damage and reports it with its offset;
+// callers decide what it means. Spec/format/recovery.md.
 
 import LogFormat
 
 /// A line in the scanner's plaintext.
 package struct ScannedLine: Sendable {
     package var prefix: LinePrefix
-    /// Where the line stands in the scanner's plaintext, newline not included.
+    /// The line's range in the scanner's plaintext, newline not included.
     package var range: Range<Int>
 }
 
-/// One commit as found on disk.
+/// A commit as read from disk.
 package struct ScannedCommit: Sendable {
-    /// Where its bytes begin: the block, or the frame of a big commit.
+    /// The offset of the commit's first byte: of its frame if it begins one, otherwise of its block.
     package var offset: Int
-    /// Where they end; a big commit's end mark is included.
+    /// The offset after the commit, including a big commit's end mark.
     package var end: Int
-    /// Its frame's beginning.
+    /// The offset of its frame.
     package var frameOffset: Int
     package var isBig: Bool
-    /// Whether it is the first commit of its frame.
+    /// True if it is the first commit of its frame.
     package var beginsFrame: Bool
     package var lines: [ScannedLine]
 
@@ -29,9 +29,10 @@ package struct ScannedCommit: Sendable {
     }
 }
 
-/// Where a scan met something that is not right.
+/// The first damage of a scan.
 package struct ScanDamage: Sendable {
-    /// What was expected at the place; decides what later bytes can prove. Spec/format/recovery.md, REC-3.
+    /// The structure that was expected at the offset, which decides what later bytes can prove.
+    /// Spec/format/recovery.md, REC-3.
     package enum Context: String, Sendable {
         /// A block of a running frame, or its end mark.
         case block
@@ -45,21 +46,21 @@ package struct ScanDamage: Sendable {
     package var error: FormatError
 }
 
-/// What a scan finds next.
+/// The result of one step of a scan.
 package enum ScanStep: Sendable {
     case commit(ScannedCommit)
-    /// All frames have been read; this stands behind them.
+    /// The structure after the last frame.
     case tail(SegmentTail, offset: Int)
     case damage(ScanDamage)
 }
 
-/// What stands behind the last frame of a segment.
+/// The structure after the last frame of a segment.
 package enum SegmentTail: Sendable {
-    /// The file ends.
+    /// The end of the file.
     case none
-    /// The trailer of a live segment; its size covers the rest.
+    /// The trailer of a live segment, which covers the preallocated space.
     case trailer(contentBytes: Int)
-    case closeMark(CloseMark)
+    case cleanShutdownMarker(CleanShutdownMarker)
     case footer(SegmentFooter, bytes: Int)
 }
 
@@ -70,10 +71,10 @@ package struct SegmentScanner {
     private var window: [UInt8] = []
     private var windowStart = 0
     private var state: State
-    /// The position the next line must have, or, with holes allowed, must reach.
+    /// The position that the next line must have; with holes allowed, the lowest that it may have.
     package private(set) var expected: Position
     private let allowsHoles: Bool
-    /// Where the lists of removed ids begin, once the scan has come to them.
+    /// The offset of the first list of removed ids, once the scan has reached it.
     package private(set) var removedIDsStart: Int?
 
     private enum State {
@@ -95,15 +96,15 @@ package struct SegmentScanner {
         state = .frame(offset)
     }
 
-    /// The plaintext of the frame being read; the lines of the last commit are ranges of it.
+    /// The plaintext of the frame being read. The lines of the last commit are ranges of it.
     package var plaintext: [UInt8] { decompressor.storage }
-    /// Where the frame that `plaintext` belongs to begins.
+    /// The offset of the frame that `plaintext` belongs to.
     package private(set) var plaintextFrame: Int?
-    /// How much of `plaintext` counts.
+    /// The number of valid bytes in `plaintext`.
     package var plaintextBytes: Int { decompressor.plaintextBytes }
 
-    /// Reads the next commit, or says what stands there instead. After a tail or damage the answer
-    /// stays the same.
+    /// Reads the next commit, or the tail or damage that ends the scan. Once it has ended, returns the same
+    /// step again.
     package mutating func next() throws(FileError) -> ScanStep {
         do {
             while true {
@@ -144,23 +145,25 @@ package struct SegmentScanner {
             case .trailer:
                 return finish(
                     .tail(.trailer(contentBytes: skippable.contentBytes), offset: offset))
-            case .closeMark:
-                _ = try load(offset, CloseMark.encodedBytes)
-                if let mark = CloseMark(window.span.bytes, at: offset - windowStart) {
-                    return finish(.tail(.closeMark(mark), offset: offset))
+            case .cleanShutdownMarker:
+                _ = try load(offset, CleanShutdownMarker.encodedBytes)
+                if let marker = CleanShutdownMarker(window.span.bytes, at: offset - windowStart) {
+                    return finish(.tail(.cleanShutdownMarker(marker), offset: offset))
                 }
-                throw damage(.frame, offset, .init(.checksum, "the close mark is damaged"))
+                throw damage(
+                    .frame, offset, .init(.checksum, "the clean-shutdown marker is damaged"))
             case .footer:
                 return finish(try footer(at: offset, contentBytes: skippable.contentBytes))
             case .removedIDs:
-                try stepOver(skippable.contentBytes, at: offset)
+                try skipRemovedIDs(skippable.contentBytes, at: offset)
                 return nil
             case .header:
                 throw damage(.frame, offset, .init(.malformed, "a second segment header"))
             }
         }
         guard removedIDsStart == nil else {
-            throw damage(.frame, offset, .init(.malformed, "a frame behind removed ids"))
+            throw damage(
+                .frame, offset, .init(.malformed, "a frame follows a list of removed ids"))
         }
         let header: FrameHeader
         do throws(FormatError) {
@@ -176,17 +179,19 @@ package struct SegmentScanner {
         return try bigCommit(at: offset, blocks: first, contentBytes: contentBytes)
     }
 
-    /// Steps over a list of removed ids, which only a compacted segment has, before its footer.
-    private mutating func stepOver(_ contentBytes: Int, at offset: Int) throws(Failure) {
+    /// Skips a list of removed ids, which only a compacted segment has, before its footer.
+    private mutating func skipRemovedIDs(_ contentBytes: Int, at offset: Int) throws(Failure) {
         guard allowsHoles else {
             throw damage(
-                .frame, offset, .init(.malformed, "removed ids in a segment that is not compacted"))
+                .frame, offset,
+                .init(.malformed, "a list of removed ids in a segment that is not compacted"))
         }
         let end = offset + SkippableFrame.prefixBytes + contentBytes
         let size: Int
         do throws(FileError) { size = try file.size() } catch { throw .file(error) }
         guard end < size else {
-            throw damage(.frame, offset, .init(.truncated, "the file ends inside removed ids"))
+            throw damage(
+                .frame, offset, .init(.truncated, "the file ends inside a list of removed ids"))
         }
         removedIDsStart = removedIDsStart ?? offset
         state = .frame(end)
@@ -211,7 +216,7 @@ package struct SegmentScanner {
     ) throws(Failure) -> ScanStep? {
         guard let decoded = try decode(at: offset, .block) else {
             if isFirst {
-                throw damage(.block, offset, .init(.malformed, "a frame without a block"))
+                throw damage(.block, offset, .init(.malformed, "a frame has no block"))
             }
             state = .frame(offset + FrameHeader.endMarkBytes)
             return nil
@@ -232,7 +237,8 @@ package struct SegmentScanner {
         while decompressor.plaintextBytes < contentBytes {
             guard let decoded = try decode(at: offset, .bigCommit) else {
                 throw damage(
-                    .bigCommit, offset, .init(.truncated, "a big commit ends before its size"))
+                    .bigCommit, offset,
+                    .init(.truncated, "a big commit is shorter than its declared size"))
             }
             offset += decoded.blockBytes
         }
@@ -297,10 +303,12 @@ package struct SegmentScanner {
         var expected = expecting
         while start < range.upperBound {
             guard let end = text.offset(of: UInt8(ascii: "\n"), from: start) else {
-                throw FormatError(.badLine, "a line runs over the end of its commit")
+                throw FormatError(.badLine, "the last line of a commit has no newline")
             }
             guard end - start <= FormatLimit.lineBytesMax else {
-                throw FormatError(.badLine, "a line of \(end - start) bytes")
+                throw FormatError(
+                    .badLine,
+                    "a line has \(end - start) bytes; the limit is \(FormatLimit.lineBytesMax)")
             }
             let prefix = try LinePrefix(text.extracting(start..<end))
             guard
@@ -309,7 +317,7 @@ package struct SegmentScanner {
             else {
                 throw FormatError(
                     .badPosition,
-                    "position \(prefix.position) stands where \(expected) belongs")
+                    "found position \(prefix.position), expected \(expected)")
             }
             expected = prefix.position.next
             lines.append(ScannedLine(prefix: prefix, range: start..<end))
@@ -318,7 +326,9 @@ package struct SegmentScanner {
         return lines
     }
 
-    /// Sees to it that `count` bytes at `offset` are in the window, as far as the file has them.
+    /// Loads `count` bytes at `offset` into the window, as far as the file has them.
+    ///
+    /// - Returns: the number of bytes available there, at most `count`.
     private mutating func load(_ offset: Int, _ count: Int) throws(Failure) -> Int {
         if offset >= windowStart, offset + count <= windowStart + window.count { return count }
         do throws(FileError) {

@@ -1,12 +1,12 @@
-// Appends commits to the live segment. Comes after the lines of a commit were put together, before
-// the disk. A commit is one write: its bytes, an end mark, and a trailer that makes the stock tool
-// step over the preallocated rest. Spec/format/segment.md, SEG-3 and SEG-4.
+// Appends commits to the live segment. Comes between the lines of a commit and the disk. A commit is one
+// write: its bytes, an end mark, and a trailer that makes the stock tool skip the preallocated space.
+// Spec/format/segment.md, SEG-3 and SEG-4.
 
 import LogFormat
 
-/// The live segment's writing end.
+/// The writer of the live segment.
 ///
-/// After any method throws anything but `diskFull`, the writer must not be used again.
+/// After any error but `diskFull` the writer must not be used again.
 struct SegmentWriter: ~Copyable {
     let path: String
     let base: Position
@@ -14,40 +14,40 @@ struct SegmentWriter: ~Copyable {
     private let sizes: WriterSizes
     private var compressor: BlockCompressor
 
-    /// Whether the last frame is a running one, whose end mark may be written over.
+    /// True if the last frame is a running one, whose end mark may be overwritten.
     private var frameIsOpen: Bool
-    /// Whether that frame takes further blocks.
-    private var frameTakesBlocks: Bool
-    /// Where the last commit ends. An open frame's end mark stands here.
+    /// True if that frame accepts further blocks.
+    private var frameAcceptsBlocks: Bool
+    /// The offset after the last commit. An open frame's end mark is stored here.
     private(set) var dataEnd: Int
-    /// The file's size: what is behind the data is room.
+    /// The file's size, including the preallocated space after the data.
     private var fileBytes: Int
-    /// Whether a close mark stands where the trailer belongs.
-    private var hasCloseMark: Bool
+    /// True if the file ends with a clean-shutdown marker in place of the trailer.
+    private var hasCleanShutdownMarker: Bool
 
     private static let growthBytesMin = 64 * 1024
     private static let growthBytesMax = 1024 * 1024
     /// End mark and trailer, which follow every commit.
     private static let closingBytes = FrameHeader.endMarkBytes + SkippableFrame.prefixBytes
 
-    /// The room of a new segment.
+    /// The size of a new segment file.
     static let creationBytes = growthBytesMin
 
-    /// Creates a segment file with so much room; durable, folder entry included, on return.
+    /// Creates a segment file with preallocated space. Durable on return, including its folder entry.
     static func create(
-        _ header: SegmentHeader, room: Int = creationBytes, _ sizes: WriterSizes,
+        _ header: SegmentHeader, preallocatedBytes: Int = creationBytes, _ sizes: WriterSizes,
         in directory: String, _ fileSystem: any FileSystem
     ) throws(LogError) -> SegmentWriter {
         let path = directory + "/" + SegmentName.of(header.base)
         let file = try storage { () throws(FileError) in try fileSystem.open(path, .createNew) }
         do throws(FileError) {
-            // The size is made durable first: whatever is found later, a file that ends elsewhere was
-            // cut.
-            try file.allocate(size: room)
+            // The size is made durable first, so that a file with another size must have been truncated.
+            try file.allocate(size: preallocatedBytes)
             try file.sync()
             var bytes = header.encoded()
             SkippableFrame.trailer.appendPrefix(
-                contentBytes: room - bytes.count - SkippableFrame.prefixBytes, to: &bytes)
+                contentBytes: preallocatedBytes - bytes.count - SkippableFrame.prefixBytes,
+                to: &bytes)
             try file.write(bytes, at: 0)
             try file.sync()
             try fileSystem.syncDirectory(directory)
@@ -57,56 +57,60 @@ struct SegmentWriter: ~Copyable {
         }
         return SegmentWriter(
             path: path, base: header.base, file: file, dataEnd: SegmentHeader.encodedBytes,
-            fileBytes: room, openFrame: nil, hasCloseMark: false, sizes)
+            fileBytes: preallocatedBytes, openFrame: nil, hasCleanShutdownMarker: false, sizes)
     }
 
-    /// Goes on with a segment that recovery has put in order. `openFrame` is the plaintext of the
-    /// last frame if that is a running one, whose end mark may be written over.
+    /// Resumes a recovered segment.
+    ///
+    /// - Parameter openFrame: the plaintext of the last frame if it is a running one, whose end mark may be
+    ///   overwritten.
     init(
         path: String, base: Position, file: any File, dataEnd: Int, fileBytes: Int,
-        openFrame: [UInt8]?, hasCloseMark: Bool, _ sizes: WriterSizes
+        openFrame: [UInt8]?, hasCleanShutdownMarker: Bool, _ sizes: WriterSizes
     ) {
         self.path = path
         self.base = base
         self.file = file
         self.dataEnd = dataEnd
         self.fileBytes = fileBytes
-        self.hasCloseMark = hasCloseMark
-        precondition(sizes.areReadable, "sizes that no reader accepts")
+        self.hasCleanShutdownMarker = hasCleanShutdownMarker
+        precondition(sizes.areReadable, "readers do not accept these sizes")
         self.sizes = sizes
         compressor = BlockCompressor(capacity: sizes.runningFramePlaintextBytesMax)
         frameIsOpen = openFrame != nil
         // A writer with other sizes may have filled the frame beyond this writer's limit.
-        frameTakesBlocks = openFrame.map { $0.count < sizes.framePlaintextBytes } ?? false
-        if frameTakesBlocks, let openFrame { compressor.load(framePlaintext: openFrame.span.bytes) }
+        frameAcceptsBlocks = openFrame.map { $0.count < sizes.framePlaintextBytes } ?? false
+        if frameAcceptsBlocks, let openFrame {
+            compressor.load(framePlaintext: openFrame.span.bytes)
+        }
     }
 
-    /// Whether the segment has reached its size and should be sealed.
+    /// True if the segment has reached its size and should be sealed.
     var isFull: Bool { dataEnd >= sizes.segmentBytes }
 
-    /// Where the next frame, or what ends the segment, goes.
+    /// The offset of the next frame, footer or clean-shutdown marker.
     private var boundary: Int { frameIsOpen ? dataEnd + FrameHeader.endMarkBytes : dataEnd }
 
-    /// The file, for reading back what was committed.
+    /// The file, for reading committed lines.
     func reading() -> (file: any File, path: String) { (file, path) }
 
     /// Writes one commit and syncs it.
     ///
     /// - Returns: the offset of the frame if the commit began one.
-    /// - Throws: `diskFull` with nothing changed; anything else leaves the disk indeterminate.
+    /// - Throws: `diskFull` with nothing changed; any other error leaves the state on disk unknown.
     mutating func commit(_ plaintext: [UInt8]) throws(LogError) -> Int? {
-        try takeBackCloseMark()
+        try removeCleanShutdownMarker()
         let isBig = plaintext.count > sizes.blockPlaintextBytes
-        let continues = frameIsOpen && !isBig && frameTakesBlocks
+        let continues = frameIsOpen && !isBig && frameAcceptsBlocks
         let start = continues ? dataEnd : boundary
-        let most =
+        let maxBytes =
             isBig
             ? BigCommit.encodedBytesMax(plaintextBytes: plaintext.count)
             : FrameHeader.runningBytes + BlockHeader.overheadBytes + plaintext.count
-        try reserve(start + most + Self.closingBytes)
+        try reserve(start + maxBytes + Self.closingBytes)
 
         var bytes: [UInt8] = []
-        bytes.reserveCapacity(most + Self.closingBytes)
+        bytes.reserveCapacity(maxBytes + Self.closingBytes)
         if isBig {
             BigCommit.append(plaintext.span.bytes, to: &bytes)
         } else {
@@ -115,12 +119,12 @@ struct SegmentWriter: ~Copyable {
                 compressor.reset()
             }
             compressor.append(block: plaintext.span.bytes, to: &bytes)
-            frameTakesBlocks = compressor.plaintextBytes < sizes.framePlaintextBytes
+            frameAcceptsBlocks = compressor.plaintextBytes < sizes.framePlaintextBytes
         }
         let committed = bytes.count
         bytes.append(littleEndian: UInt32(0))
         if isBig {
-            // A big commit is over: its end mark belongs to it.
+            // A big commit's frame ends with it, so the end mark is part of the commit.
             frameIsOpen = false
             dataEnd = start + bytes.count
         } else {
@@ -134,54 +138,54 @@ struct SegmentWriter: ~Copyable {
 
     /// Ends the segment with a footer; durable on return.
     mutating func seal(_ footer: (_ digest: UInt64) -> SegmentFooter) throws(LogError) {
-        try takeBackCloseMark()
+        try removeCleanShutdownMarker()
         let start = boundary
         let bytes = footer(try digest(through: start)).encoded()
         try reserve(start + bytes.count)
-        try changing { () throws(FileError) in
+        try modifyFile { () throws(FileError) in
             try file.write(bytes, at: start)
             try file.sync()
-            // Only now: a torn footer at the end of a file that was cut already would not be known
-            // for one.
+            // After the sync: if the file were truncated first, a torn footer at its end could not be
+            // recognized as an unfinished write.
             try file.truncate(to: start + bytes.count)
             try file.sync()
             try file.requireLinked(path)
         }
     }
 
-    /// Cuts the room off and leaves a close mark; durable on return.
+    /// Truncates the preallocated space and writes a clean-shutdown marker; durable on return.
     mutating func close(last: Position) throws(LogError) {
-        guard !hasCloseMark else { return }
-        let mark = CloseMark(last: last).encoded()
+        guard !hasCleanShutdownMarker else { return }
+        let marker = CleanShutdownMarker(last: last).encoded()
         do {
-            try reserve(boundary + mark.count)
+            try reserve(boundary + marker.count)
         } catch  where error.code == .diskFull {
-            return  // Without room for the mark, the log stays as a kill would leave it: sound.
+            return  // Without space for the marker, the log stays as after a kill: sound.
         }
         let start = boundary
-        try changing { () throws(FileError) in
-            try file.write(mark, at: start)
-            try file.truncate(to: start + mark.count)
+        try modifyFile { () throws(FileError) in
+            try file.write(marker, at: start)
+            try file.truncate(to: start + marker.count)
             try file.sync()
             try file.requireLinked(path)
         }
-        hasCloseMark = true
-        fileBytes = start + mark.count
+        hasCleanShutdownMarker = true
+        fileBytes = start + marker.count
     }
 
-    /// Replaces a close mark by a trailer, synced before anything is written behind it: a mark in
-    /// front of later bytes would vouch for them.
-    private mutating func takeBackCloseMark() throws(LogError) {
-        guard hasCloseMark else { return }
+    /// Replaces a clean-shutdown marker by a trailer and syncs it before the next write. Otherwise a torn
+    /// write that left the marker in place would look like damage to synced bytes.
+    private mutating func removeCleanShutdownMarker() throws(LogError) {
+        guard hasCleanShutdownMarker else { return }
         var bytes: [UInt8] = []
         appendTrailer(to: &bytes, at: boundary)
         bytes.append(contentsOf: repeatElement(0, count: fileBytes - boundary - bytes.count))
         try write(bytes, at: boundary)
-        hasCloseMark = false
+        hasCleanShutdownMarker = false
     }
 
-    /// Grows the file so that it reaches `end`, ahead of need where there is space for that; durable
-    /// on return, so that a block only ever goes into room that is there.
+    /// Grows the file to reach `end`, and further ahead if the disk has the space. Durable on return, so that
+    /// a block is only ever written into durable preallocated space.
     private mutating func reserve(_ end: Int) throws(LogError) {
         guard end > fileBytes else { return }
         let step = min(max(fileBytes / 4, Self.growthBytesMin), Self.growthBytesMax)
@@ -193,8 +197,8 @@ struct SegmentWriter: ~Copyable {
         }
     }
 
-    /// The trailer is lengthened first: a stock tool that looks in between steps over the end of the
-    /// file, which it takes for granted.
+    /// Grows the file. The trailer is extended first: if the stock tool reads in between, it skips past the
+    /// end of the file, which it accepts.
     private mutating func grow(to end: Int) throws(LogError) {
         let granularity = FormatLimit.growthGranularityBytes
         let size = (end + granularity - 1) / granularity * granularity
@@ -206,7 +210,7 @@ struct SegmentWriter: ~Copyable {
             try writeTrailer(fileBytes: before)
             throw LogError(error)
         }
-        try changing { () throws(FileError) in try file.sync() }
+        try modifyFile { () throws(FileError) in try file.sync() }
     }
 
     private mutating func writeTrailer(fileBytes size: Int) throws(LogError) {
@@ -214,7 +218,7 @@ struct SegmentWriter: ~Copyable {
         var bytes: [UInt8] = []
         appendTrailer(to: &bytes, at: boundary)
         let start = boundary
-        try changing { () throws(FileError) in try file.write(bytes, at: start) }
+        try modifyFile { () throws(FileError) in try file.write(bytes, at: start) }
     }
 
     private func appendTrailer(to bytes: inout [UInt8], at offset: Int) {
@@ -223,7 +227,7 @@ struct SegmentWriter: ~Copyable {
     }
 
     private func write(_ bytes: [UInt8], at offset: Int) throws(LogError) {
-        try changing { () throws(FileError) in
+        try modifyFile { () throws(FileError) in
             try file.write(bytes, at: offset)
             try file.sync()
             // A removed file takes writes and syncs, and is gone with its last descriptor.
@@ -231,10 +235,10 @@ struct SegmentWriter: ~Copyable {
         }
     }
 
-    /// Runs an operation that leaves the disk indeterminate where it fails. That goes for a full
-    /// device, too, which some file systems only notice at a write or sync: `diskFull` promises that
-    /// nothing was changed.
-    private func changing(_ body: () throws(FileError) -> Void) throws(LogError) {
+    /// Runs an operation whose failure leaves the state on disk unknown. Some file systems detect a full
+    /// disk only at a write or sync; that error becomes `io`, since `diskFull` promises that nothing was
+    /// changed.
+    private func modifyFile(_ body: () throws(FileError) -> Void) throws(LogError) {
         do throws(FileError) {
             try body()
         } catch {
@@ -244,7 +248,7 @@ struct SegmentWriter: ~Copyable {
         }
     }
 
-    /// XXH64 of the file's bytes before an offset, read back from the file.
+    /// Computes the XXH64 of the file's bytes before an offset.
     private func digest(through end: Int) throws(LogError) -> UInt64 {
         try storage { () throws(FileError) in try SegmentFooter.digest(of: file, through: end) }
     }

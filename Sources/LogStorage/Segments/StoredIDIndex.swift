@@ -1,5 +1,5 @@
-// The id index of a checkpoint's live segment, left where it is until it is needed: an opening that
-// neither records nor looks for an id does without. Spec/format/checkpoint.md, CHK-7.
+// The id index of a checkpoint's live segment, read from the file only when it is first needed: a session
+// that neither appends nor looks up an id does not read it. Spec/format/checkpoint.md, CHK-7.
 
 import LogFormat
 
@@ -15,7 +15,8 @@ package struct StoredIDIndex: Sendable {
         self.offset = offset
     }
 
-    /// Reads it; nil where it is damaged or cannot be read. It is a cache: the segment has the ids.
+    /// Reads the index; nil if it is damaged or cannot be read. The caller then reads the ids from the
+    /// segment.
     func read() -> IDIndex? {
         guard let bytes = try? file.read(at: offset, count: live.idIndexBytes) else { return nil }
         return try? live.idIndex(bytes)

@@ -1,10 +1,10 @@
-// A segment that others follow and that yet does not end with a footer: the footer is damaged, lines
-// before it are lost, too, or bytes follow it. Its lines are found frame by frame, without the footer's frame
-// list. Used where SealedSegment cannot be. Spec/format/recovery.md, REC-10.
+// A segment that should be sealed and does not end with an intact footer: the footer is damaged or lost, or
+// bytes follow it. Its lines are found frame by frame, without the footer's frame list.
+// Spec/format/recovery.md, REC-10.
 
 import LogFormat
 
-/// What can be read of a segment that should be sealed and has no usable footer.
+/// A segment that should be sealed and has no usable footer.
 struct UnsealedSegment {
     let path: String
     let file: any File
@@ -16,7 +16,7 @@ struct UnsealedSegment {
     /// Reads a segment's file.
     ///
     /// - Parameter following: the first position of the next segment; nil for a last segment.
-    /// - Throws: `LogError` where the header cannot be read.
+    /// - Throws: `LogError` if the file cannot be read.
     /// - Complexity: O(bytes).
     init(
         _ path: String, file: any File, header: SegmentHeader, before following: Position?
@@ -30,10 +30,10 @@ struct UnsealedSegment {
         }
     }
 
-    /// The last position that can be read; before the base if there is none.
+    /// The last readable position; the one before the base if there is none.
     var last: Position { salvage.last ?? Position(header.base.rawValue - 1) }
 
-    /// True if lines at the end cannot be read, beside the footer.
+    /// True if not only the footer but also lines before it cannot be read.
     var lacksLinesAtEnd: Bool {
         guard let damage = salvage.damage, damage.offset >= salvage.contentEnd,
             salvage.endingEnd == nil, following.map({ $0 > last.next }) ?? true
@@ -41,7 +41,7 @@ struct UnsealedSegment {
         return !salvage.hasDamagedEnding
     }
 
-    /// The first damage in the file, with its location; mostly the footer's.
+    /// The first damage in the file, with its location. Usually that of the footer.
     var error: LogError {
         let lines = header.base...max(header.base, last)
         func error(
@@ -56,7 +56,7 @@ struct UnsealedSegment {
             let noFooter =
                 salvage.footer == nil ? "; the segment's footer cannot be read either" : ""
             return error(
-                at: damage.offset, salvage.missing(in: lines).first, damage.detail + noFooter)
+                at: damage.offset, salvage.lostPositions(in: lines).first, damage.detail + noFooter)
         }
         if let end = salvage.endingEnd {
             return error(
@@ -73,7 +73,7 @@ struct UnsealedSegment {
         return error(
             at: salvage.contentEnd, lines,
             (salvage.damage == nil
-                ? "others follow the segment, and yet it has no footer"
+                ? "the segment has no footer, but other segments follow"
                 : "the segment's footer is damaged") + areIntact)
     }
 }

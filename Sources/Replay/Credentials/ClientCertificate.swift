@@ -1,5 +1,5 @@
-// A client certificate for servers that ask for one (mTLS), and where it is kept. Presented by
-// BoundedHTTPClient. Spec/operations/secrets.md, SEC-4 and SEC-27.
+// A client certificate for servers that require one (mTLS), and its storage in a secret store.
+// Spec/operations/secrets.md, SEC-4 and SEC-27.
 
 import EventSourcing
 import Foundation
@@ -11,31 +11,31 @@ public struct ClientCertificate: Hashable, Sendable {
     /// The password of the file.
     public var password: String
 
-    /// Takes a file's content and its password. Neither is looked at yet.
+    /// Creates a certificate from a file's content and its password. Neither is checked yet.
     public init(pkcs12: [UInt8], password: String) {
         self.pkcs12 = pkcs12
         self.password = password
     }
 
-    /// The name under which a certificate is kept unless the app says otherwise.
+    /// The default name of a certificate in a secret store.
     public static let defaultName = "daybook.client-certificate"
 
-    /// Keeps it in a store, in place of what was there. Durable on return.
+    /// Saves the certificate in a secret store and replaces an earlier one. Durable on return.
     public func save(
         to store: any SecretStore, name: String = defaultName
     ) async throws(SecretStoreError) {
         try await store.write(stored, for: name)
     }
 
-    /// As a secret store keeps it.
+    /// The stored form: a JSON object.
     var stored: [UInt8] {
         var object = JSONObjectWriter()
-        object.add("data", Data(pkcs12).base64EncodedString())
-        object.add("password", password)
+        object.appendMember("data", Data(pkcs12).base64EncodedString())
+        object.appendMember("password", password)
         return object.finished()
     }
 
-    /// Of what a secret store keeps; nil if that is no certificate.
+    /// Decodes the stored form; nil if the bytes are not a certificate.
     init?(stored: [UInt8]) {
         guard let fields = try? JSONFields(stored), let text = try? fields.string("data"),
             let data = Data(base64Encoded: text), let password = try? fields.string("password")
@@ -43,22 +43,22 @@ public struct ClientCertificate: Hashable, Sendable {
         self.init(pkcs12: Array(data), password: password)
     }
 
-    /// The certificate of a store.
+    /// Loads the certificate from a secret store.
     ///
     /// - Returns: nil if there is none.
-    /// - Throws: `SecretStoreError`; `damaged` where what is stored is no certificate.
+    /// - Throws: `SecretStoreError`; `damaged` if the stored value is not a certificate.
     public static func load(
         from store: any SecretStore, name: String = defaultName
     ) async throws(SecretStoreError) -> ClientCertificate? {
         guard let bytes = try await store.read(name) else { return nil }
         guard let certificate = ClientCertificate(stored: bytes) else {
             throw SecretStoreError(
-                .damaged, place: name, "what is stored is no certificate. Save it again")
+                .damaged, place: name, "the stored value is not a certificate; save it again")
         }
         return certificate
     }
 
-    /// Forgets the certificate of a store. Durable on return.
+    /// Deletes the certificate from a secret store. Durable on return.
     public static func delete(
         from store: any SecretStore, name: String = defaultName
     ) async throws(SecretStoreError) {
@@ -67,9 +67,9 @@ public struct ClientCertificate: Hashable, Sendable {
 }
 
 extension ClientCertificate: CustomStringConvertible, CustomReflectable {
-    /// Says that there is a certificate, and nothing of it.
+    /// The type's name without any content.
     public var description: String { "ClientCertificate(hidden)" }
-    /// Shows nothing, so that `dump` does not either.
+    /// A mirror without children, so that `dump` shows no content.
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 }
 
@@ -91,15 +91,15 @@ extension ClientCertificate: CustomStringConvertible, CustomReflectable {
             let status = SecPKCS12Import(
                 Data(pkcs12) as CFData, options as CFDictionary, &items)
             guard status == errSecSuccess, let list = items as? [[String: Any]],
-                let found = list.first?[kSecImportItemIdentity as String] as CFTypeRef?,
-                CFGetTypeID(found) == SecIdentityGetTypeID()
+                let item = list.first?[kSecImportItemIdentity as String] as CFTypeRef?,
+                CFGetTypeID(item) == SecIdentityGetTypeID()
             else {
                 throw TransportError(
                     .badCertificate, place: "client certificate",
-                    "it cannot be opened (\(status)). Is the password right?")
+                    "it cannot be opened (\(status)); check its password")
             }
             let chain = list.first?[kSecImportItemCertChain as String] as? [SecCertificate] ?? []
-            let identity = unsafeDowncast(found, to: SecIdentity.self)
+            let identity = unsafeDowncast(item, to: SecIdentity.self)
             return URLCredential(
                 identity: identity, certificates: Array(chain.dropFirst()),
                 persistence: .forSession)

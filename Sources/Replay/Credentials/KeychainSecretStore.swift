@@ -1,5 +1,5 @@
-// The keychain of Apple systems as a secret store. Small, because it cannot be tried where the rest
-// of the project is built. Spec/operations/secrets.md.
+// The keychain of Apple systems as a secret store. Kept small, because the project is tested on Linux.
+// Spec/operations/secrets.md.
 
 #if canImport(Security)
     import Foundation
@@ -12,21 +12,21 @@
     public struct KeychainSecretStore: SecretStore {
         private let service: String
 
-        /// Names a store.
+        /// Creates a store. Nothing is read or written.
         ///
-        /// - Parameter service: tells this store from others in the keychain: the app's bundle id.
+        /// - Parameter service: the service name of the store's items, such as the app's bundle id.
         public init(service: String) { self.service = service }
 
         public func read(_ name: String) throws(SecretStoreError) -> [UInt8]? {
             var query = try query(name)
             query[kSecReturnData] = true
             query[kSecMatchLimit] = kSecMatchLimitOne
-            var found: CFTypeRef?
-            let status = SecItemCopyMatching(query as CFDictionary, &found)
+            var item: CFTypeRef?
+            let status = SecItemCopyMatching(query as CFDictionary, &item)
             if status == errSecItemNotFound { return nil }
             guard status == errSecSuccess else { throw error(status) }
-            guard let data = found as? Data else {
-                throw SecretStoreError(.damaged, place: service, "the keychain's item has no data")
+            guard let data = item as? Data else {
+                throw SecretStoreError(.damaged, place: service, "the keychain item has no data")
             }
             return Array(data)
         }
@@ -37,7 +37,7 @@
                 kSecValueData: Data(value),
                 kSecAttrAccessible: kSecAttrAccessibleAfterFirstUnlockThisDeviceOnly,
             ]
-            // Another process may add or remove it between two calls: then once more.
+            // Another process may add or remove the item between the two calls.
             for _ in 0..<3 {
                 let changed = SecItemUpdate(query as CFDictionary, content as CFDictionary)
                 if changed == errSecSuccess { return }
@@ -47,7 +47,8 @@
                 if added == errSecSuccess { return }
                 guard added == errSecDuplicateItem else { throw error(added) }
             }
-            throw SecretStoreError(.busy, place: service, "another process writes the same item")
+            throw SecretStoreError(
+                .busy, place: service, "another process writes the same item; try again")
         }
 
         public func delete(_ name: String) throws(SecretStoreError) { try remove(query(name)) }
@@ -82,7 +83,7 @@
             case errSecInteractionNotAllowed:
                 SecretStoreError(
                     .locked, place: service,
-                    "the keychain opens when the device has been unlocked once since it started")
+                    "the keychain is locked until the device is unlocked once after it started")
             case errSecMissingEntitlement:
                 SecretStoreError(
                     .locked, place: service,

@@ -1,8 +1,8 @@
-// A token that an app can have renewed, kept over restarts. The replayer decides when: before the
-// token ends by the server's clock, and when the server refuses it. Here, many who want a new one
-// become one request to the issuer. Spec/operations/secrets.md, SEC-12 to SEC-16.
+// A token that a closure of the app renews, stored over restarts. The replayer decides when: before the token
+// expires by the server's clock, and when the server refuses it. Concurrent callers share one request to the
+// issuer. Spec/operations/secrets.md, SEC-12 to SEC-16.
 
-/// A token that is renewed by a closure of the app, once for all who wait.
+/// Credentials with a token that a closure of the app renews. Concurrent callers share one request.
 ///
 /// ```swift
 /// let credentials = RefreshingCredentials(store: KeychainSecretStore(service: "my.app")) { old in
@@ -11,68 +11,68 @@
 /// try await credentials.set(AccessToken(value, expiresAt: end))  // after the user has signed in
 /// ```
 public actor RefreshingCredentials: Credentials {
-    /// Asks whoever issues tokens for a new one; gets the old one. Returns nil where the issuer
-    /// refuses, so that the user must sign in again; throws where it could not be reached. What it
-    /// throws may be shown to people and must not hold a token.
+    /// Requests a new token from the issuer, given the old one. Returns nil if the issuer refuses, so that
+    /// the user must sign in again; throws if the issuer could not be reached. The error may be shown to
+    /// people and must not contain a token.
     public typealias Refresh = @Sendable (AccessToken?) async throws -> AccessToken?
 
-    /// The name under which a token is kept unless the app says otherwise.
+    /// The default name of the token in a secret store.
     public static let defaultName = "daybook.token"
 
-    /// Why the token could not be kept the last time; nil if it could. The token counts all the
+    /// The error of the last write to the secret store; nil if it succeeded. The token is valid all the
     /// same, until the process ends.
     public private(set) var storeFailure: SecretStoreError?
 
-    private let ask: Refresh
+    private let requestToken: Refresh
     private let store: (any SecretStore)?
     private let name: String
 
     private var current: AccessToken?
     private var isLoaded: Bool
-    /// The issuer has refused, or the user has signed out: nobody asks in vain again.
+    /// True after the issuer has refused or the user has signed out: no further request is made.
     private var isRefused = false
 
     private var request: Task<Void, Never>?
-    /// Raised by every request and by everything that makes one obsolete.
+    /// The number of the current request. A new request, `set(_:)` and `signOut()` increment it, so that the
+    /// answer to an obsolete request is ignored.
     private var requestNumber = 0
     private var waiting: [Int: CheckedContinuation<AccessToken?, any Error>] = [:]
     private var lastWaiter = 0
-    /// The newest write to the store; each waits for the one before.
+    /// The newest write to the secret store. Each write waits for the one before.
     private var saving: Task<SecretStoreError?, Never>?
 
     /// Creates credentials without a token, or with the one that is stored.
     ///
     /// - Parameters:
-    ///   - store: where the token is kept over restarts; nil to keep it in memory only.
-    ///   - name: the token's name in the store. One for each account.
-    ///   - refresh: asks for a new token.
+    ///   - store: the secret store of the token; nil to keep the token in memory only.
+    ///   - name: the token's name in the secret store. One for each account.
+    ///   - refresh: requests a new token.
     public init(
         store: (any SecretStore)? = nil, name: String = RefreshingCredentials.defaultName,
         refresh: @escaping Refresh
     ) {
         self.store = store
         self.name = name
-        ask = refresh
+        requestToken = refresh
         isLoaded = store == nil
     }
 
     /// The token, or nil if there is none.
     ///
-    /// - Throws: `SecretStoreError` where the stored one could not be read; it is tried again the
-    ///   next time.
+    /// - Throws: `SecretStoreError` if the stored token could not be read; the next call tries again.
     public func token() async throws -> AccessToken? {
         try await load()
         return current
     }
 
-    /// A new token in place of `old`.
+    /// Returns a new token in place of `old`.
     ///
-    /// If there is one already, it is returned at once. Otherwise the issuer is asked, once for all
-    /// who wait. Cancelling one who waits ends its wait only.
+    /// If there is a newer token already, returns it at once. Otherwise all waiting callers share one
+    /// request to the issuer. Cancelling one caller does not cancel the request.
     ///
     /// - Returns: nil if the issuer refused, now or earlier, or the user has signed out.
-    /// - Throws: what the app's closure throws, to all who wait; the next call asks again.
-    ///   `CancellationError` where the caller was cancelled.
+    /// - Throws: the error of the app's closure, to all waiting callers; the next call requests again.
+    ///   `CancellationError` if the caller was cancelled.
     public func refresh(_ old: AccessToken?) async throws -> AccessToken? {
         try await load()
         if let current, current.value != old?.value { return current }
@@ -85,43 +85,43 @@ public actor RefreshingCredentials: Credentials {
                     return continuation.resume(throwing: CancellationError())
                 }
                 waiting[waiter] = continuation
-                if request == nil { begin(old) }
+                if request == nil { startRequest(replacing: old) }
             }
         } onCancel: {
-            Task { await giveUp(waiter) }
+            Task { await cancelWaiter(waiter) }
         }
     }
 
-    /// Takes a token that the app got by itself, after the user has signed in. Whoever waits for a
-    /// new one gets it; a refusal is forgotten.
+    /// Sets the token after the user has signed in. Waiting callers of `refresh(_:)` get it; an earlier
+    /// refusal is reset.
     ///
-    /// - Throws: `SecretStoreError` where it could not be kept. It counts all the same, until the
+    /// - Throws: `SecretStoreError` if the token could not be stored. It is valid all the same, until the
     ///   process ends.
     public func set(_ token: AccessToken) async throws(SecretStoreError) {
         try await replace(token)
     }
 
-    /// Forgets the token, also the stored one. Nobody asks for a new one until `set(_:)`.
+    /// Deletes the token, also from the secret store. No new one is requested until `set(_:)`.
     ///
-    /// - Throws: `SecretStoreError` where the stored one may still be there; call again.
+    /// - Throws: `SecretStoreError` if the stored token may still be there; call again.
     public func signOut() async throws(SecretStoreError) {
         try await replace(nil)
     }
 
-    // MARK: Asking
+    // MARK: Requests
 
-    private func begin(_ old: AccessToken?) {
+    private func startRequest(replacing old: AccessToken?) {
         requestNumber += 1
         let number = requestNumber
-        request = Task { [ask] in
+        request = Task { [requestToken] in
             let answer: Result<AccessToken?, any Error>
-            do { answer = .success(try await ask(old)) } catch { answer = .failure(error) }
-            await end(number, answer)
+            do { answer = .success(try await requestToken(old)) } catch { answer = .failure(error) }
+            await finishRequest(number, answer)
         }
     }
 
-    private func end(_ number: Int, _ answer: Result<AccessToken?, any Error>) async {
-        // Otherwise the app has set a token or has signed out meanwhile: that counts.
+    private func finishRequest(_ number: Int, _ answer: Result<AccessToken?, any Error>) async {
+        // `set(_:)` or `signOut()` was called meanwhile: it takes precedence.
         guard number == requestNumber else { return }
         request = nil
         let answered = waiting.values
@@ -130,7 +130,7 @@ public actor RefreshingCredentials: Credentials {
         case .success(let new?):
             current = new
             _ = await save()
-            // What counts by now.
+            // `current` and not `new`: `set(_:)` may have been called during the save.
             for continuation in answered { continuation.resume(returning: current) }
         case .success(nil):
             isRefused = true
@@ -140,7 +140,7 @@ public actor RefreshingCredentials: Credentials {
         }
     }
 
-    private func giveUp(_ waiter: Int) {
+    private func cancelWaiter(_ waiter: Int) {
         waiting.removeValue(forKey: waiter)?.resume(throwing: CancellationError())
     }
 
@@ -157,23 +157,23 @@ public actor RefreshingCredentials: Credentials {
         if let failure = await save() { throw failure }
     }
 
-    // MARK: Keeping
+    // MARK: Storage
 
     private func load() async throws(SecretStoreError) {
         guard !isLoaded, let store else { return }
         let bytes = try await store.read(name)
-        // Somebody else was quicker, or the app has set one meanwhile.
+        // Another caller has loaded it meanwhile, or the app has set a token.
         guard !isLoaded else { return }
         isLoaded = true
         guard let bytes else { return }
         current = StoredToken.read(bytes)
         if current == nil {
             storeFailure = SecretStoreError(
-                .damaged, place: name, "what is stored is no token. It counts as none")
+                .damaged, place: name, "the stored value is not a token; it is ignored")
         }
     }
 
-    /// Brings the store to the current token, behind the writes that are under way.
+    /// Writes the current token to the secret store, after the writes that are under way.
     private func save() async -> SecretStoreError? {
         guard let store else { return nil }
         let task = Task { [saving, current, name] () -> SecretStoreError? in

@@ -1,21 +1,21 @@
-// The names of secrets with the types of their values: what would be settings if a log could hold
-// them. Used by SettingsCommands in DaybookOffline. Spec/operations/secrets.md, SEC-21; Spec/model/settings.md, SET-4.
+// The names of secrets with the types of their values: settings that must not be in a log.
+// Spec/operations/secrets.md, SEC-21; Spec/model/settings.md, SET-4.
 
 import EventSourcing
 
-/// The key of a value that is kept in a `SecretStore` and never in a log.
+/// The key of a value that is stored in a `SecretStore` and never in a log.
 public struct SecretKey<Value: Sendable>: Sendable {
     /// The secret's name in the store: 1 to 256 bytes of UTF-8.
     public let name: String
     let encode: @Sendable (Value) -> [UInt8]
     let decode: @Sendable ([UInt8]) -> Value?
 
-    /// Names a secret.
+    /// Creates a key.
     ///
     /// - Parameters:
-    ///   - name: its name in the store.
-    ///   - encode: the value as bytes.
-    ///   - decode: the value of bytes; nil for bytes that are none.
+    ///   - name: the secret's name in the store.
+    ///   - encode: encodes a value.
+    ///   - decode: decodes a value; returns nil for bytes that are not a value.
     public init(
         _ name: String, encode: @escaping @Sendable (Value) -> [UInt8],
         decode: @escaping @Sendable ([UInt8]) -> Value?
@@ -27,7 +27,7 @@ public struct SecretKey<Value: Sendable>: Sendable {
 }
 
 extension SecretKey where Value == AccessToken {
-    /// The token that `RefreshingCredentials` keeps.
+    /// The token that `RefreshingCredentials` stores.
     public static var accessToken: Self {
         SecretKey(
             RefreshingCredentials.defaultName, encode: StoredToken.bytes, decode: StoredToken.read)
@@ -44,11 +44,13 @@ extension SecretKey where Value == ClientCertificate {
 }
 
 extension SecretKey where Value == [String: String] {
-    /// Headers that a proxy demands: for `HTTPTransport(endpoint:headers:)`.
+    /// Headers that a proxy requires: for `HTTPTransport(endpoint:headers:)`.
     public static var customHeaders: Self {
         SecretKey("daybook.custom-headers") { headers in
             var object = JSONObjectWriter()
-            for (name, value) in headers.sorted(by: { $0.key < $1.key }) { object.add(name, value) }
+            for (name, value) in headers.sorted(by: { $0.key < $1.key }) {
+                object.appendMember(name, value)
+            }
             return object.finished()
         } decode: { bytes in
             guard case .object(let members) = try? JSONValue(bytes.span.bytes) else { return nil }
@@ -63,7 +65,7 @@ extension SecretKey where Value == [String: String] {
 }
 
 extension SecretKey where Value == String {
-    /// A secret text of the app's own. Kept under a name that is none of Daybook's.
+    /// A secret text of the app. Its name begins with `app.`, so that it is none of Daybook's.
     public static func text(_ name: String) -> Self {
         SecretKey(
             "app.\(name)", encode: { Array($0.utf8) },
@@ -74,17 +76,17 @@ extension SecretKey where Value == String {
 extension SecretStore {
     /// The value of a key; nil if there is none.
     ///
-    /// - Throws: `SecretStoreError`; `damaged` where what is stored is no such value.
+    /// - Throws: `SecretStoreError`; `damaged` if the stored bytes are not such a value.
     public func value<Value>(of key: SecretKey<Value>) async throws(SecretStoreError) -> Value? {
         guard let bytes = try await read(key.name) else { return nil }
         guard let value = key.decode(bytes) else {
             throw SecretStoreError(
-                .damaged, place: key.name, "what is stored is no such value. Store it again")
+                .damaged, place: key.name, "the stored bytes are not such a value; store it again")
         }
         return value
     }
 
-    /// Keeps a value, in place of what was there. Durable on return.
+    /// Stores a value and replaces an earlier one. Durable on return.
     public func write<Value>(
         _ value: Value, for key: SecretKey<Value>
     ) async throws(SecretStoreError) {

@@ -1,32 +1,31 @@
-// Where secrets are kept over restarts: tokens, client certificates, headers for proxies. Never the
-// log. The system's keychain is KeychainSecretStore; a file under a key of the app is
-// SealedFileSecretStore in DaybookSecrets; tests use InMemorySecretStore of DaybookTestKit.
-// Spec/operations/secrets.md.
+// The storage of secrets: tokens, client certificates, headers for proxies. Never the log. Implementations:
+// KeychainSecretStore (the system's keychain), SealedFileSecretStore in DaybookSecrets (a file, encrypted
+// with a key of the app), InMemorySecretStore in DaybookTestKit. Spec/operations/secrets.md.
 
-/// Keeps secrets: byte values under names.
+/// A store of secrets: byte values by name.
 ///
-/// Implementations must keep what was written before where a write fails, and must say nothing of a
-/// value in an error or a log.
+/// If a write fails, an implementation must keep the earlier value. An error or a log must not contain any
+/// part of a value.
 public protocol SecretStore: Sendable {
-    /// The value under a name.
+    /// Reads the value with a name.
     ///
     /// - Parameter name: 1 to 256 bytes of UTF-8.
     /// - Returns: nil if there is none.
-    /// - Throws: `SecretStoreError` where it is not known whether there is one, or which.
+    /// - Throws: `SecretStoreError` if the value could not be read.
     func read(_ name: String) async throws(SecretStoreError) -> [UInt8]?
 
-    /// Keeps a value, in place of what was there. Durable on return.
+    /// Stores a value and replaces an earlier one. Durable on return.
     ///
     /// - Parameters:
     ///   - value: the secret; may be empty.
     ///   - name: 1 to 256 bytes of UTF-8.
-    /// - Throws: `SecretStoreError`. The value is then the old one; only after `indeterminate` may
-    ///   it be either.
+    /// - Throws: `SecretStoreError`. The old value is kept; after `indeterminate` the value may be the old or
+    ///   the new one.
     func write(_ value: [UInt8], for name: String) async throws(SecretStoreError)
 
-    /// Forgets the value under a name. Durable on return. No error where there is none.
+    /// Deletes the value with a name. Durable on return. Does nothing if there is none.
     func delete(_ name: String) async throws(SecretStoreError)
 
-    /// Forgets everything. Durable on return. Works also where nothing can be read any more.
+    /// Deletes all values. Durable on return. Succeeds even if no value can be read.
     func deleteAll() async throws(SecretStoreError)
 }

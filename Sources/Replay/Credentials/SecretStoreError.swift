@@ -1,22 +1,22 @@
-// The one error of all secret stores: what, where, what to do; never the secret. Spec/operations/secrets.md.
+// The error of all secret stores. It never contains the secret. Spec/operations/secrets.md.
 
 import Foundation
 
 /// A failure of a secret store.
 public struct SecretStoreError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// What kind of failure it is. The raw value is stable and machine-readable.
+    /// The kinds of failures. The raw value is stable and machine-readable.
     public enum Code: String, Sendable, CaseIterable {
-        /// What is stored was sealed under another key.
+        /// The file was encrypted with another key.
         case wrongKey = "wrong-key"
-        /// What is stored is not what was written.
+        /// The stored data is damaged.
         case damaged
-        /// What is stored was written by a newer version.
+        /// The stored data was written by a newer version.
         case newerVersion = "newer-version"
-        /// More than the store holds. Nothing was changed.
+        /// The data would exceed the store's size limit. Nothing was changed.
         case tooLarge = "too-large"
         /// A name is empty or too long.
         case badName = "bad-name"
-        /// The key to seal with has the wrong length.
+        /// The encryption key has the wrong length.
         case badKey = "bad-key"
         /// Another process is writing. Nothing was changed.
         case busy
@@ -26,20 +26,20 @@ public struct SecretStoreError: Error, Hashable, Sendable, CustomStringConvertib
         case unsafePlace = "unsafe-place"
         /// The device is full. Nothing was changed.
         case diskFull = "disk-full"
-        /// The system failed an operation. Nothing was changed.
+        /// A system call failed. Nothing was changed.
         case io
-        /// The value is written, and whether it outlives a power cut is not known.
+        /// The value was written, but may not survive a power failure.
         case indeterminate
     }
 
     /// The kind of failure.
     public var code: Code
-    /// The file, or the service of the keychain.
+    /// The file, the service of the keychain, or the name of the secret.
     public var place: String
-    /// What happened, with what to do where that is not plain.
+    /// What happened, and what to do if that is not obvious.
     public var detail: String
 
-    /// Creates an error. `detail` must hold nothing of a secret.
+    /// Creates an error. `detail` must not contain any part of a secret.
     public init(_ code: Code, place: String, _ detail: String) {
         self.code = code
         self.place = place
@@ -54,10 +54,10 @@ extension SecretStoreError: LocalizedError {
     /// The same as `description`.
     public var errorDescription: String? { description }
 
-    /// What to do next.
+    /// The remedy.
     public var recoverySuggestion: String? {
         switch code {
-        case .wrongKey: "Open the store with the key with which it was written, or sign in again."
+        case .wrongKey: "Open the store with the key that it was written with, or sign in again."
         case .damaged: "Remove the stored secrets and sign in again."
         case .newerVersion: "Update the app."
         case .tooLarge, .badName, .badKey: "Correct the value that the description names."

@@ -1,5 +1,4 @@
-// A token as a secret store keeps it: {"value":…,"expiresAt":…}. Used by RefreshingCredentials.
-// Spec/operations/secrets.md, SEC-3.
+// The stored form of a token: {"value":…,"expiresAt":…}. Spec/operations/secrets.md, SEC-3.
 
 import EventSourcing
 
@@ -7,12 +6,12 @@ import EventSourcing
 enum StoredToken {
     static func bytes(_ token: AccessToken) -> [UInt8] {
         var object = JSONObjectWriter()
-        object.add("value", token.value)
-        if let end = token.expiresAt { object.add("expiresAt", Int(end.milliseconds)) }
+        object.appendMember("value", token.value)
+        if let end = token.expiresAt { object.appendMember("expiresAt", Int(end.milliseconds)) }
         return object.finished()
     }
 
-    /// The token; nil if these bytes are none.
+    /// Decodes a token; nil if the bytes are not a token.
     static func read(_ bytes: [UInt8]) -> AccessToken? {
         guard let fields = try? JSONFields(bytes), let value = try? fields.string("value") else {
             return nil

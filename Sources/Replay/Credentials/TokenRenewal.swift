@@ -1,21 +1,22 @@
-// When a token is renewed before it ends. Used by the replayer. Spec/protocol/replay.md, TOK-2.
+// The time at which a token is renewed before it expires. Spec/protocol/replay.md, TOK-2.
 
-/// The moment at which a token is to be renewed.
+/// The schedule of token renewals.
 public enum TokenRenewal {
-    /// How long before its end a token is renewed, in milliseconds.
+    /// The time between a renewal and the token's expiry, in milliseconds.
     private static let leadMilliseconds: Int64 = 60_000
-    /// After a renewal that failed, the time to the next try while the old token still serves.
+    /// The wait after a renewal that failed, while the old token is still valid, in milliseconds.
     public static let retryMilliseconds: Int64 = 10_000
 
-    /// A minute before the token's end, or at half-time for one that lives less than two.
+    /// The time of the renewal: a minute before the token expires, or after half of its lifetime if that is
+    /// less than two minutes.
     ///
     /// - Parameters:
-    ///   - end: when the token ends, in milliseconds since 1970.
-    ///   - received: when it came. Both by the server's clock.
-    /// - Returns: nil for a token that seems to have ended when it came: a clock may be wrong, so that
-    ///   is left to the server.
+    ///   - end: the token's expiry, in milliseconds since 1970 by the server's clock.
+    ///   - received: the time at which the token was received, by the server's clock.
+    /// - Returns: nil for a token that seems to be expired on receipt: a clock may be wrong, so the server
+    ///   decides.
     public static func time(ofTokenUntil end: Int64, received: Int64) -> Int64? {
-        let rest = end - received
-        return rest > 0 ? end - min(leadMilliseconds, rest / 2) : nil
+        let lifetime = end - received
+        return lifetime > 0 ? end - min(leadMilliseconds, lifetime / 2) : nil
     }
 }

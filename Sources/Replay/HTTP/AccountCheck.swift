@@ -1,19 +1,18 @@
-// What a transport says to the server of the account whose log it ships. Used by HTTPTransport.
-// Spec/protocol/sync-protocol.md, SYNC-47 to SYNC-49.
+// The account in the requests of HTTPTransport. Spec/protocol/sync-protocol.md, SYNC-47 to SYNC-49.
 
 /// The account for which a transport ships and reads, as the server names it.
 ///
-/// The server refuses a request whose token stands for another account, and the transport refuses a
-/// reply for another account, so that one user's log never ends up in another one's account.
+/// The server refuses a request whose token belongs to another account, and the transport refuses a reply
+/// for another account, so that a user's events never get into another user's account.
 public enum AccountCheck: Hashable, Sendable {
     /// The log's own account. A log without one is not checked.
     case ofLog
-    /// The server has another name for it.
+    /// The server's own name for the account.
     case named(String)
-    /// Nothing is said and nothing is checked.
+    /// No account is sent, and none is checked.
     case off
 
-    /// The name to send for a log's account; nil: none.
+    /// The name to send for a log's account; nil to send none.
     func name(for account: String?) -> String? {
         switch self {
         case .ofLog: account

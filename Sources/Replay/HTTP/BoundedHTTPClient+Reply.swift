@@ -1,15 +1,15 @@
-// A reply of the sync protocol, gathered in memory up to its limit: what HTTPTransport and
-// SupabaseTransport have in common. Spec/protocol/sync-protocol.md; Spec/operations/secrets.md, SEC-20, SEC-24.
+// Requests of the sync protocol, whose replies are collected in memory up to a limit. Shared by HTTPTransport
+// and SupabaseTransport. Spec/protocol/sync-protocol.md; Spec/operations/secrets.md, SEC-20, SEC-24.
 
 import EventSourcing
 import Foundation
 import Synchronization
 
 extension BoundedHTTPClient {
-    /// Carries one request of the sync protocol.
+    /// Sends one request of the sync protocol.
     ///
-    /// - Parameter account: the server's name for the account whose events they are; nil: it is not
-    ///   said, and the reply's is not checked.
+    /// - Parameter account: the server's name for the account that owns the log; nil to send none and to
+    ///   check none in the reply.
     /// - Throws: as `send(_:token:to:)`; `replyTooLong`; `malformedReply` for a body with a content
     ///   encoding; `wrongAccount`.
     func send(
@@ -22,16 +22,16 @@ extension BoundedHTTPClient {
         let place = request.url.host ?? "server"
         guard head.isPlain else {
             throw TransportError(
-                .malformedReply, place: place, "the reply has a content encoding, which is refused")
+                .malformedReply, place: place,
+                "the reply has a content encoding, which is not allowed")
         }
-        // Before the status: where accounts are mixed up nothing of the reply counts.
+        // Before the status: nothing in a reply for another account may be used.
         if let account, let named = head[AccountHeader.name],
             !AccountHeader.account(of: named).utf8.elementsEqual(account.utf8)
         {
             throw TransportError(
                 .wrongAccount, place: place,
-                "the token is for another account than \(account), to which the log belongs; "
-                    + "sign in as \(account)")
+                "the token belongs to another account than the log; sign in as \(account)")
         }
         guard let bytes = body.bytes else {
             throw TransportError(
@@ -47,8 +47,8 @@ extension BoundedHTTPClient {
             })
     }
 
-    /// A link is relative to the page that has it; a cursor must mean the same by itself. A link to
-    /// another server would never be followed, and is none.
+    /// The cursor of a link: its path and query, because a cursor must be valid without the page that the
+    /// link is relative to. Nil for a link to another server.
     private static func cursor(_ link: String, from page: URL) -> String? {
         let isRooted = link.hasPrefix("/") && !link.hasPrefix("//")
         guard !isRooted else { return link }
@@ -60,14 +60,14 @@ extension BoundedHTTPClient {
     }
 }
 
-/// Gathers a body up to its limit, and asks for no more of a reply that is refused.
+/// Collects a body up to its limit, and ends the request if the reply is too long or encoded.
 final class ReplyBody: ResponseBodyHandler {
-    /// Bytes of a reply that are read at most.
+    /// The largest size of a reply's body in bytes.
     static let bytesMax = 4 * 1024 * 1024
 
     private let content = Mutex<[UInt8]?>([])
 
-    /// The bytes; nil if they were too many.
+    /// The bytes; nil if there were more than `bytesMax`.
     var bytes: [UInt8]? { content.withLock { $0 } }
 
     func begin(_ head: BoundedHTTPResponseHead) -> Bool {

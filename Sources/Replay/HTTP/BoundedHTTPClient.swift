@@ -1,12 +1,12 @@
-// What every request of the library obeys, whichever HTTP client the system has: to whom a token
-// goes, what is asked for, what is refused. Below HTTPTransport and SupabaseTransport;
-// above CurlClient (Linux) or URLSessionClient (Apple systems).
+// The rules of every request of the library, for both HTTP clients: which servers get the token, which
+// headers are sent, which replies are refused. Below HTTPTransport and SupabaseTransport; above CurlClient
+// (Linux) and URLSessionClient (Apple systems).
 // Spec/protocol/sync-protocol.md; Spec/operations/secrets.md, SEC-17 to SEC-25.
 
 import Foundation
 
-/// Carries requests. Keeps no cookies, no cache and no passwords, answers no demand for a password,
-/// decodes nothing, and follows no redirection.
+/// An HTTP client that stores no cookies, cache or passwords, answers no authentication challenge with a
+/// password, decodes no content encoding, and follows no redirect.
 public final class BoundedHTTPClient: Sendable {
     #if canImport(Darwin)
         private typealias SystemClient = URLSessionClient
@@ -16,15 +16,15 @@ public final class BoundedHTTPClient: Sendable {
         #error("Daybook has HTTP clients for Apple systems and for Linux only")
     #endif
 
-    /// How long requests may take.
+    /// The timeouts of requests.
     struct Timeouts: Sendable {
-        /// How long the server may be silent, connecting included.
+        /// The longest time without a byte, connecting included.
         var silenceSeconds: Double
-        /// How long a request may take altogether; nil: as long as it is never silent.
+        /// The longest time for a whole request; nil for no limit.
         var requestSeconds: Double?
     }
 
-    /// What connections are made with.
+    /// The certificate and the proxy of connections.
     struct Route: Sendable {
         var certificate: ClientCertificate?
         var proxy: HTTPProxy?
@@ -33,21 +33,21 @@ public final class BoundedHTTPClient: Sendable {
 
     private struct Setup: Sendable {
         var headers: HTTPHeaders
-        /// For the app's own servers.
+        /// The client for the app's own servers.
         var own: SystemClient
-        /// For all others: presents no certificate.
+        /// The client for all other servers: presents no certificate.
         var other: SystemClient
     }
 
     private let setup: Result<Setup, TransportError>
     private let allowsTokenInClear: Bool
 
-    /// Creates a client. Options that cannot be used are refused by `check()`, and by every request.
+    /// Creates a client. Invalid options are reported by `check()`, and by every request.
     ///
     /// - Parameters:
     ///   - options: headers, certificate, proxy, limits.
-    ///   - requestSeconds: how long a request may take altogether; nil: as long as it likes.
-    ///   - names: names of headers in lower case that the caller sets by itself.
+    ///   - requestSeconds: the longest time for a whole request; nil for no limit.
+    ///   - names: the names, in lower case, of the headers that the caller sets.
     public init(
         _ options: HTTPOptions, requestSeconds: Double?, reserving names: Set<String> = []
     ) {
@@ -66,8 +66,8 @@ public final class BoundedHTTPClient: Sendable {
         }
     }
 
-    /// Creates a client for syncing: a reply that comes byte by byte is one thing, silence another,
-    /// so the whole may take four times as long.
+    /// Creates a client for syncing. A slow but steady reply is allowed, so a whole request may take four
+    /// times `timeoutSeconds`.
     convenience init(forSyncing options: HTTPOptions, reserving names: Set<String> = []) {
         self.init(options, requestSeconds: 4 * options.timeoutSeconds, reserving: names)
     }
@@ -78,17 +78,17 @@ public final class BoundedHTTPClient: Sendable {
     ///   `certificatesUnsupported`.
     public func check() throws(TransportError) { _ = try setup.get() }
 
-    /// Carries one request. Cancelling the calling task ends it at once.
+    /// Sends one request. Cancelling the calling task ends it at once.
     ///
     /// - Parameters:
-    ///   - request: without the app's headers and the token.
+    ///   - request: the request without the app's headers and the token.
     ///   - token: the bearer token, if there is one.
     ///   - isOwn: whether the server is the app's own: it gets the app's headers and certificate.
     ///   - handler: receives the reply.
-    /// - Returns: status and header fields; also where the handler has ended the request.
+    /// - Returns: status and header fields, also if the handler has ended the request.
     /// - Throws: `TransportError`: as `check()`, `badEndpoint`, `tokenInClear` or `badToken` before
-    ///   anything is sent; `connectionFailed`, `timedOut` or `malformedReply` where no complete
-    ///   reply came. `CancellationError`.
+    ///   anything is sent; `connectionFailed`, `timedOut` or `malformedReply` if no complete reply was
+    ///   received. `CancellationError`.
     public func send(
         _ request: BoundedHTTPRequest, token: String?, isOwn: Bool = true,
         to handler: any ResponseBodyHandler
@@ -98,7 +98,7 @@ public final class BoundedHTTPClient: Sendable {
         var request = request
         request.set("Accept-Encoding", "identity")
         let headers = isOwn ? setup.headers.fields : []
-        // What the request says by itself counts: an app's header must not change what it asks for.
+        // The request's own headers take precedence: an app's header must not change the request's meaning.
         for (name, value) in headers { request.setDefault(name, value) }
         if let token {
             try HTTPHeaders.checkToken(token, place: "token")
@@ -109,7 +109,7 @@ public final class BoundedHTTPClient: Sendable {
         guard !hasSecret || !origin.isInClear || allowsTokenInClear else {
             throw TransportError(
                 .tokenInClear, place: origin.host,
-                "the \(token == nil ? "app's headers" : "token") would go there in the clear; "
+                "the \(token == nil ? "app's headers" : "token") would be sent there unencrypted; "
                     + "use https, or allow plain http")
         }
         for (name, value) in request.fields where !HTTPHeaders.isSafe(value) {
@@ -121,6 +121,8 @@ public final class BoundedHTTPClient: Sendable {
 }
 
 extension HTTPProxy {
+    /// Checks the proxy's address, user name and password.
+    ///
     /// - Throws: `TransportError` with `badProxy`.
     fileprivate func check() throws(TransportError) {
         guard url.scheme?.lowercased() == "http", let host = url.host, !host.isEmpty,
@@ -138,6 +140,6 @@ extension HTTPProxy {
 }
 
 extension BoundedHTTPClient: CustomReflectable {
-    /// Shows nothing: an app's headers may hold a password.
+    /// A mirror without children: an app's headers may contain a password.
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 }

@@ -1,27 +1,27 @@
-// A request, the head of its reply, and where the reply's body goes: what BoundedHTTPClient and the two
-// sessions beneath it speak in.
+// The types of BoundedHTTPClient and the two clients below it: a request, the head of its reply, and the
+// handler of the reply's body.
 
 import Foundation
 
-/// A request without what every request of a client carries.
+/// A request without the headers that the client adds.
 public struct BoundedHTTPRequest: Sendable {
-    /// Where it goes.
+    /// The URL.
     public var url: URL
-    /// Header fields, each name once.
+    /// The header fields, each name once.
     public private(set) var fields: [(name: String, value: String)] = []
-    /// The body: such a request is a POST, one without a GET.
+    /// The body. A request with a body is a POST, one without a GET.
     public var body: [UInt8]?
 
     /// Creates a request.
     public init(_ url: URL) { self.url = url }
 
-    /// Sets a header field in place of the one of that name, whatever its case.
+    /// Sets a header field and replaces one with that name, in upper or lower case.
     public mutating func set(_ name: String, _ value: String) {
         fields.removeAll { $0.name.lowercased() == name.lowercased() }
         fields.append((name, value))
     }
 
-    /// Sets a header field unless there is one of that name, whatever its case.
+    /// Sets a header field unless there is one with that name, in upper or lower case.
     public mutating func setDefault(_ name: String, _ value: String) {
         guard !fields.contains(where: { $0.name.lowercased() == name.lowercased() }) else { return }
         fields.append((name, value))
@@ -46,7 +46,7 @@ public struct BoundedHTTPResponseHead: Sendable {
         fields[name] = fields[name].map { "\($0), \(value)" } ?? value
     }
 
-    /// The value of a field, whatever the case of its name.
+    /// The value of a field; the case of the name does not matter.
     public subscript(_ name: String) -> String? { fields[name.lowercased()] }
 
     /// Whether the body has no content encoding.
@@ -55,8 +55,7 @@ public struct BoundedHTTPResponseHead: Sendable {
     }
 }
 
-/// Receives a reply as it comes. All calls for one request come one after the other, on a thread
-/// that may block.
+/// A receiver of a reply. All calls for one request come one after the other, on a thread that may block.
 public protocol ResponseBodyHandler: Sendable {
     /// Receives status and header fields, before the first byte of the body.
     ///

@@ -1,32 +1,32 @@
-// Requests over libcurl, on Linux. Below BoundedHTTPClient. Each request has a thread while it is under
-// way: handlers may block, and neither a slow server nor a slow disk holds up Swift's own threads or
-// another request. Why not URLSession: Spec/decisions/0038-libcurl-on-linux.md.
+// Requests with libcurl, on Linux. Below BoundedHTTPClient. Each request has its own thread, because handlers
+// may block: a slow server or disk must not block the cooperative pool or another request. The reasons
+// against URLSession: Spec/decisions/0038-libcurl-on-linux.md.
 
 #if os(Linux)
     import CCurl
     import Foundation
     import Synchronization
 
-    /// Carries requests over libcurl.
+    /// An HTTP client with libcurl.
     final class CurlClient: Sendable {
         private let timeouts: BoundedHTTPClient.Timeouts
         private let route: BoundedHTTPClient.Route
-        /// Handles that no request uses, each with the connection that it has kept.
+        /// The idle handles, each with its open connection.
         private let idle = Mutex<[CurlHandle]>([])
 
-        /// Connections that are kept for later requests at most.
+        /// The largest number of idle handles.
         private static let idleMax = 8
 
-        /// Bytes of the stack of a request's thread; nil: the system's default.
+        /// The stack size of a request's thread in bytes; nil for the system's default.
         private let stackBytes: Int?
 
         /// Creates a client.
         ///
         /// - Parameters:
-        ///   - timeouts: how long requests may take.
-        ///   - route: what connections are made with.
-        ///   - stackBytes: of each request's thread; nil: the system's default. A test takes more
-        ///     than there is, so that no thread starts.
+        ///   - timeouts: the timeouts of requests.
+        ///   - route: the certificate and the proxy of connections.
+        ///   - stackBytes: the stack size of each request's thread in bytes; nil for the system's default. A
+        ///     test sets more than there is memory, so that no thread can start.
         /// - Throws: `TransportError` with `certificatesUnsupported`.
         init(
             _ timeouts: BoundedHTTPClient.Timeouts,
@@ -36,17 +36,17 @@
             guard route.certificate == nil || curl_presents_certificates() != 0 else {
                 throw TransportError(
                     .certificatesUnsupported, place: "client certificate",
-                    "the system's libcurl was not built with OpenSSL, or is older than 7.71. "
-                        + "Install another, or use a transport of your own")
+                    "the system's libcurl was not built with OpenSSL, or is older than 7.71; "
+                        + "install another, or use a transport of your own")
             }
             self.timeouts = timeouts
             self.route = route
             self.stackBytes = stackBytes
         }
 
-        /// Carries one request.
+        /// Sends one request.
         ///
-        /// - Parameter origin: of the request's URL, checked.
+        /// - Parameter origin: the checked origin of the request's URL.
         /// - Throws: `TransportError`, `CancellationError`.
         func send(
             _ request: BoundedHTTPRequest, to origin: HTTPOrigin, _ handler: any ResponseBodyHandler
@@ -72,7 +72,7 @@
                     continuation.resume(
                         throwing: TransportError(
                             .connectionFailed, place: origin.host,
-                            "no thread for the request can start: "
+                            "cannot start a thread for the request: "
                                 + String(cString: strerror(error))))
                 }
             } onCancel: {
@@ -85,7 +85,7 @@
             idle.withLock { if $0.count < Self.idleMax { $0.append(handle) } }
         }
 
-        /// A connection that breaks is an error of its call. The signal goes with the thread.
+        /// Blocks SIGPIPE in this thread: a broken connection is an error of the system call instead.
         private static func blockBrokenPipeSignal() {
             var signals = sigset_t()
             sigemptyset(&signals)
@@ -94,8 +94,8 @@
         }
     }
 
-    /// A thread that releases itself when its work ends. Foundation's `Thread` ignores that the
-    /// system refuses to start it: a request on such a thread would never end.
+    /// A detached thread. Foundation's `Thread` ignores the error if the system cannot start it, so a request
+    /// on it would never end.
     private enum DetachedThread {
         private final class Work {
             let body: @Sendable () -> Void
@@ -104,7 +104,7 @@
 
         /// Starts a thread.
         ///
-        /// - Returns: 0, or the system's error: then `body` is not called.
+        /// - Returns: 0, or the `errno` of the failure; then `body` is not called.
         static func start(stackBytes: Int?, _ body: @escaping @Sendable () -> Void) -> Int32 {
             var attributes = pthread_attr_t()
             var error = pthread_attr_init(&attributes)
@@ -126,7 +126,7 @@
         }
     }
 
-    /// Whether a request is to end.
+    /// The flag by which a request is cancelled.
     final class Cancellation: Sendable {
         private let flag = Atomic(false)
 
@@ -135,16 +135,16 @@
         func cancel() { flag.store(true, ordering: .releasing) }
     }
 
-    /// A transfer of libcurl with the loop that drives it, and the connections that it keeps.
+    /// A transfer of libcurl (an easy handle), its loop (a multi handle), and their open connection.
     final class CurlHandle: Sendable {
-        // One thread at a time uses them: that of the request which has taken the handle. Only
-        // curl_multi_wakeup is called from elsewhere, and may be.
+        // Used by one thread at a time: that of the request that owns the handle. Only curl_multi_wakeup is
+        // called from other threads, which libcurl allows.
         nonisolated(unsafe) let easy: UnsafeMutableRawPointer
         nonisolated(unsafe) let multi: UnsafeMutableRawPointer
 
         private static let isReady = curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK
 
-        /// Creates a handle; nil where libcurl cannot.
+        /// Creates a handle; nil if libcurl cannot.
         init?() {
             guard Self.isReady, let easy = curl_easy_init() else { return nil }
             guard let multi = curl_multi_init() else {
@@ -160,7 +160,7 @@
             curl_multi_cleanup(multi)
         }
 
-        /// Lets the loop look around now. From any thread.
+        /// Ends a wait of the loop. May be called from any thread.
         func wakeUp() { curl_multi_wakeup(multi) }
     }
 #endif

@@ -1,13 +1,13 @@
-// One request over libcurl, from its options to its result. Created and used by the request's own
-// thread. Spec/operations/secrets.md, SEC-22 to SEC-25.
+// One request with libcurl, from its options to its result. Created and used on the request's own thread.
+// Spec/operations/secrets.md, SEC-22 to SEC-25.
 
 #if os(Linux)
     import CCurl
     import Foundation
 
-    /// One request and what has come of its reply.
+    /// One request and the received part of its reply.
     final class CurlExchange {
-        /// Bytes of a reply's heads at most: its own, all interim ones, and its trailer.
+        /// The largest size in bytes of a reply's head, its interim heads and its trailer together.
         static let headBytesMax = 64 * 1024
 
         private let request: BoundedHTTPRequest
@@ -16,24 +16,24 @@
         private let timeouts: BoundedHTTPClient.Timeouts
         private let route: BoundedHTTPClient.Route
         private let cancellation: Cancellation
-        /// When the request ends at the latest, its repetition included.
+        /// The latest end of the request, its repetition included.
         private let deadline: ContinuousClock.Instant?
 
-        /// The head as far as it has come.
+        /// The received part of the head.
         private var partialHead = BoundedHTTPResponseHead(status: 0)
-        /// The head that the handler has.
+        /// The complete head, which the handler has received.
         private var head: BoundedHTTPResponseHead?
         private var headBytes = 0
         private var bodyBytes = 0
-        /// Why the reply is refused.
+        /// The reason why the reply is refused.
         private var refusal: TransportError?
-        /// The handler wants no more.
+        /// True if the handler has ended the request.
         private var hasEnded = false
 
-        /// How the loop has ended.
+        /// The end of the loop.
         private enum End {
             case finished(CURLcode)
-            /// The loop itself has failed.
+            /// The multi handle failed.
             case failed(CURLMcode)
             case cancelled
             case timedOut
@@ -54,14 +54,14 @@
             deadline = timeouts.requestSeconds.map { ContinuousClock.now + Self.duration($0) }
         }
 
-        /// Carries the request.
+        /// Sends the request.
         ///
-        /// A kept connection may have been closed by the server meanwhile. Where it ends without a
-        /// byte of a reply, the whole request is repeated once, at once, on a new one: what was
-        /// shipped twice is known by its ids.
+        /// The server may have closed an idle connection meanwhile. If it ends without a byte of a reply, the
+        /// whole request is repeated once, at once, on a new connection: the server recognises events that
+        /// are sent twice by their ids.
         ///
-        /// - Parameter deliver: receives the result, and whether the handle can serve another
-        ///   request. Called once, before anything that may take time.
+        /// - Parameter deliver: receives the result, and whether the handle can be used for another
+        ///   request. Called once, before any cleanup that may take time.
         func run(
             on handle: CurlHandle,
             deliver: (_ result: Result<BoundedHTTPResponseHead, any Error>, _ isReusable: Bool) ->
@@ -81,7 +81,7 @@
                 let isReusable = if case .finished(CURLE_OK) = end { true } else { false }
                 if isReusable { curl_multi_remove_handle(handle.multi, handle.easy) }
                 deliver(result(of: end), isReusable)
-                // This may wait until a name is resolved.
+                // May block until a DNS lookup ends.
                 if !isReusable { curl_multi_remove_handle(handle.multi, handle.easy) }
             }
         }
@@ -92,8 +92,8 @@
             _ easy: UnsafeMutableRawPointer, _ fields: UnsafeMutablePointer<curl_slist>?,
             _ body: UnsafeBufferPointer<UInt8>
         ) {
-            // Keeps connections. Everything else is off, or as said here: no passwords, cookies,
-            // .netrc or redirections, and certificates are checked against the system's.
+            // Resets all options but keeps connections. By default passwords, cookies, .netrc and redirects
+            // are off, and certificates are checked against the system's authorities.
             curl_easy_reset(easy)
             curl_allow_http_only(easy)
             curl_set_long(easy, CURLOPT_NOSIGNAL, 1)
@@ -130,7 +130,7 @@
         }
 
         private func configureRoute(_ easy: UnsafeMutableRawPointer) {
-            // A proxy carries https, which it cannot read, and nothing else.
+            // A proxy is used for https only: it could read http.
             guard origin.scheme == "https" else {
                 curl_set_string(easy, CURLOPT_PROXY, "")
                 return
@@ -138,7 +138,7 @@
             if let proxy = route.proxy, let origin = HTTPOrigin(proxy.url) {
                 curl_set_string(
                     easy, CURLOPT_PROXY, "http://\(origin.hostInURL):\(origin.port)")
-                // What the environment says of proxies does not count beside the app's.
+                // The app's proxy takes precedence over the environment's `no_proxy`.
                 curl_set_string(easy, CURLOPT_NOPROXY, "")
                 if let user = proxy.user { curl_set_string(easy, CURLOPT_PROXYUSERNAME, user) }
                 if let password = proxy.password {
@@ -155,8 +155,8 @@
             }
         }
 
-        /// The URL, put together from checked parts: libcurl must not see another host in it. Nil
-        /// for a URL that `HTTPOrigin(endpoint:)` refuses; libcurl refuses a request without one.
+        /// The URL, composed of checked parts, so that libcurl parses no other host from it. Nil for a URL
+        /// that `HTTPOrigin(endpoint:)` refuses; libcurl refuses a request without a URL.
         private var address: String? {
             guard let target = HTTPOrigin.target(of: request.url) else { return nil }
             return "\(origin.scheme)://\(origin.hostInURL):\(origin.port)\(target)"
@@ -165,8 +165,8 @@
         private func list(
             of fields: [(name: String, value: String)]
         ) -> UnsafeMutablePointer<curl_slist>? {
-            // An empty value takes a field away that libcurl would add: it would wait for the
-            // server's permission to send a body.
+            // An empty value removes the field that libcurl would add: with it, libcurl would wait for
+            // `100 Continue` before it sends the body.
             var list = curl_slist_append(nil, "Expect:")
             for (name, value) in fields {
                 list = curl_slist_append(list, value.isEmpty ? "\(name);" : "\(name): \(value)")
@@ -176,8 +176,8 @@
 
         // MARK: The loop
 
-        /// The longest wait of the loop. A process that is short of descriptors may have none for
-        /// `curl_multi_wakeup`, so that nothing ends a wait when the request is cancelled.
+        /// The longest wait of the loop. In a process without free file descriptors `curl_multi_wakeup` may
+        /// not work, so that a cancellation would not end the wait.
         private static let pollMillisecondsMax: Int64 = 1_000
 
         private func drive(_ handle: CurlHandle) -> End {
@@ -186,7 +186,7 @@
             var (lastMoved, moved) = (clock.now, curl_off_t(-1))
             var running: Int32 = 1
             while running > 0 {
-                // Without this check a wait that fails at once would be repeated without end.
+                // Without this check, a poll that fails at once would cause a busy loop.
                 guard code == CURLM_OK else { return .failed(code) }
                 guard !cancellation.isCancelled else { return .cancelled }
                 code = curl_multi_perform(handle.multi, &running)
@@ -215,12 +215,12 @@
             return bytes
         }
 
-        /// A duration of an app's number, whatever it is.
+        /// The app's number of seconds as a duration, from a millisecond to a million seconds.
         private static func duration(_ seconds: Double) -> Duration {
             .seconds(seconds > 0.001 ? min(seconds, 1e6) : 0.001)
         }
 
-        /// Whether a kept connection broke before the reply began.
+        /// Whether a reused connection broke before the reply began.
         private func isStale(_ end: End, _ easy: UnsafeMutableRawPointer) -> Bool {
             guard case .finished(let code) = end, headBytes == 0,
                 [CURLE_GOT_NOTHING, CURLE_SEND_ERROR, CURLE_RECV_ERROR].contains(code)
@@ -239,7 +239,7 @@
         ) -> Int {
             guard let bytes, let context, count > 0 else { return 0 }
             let this = Unmanaged<CurlExchange>.fromOpaque(context).takeUnretainedValue()
-            // Any other number than that of the bytes ends the transfer and its connection.
+            // A result other than `count` makes libcurl end the transfer and its connection.
             return receive(this, UnsafeRawBufferPointer(start: bytes, count: count)) ? count : 0
         }
 
@@ -254,7 +254,7 @@
             guard headBytes <= Self.headBytesMax else {
                 return refuse("the reply's head has more than \(Self.headBytesMax) bytes")
             }
-            // What comes after the body is counted and no more.
+            // Trailer fields count towards the limit and are ignored.
             guard head == nil else { return true }
             let line = String(decoding: bytes, as: UTF8.self)
                 .trimmingCharacters(in: .whitespacesAndNewlines)
@@ -271,10 +271,10 @@
         }
 
         private func endHead() -> Bool {
-            // libcurl would decode gzip as a transfer encoding, unasked.
+            // libcurl would decode a gzip transfer encoding although none was requested.
             let coding = partialHead["Transfer-Encoding"]?.lowercased() ?? "identity"
             guard ["identity", "chunked"].contains(coding) else {
-                return refuse("the reply has a transfer encoding, which is refused")
+                return refuse("the reply has a transfer encoding, which is not allowed")
             }
             head = partialHead
             hasEnded = !handler.begin(partialHead)
@@ -294,7 +294,7 @@
             switch end {
             case .cancelled: return .failure(CancellationError())
             case .timedOut, .finished(CURLE_OPERATION_TIMEDOUT):
-                return failure(.timedOut, "the server does not answer in time")
+                return failure(.timedOut, "the server did not answer in time")
             case .finished(CURLE_OK):
                 if let head { return .success(head) }
                 return failure(.connectionFailed, "the connection ended within the reply's head")
@@ -306,16 +306,16 @@
             case .finished(CURLE_SSL_CERTPROBLEM):
                 return failure(
                     .badCertificate,
-                    "the client certificate cannot be opened: it is no PKCS #12 file, the password is "
-                        + "another, or its encryption is too old for OpenSSL 3")
+                    "the client certificate cannot be opened: it is not a PKCS #12 file, the password is "
+                        + "wrong, or its encryption is too old for OpenSSL 3")
             case .finished(CURLE_OUT_OF_MEMORY):
-                // libcurl says so, too, of headers beyond its limit.
+                // libcurl returns this code for headers beyond its limit, too.
                 return failure(
                     .connectionFailed, "the reply's headers are too large, or memory is full")
             case .failed(let code):
                 return failure(.connectionFailed, String(cString: curl_multi_strerror(code)))
             case .finished(let code):
-                // libcurl's own text for the code, with nothing of the reply in it.
+                // libcurl's text for the code, which contains no part of the reply.
                 return failure(.connectionFailed, String(cString: curl_easy_strerror(code)))
             }
         }

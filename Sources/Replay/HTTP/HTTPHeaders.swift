@@ -1,12 +1,11 @@
-// Headers that an app adds to every request, for proxies. Checked once, so that no name or value
-// can end a line and begin another, and none changes what the transport says by itself.
-// Spec/operations/secrets.md, SEC-17.
+// The headers that an app adds to every request, for proxies. Checked once, so that no name or value can
+// inject a line, and none replaces a header of the transport. Spec/operations/secrets.md, SEC-17.
 
-/// Headers that were checked.
+/// Checked headers.
 package struct HTTPHeaders: Sendable, CustomReflectable, CustomStringConvertible {
     let fields: [(name: String, value: String)]
 
-    /// Names that only the transport sets, or that frame the message.
+    /// The names of headers that only the transport sets, or that frame the message.
     private static let reserved: Set<String> = [
         "accept", "accept-encoding", "authorization", "connection", "content-encoding",
         "content-length", "content-type", "daybook-account", "expect", "host", "keep-alive", "te",
@@ -17,13 +16,13 @@ package struct HTTPHeaders: Sendable, CustomReflectable, CustomStringConvertible
     ///
     /// - Parameters:
     ///   - headers: names and values.
-    ///   - others: names in lower case that this transport sets by itself, too.
+    ///   - reservedNames: further names, in lower case, that this transport sets.
     /// - Throws: `TransportError` with `badHeader` or `reservedHeader`, with the name of the header
-    ///   where it can be printed, and never its value.
+    ///   if it can be printed, and never its value.
     init(
-        _ headers: [String: String], reserving others: Set<String> = []
+        _ headers: [String: String], reserving reservedNames: Set<String> = []
     ) throws(TransportError) {
-        var seen: Set<String> = []
+        var lowerNames: Set<String> = []
         for (name, value) in headers {
             guard !name.isEmpty, name.utf8.allSatisfy(Self.isTokenByte) else {
                 throw TransportError(
@@ -31,12 +30,12 @@ package struct HTTPHeaders: Sendable, CustomReflectable, CustomStringConvertible
                     "a name may have letters, digits and !#$%&'*+-.^_`|~ only (RFC 9110, 5.6.2)")
             }
             let lower = name.lowercased()
-            guard !Self.reserved.contains(lower), !others.contains(lower) else {
+            guard !Self.reserved.contains(lower), !reservedNames.contains(lower) else {
                 throw TransportError(
-                    .reservedHeader, place: name, "this header is set by the transport alone")
+                    .reservedHeader, place: name, "only the transport may set this header")
             }
-            guard seen.insert(lower).inserted else {
-                throw TransportError(.badHeader, place: name, "this header is there twice")
+            guard lowerNames.insert(lower).inserted else {
+                throw TransportError(.badHeader, place: name, "this header is given twice")
             }
             guard Self.isValue(value) else {
                 throw TransportError(
@@ -44,7 +43,7 @@ package struct HTTPHeaders: Sendable, CustomReflectable, CustomStringConvertible
                     "a value may have visible ASCII, and spaces and tabs within (RFC 9110, 5.5)")
             }
         }
-        // In one order, so that the same headers make the same request.
+        // Sorted, so that the same headers make the same request.
         fields = headers.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
     }
 
@@ -52,17 +51,17 @@ package struct HTTPHeaders: Sendable, CustomReflectable, CustomStringConvertible
     package static func checkToken(_ token: String, place: String) throws(TransportError) {
         guard !token.isEmpty, token.utf8.allSatisfy({ 0x21...0x7E ~= $0 }) else {
             throw TransportError(
-                .badToken, place: place, "it is empty, or has other bytes than visible ASCII")
+                .badToken, place: place, "it is empty, or has bytes other than visible ASCII")
         }
     }
 
     /// The names of the headers.
     package var description: String { "HTTPHeaders(\(fields.map(\.name).joined(separator: ", ")))" }
 
-    /// Shows names only: a value may be a password for a proxy.
+    /// A mirror with the names only: a value may be a password for a proxy.
     package var customMirror: Mirror { Mirror(self, children: ["names": fields.map(\.name)]) }
 
-    /// Whether a value cannot end its line: for values that are not the app's.
+    /// Whether a value cannot inject a line: the check for values that are not the app's.
     static func isSafe(_ value: String) -> Bool {
         value.utf8.allSatisfy { ($0 >= 0x20 && $0 != 0x7F) || $0 == 0x09 }
     }

@@ -1,5 +1,5 @@
-// What goes with the requests to an app's own servers, and how they get there. Used by every
-// transport. Spec/operations/secrets.md, SEC-17, SEC-27 and SEC-28.
+// The headers, certificate, proxy and limits of requests to an app's own servers. Spec/operations/secrets.md,
+// SEC-17, SEC-27 and SEC-28.
 
 import Foundation
 
@@ -11,25 +11,25 @@ import Foundation
 /// try await store.sync(to: endpoint, credentials: credentials, http: http)
 /// ```
 public struct HTTPOptions: Sendable {
-    /// Headers of every request to the app's own servers, for a proxy in front of them. Visible ASCII;
-    /// none that the library sets by itself, such as `Authorization`, `Content-Type` and `Host`.
+    /// The headers of every request to the app's own servers, for a proxy in front of them. Visible ASCII;
+    /// none that the library sets, such as `Authorization`, `Content-Type` and `Host`.
     public var headers: [String: String]
-    /// The client certificate for the app's own servers, if they ask for one.
+    /// The client certificate for the app's own servers, if they require one.
     public var certificate: ClientCertificate?
-    /// The proxy that carries `https`; nil: that of the system or the environment.
+    /// The proxy for `https` requests; nil for that of the system or the environment.
     public var proxy: HTTPProxy?
-    /// Further servers of the app beside the endpoint: their scheme, host and
-    /// port count. They get the headers and the certificate, and never the token.
+    /// The app's servers other than the endpoint, by scheme, host and port. They get the headers and the
+    /// certificate, and never the token.
     public var trustedOrigins: [URL] = []
-    /// The time that a server may be silent, in seconds.
+    /// The longest time without a byte from the server, in seconds.
     public var timeoutSeconds: Double
-    /// True if a token and `headers` may go over `http` to another machine, where anybody on the way can
-    /// read them. This machine's own addresses are always allowed.
+    /// True if a token and `headers` may be sent over `http` to another machine, readable for everyone on
+    /// the way. The addresses of this machine are always allowed.
     public var allowsTokenInClear: Bool
-    /// A file with the certificates of authorities in place of the system's. Tests bring their own.
+    /// A file with the certificates of authorities, in place of the system's. For tests.
     package var authoritiesFile: String?
 
-    /// Describes requests; the defaults are no headers, no certificate and the system's proxy.
+    /// Creates options; the defaults are no headers, no certificate and the system's proxy.
     public init(
         headers: [String: String] = [:], certificate: ClientCertificate? = nil,
         timeoutSeconds: Double = 30, allowsTokenInClear: Bool = false
@@ -41,17 +41,17 @@ public struct HTTPOptions: Sendable {
     }
 }
 
-/// A proxy for `https` requests, which it carries through CONNECT: it sees the server's name, no token
-/// and no header of the app.
+/// A proxy for `https` requests. It tunnels them by CONNECT, so it sees the server's name, but no token and
+/// no header of the app.
 public struct HTTPProxy: Hashable, Sendable {
     /// The proxy's address: `http://host:port`.
     public var url: URL
-    /// The user name that the proxy asks for.
+    /// The user name, if the proxy requires one.
     public var user: String?
     /// The password of that user.
     public var password: String?
 
-    /// Describes a proxy.
+    /// Creates a proxy.
     public init(_ url: URL, user: String? = nil, password: String? = nil) {
         self.url = url
         self.user = user
@@ -60,7 +60,7 @@ public struct HTTPProxy: Hashable, Sendable {
 }
 
 extension HTTPOptions: CustomReflectable {
-    /// Shows the names of the headers, and nothing that may be secret.
+    /// A mirror with the names of the headers and without any secret.
     public var customMirror: Mirror {
         Mirror(
             self,
@@ -77,6 +77,6 @@ extension HTTPProxy: CustomStringConvertible, CustomReflectable {
     public var description: String {
         "HTTPProxy(\(url.host ?? ""):\(url.port.map { "\($0)" } ?? ""))"
     }
-    /// Shows no user and no password.
+    /// A mirror without user and password.
     public var customMirror: Mirror { Mirror(self, children: ["host": url.host as Any]) }
 }

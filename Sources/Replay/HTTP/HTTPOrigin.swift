@@ -1,5 +1,5 @@
-// Which server a URL means, so that a token goes to no other, and to none in the clear. Used by
-// BoundedHTTPClient and HTTPTransport. Spec/operations/secrets.md, SEC-19, SEC-22, SEC-23.
+// The server of a URL, to check that a token is sent to no other server, and not unencrypted.
+// Spec/operations/secrets.md, SEC-19, SEC-22, SEC-23.
 
 import Foundation
 
@@ -13,11 +13,11 @@ import Foundation
 
 /// Scheme, host and port of a URL.
 public struct HTTPOrigin: Hashable, Sendable {
-    /// `http` or `https`, or what else the URL says; lower case.
+    /// The scheme, in lower case.
     public let scheme: String
-    /// The name or address, lower case, without the brackets of IPv6.
+    /// The name or address, in lower case, without the brackets of IPv6.
     public let host: String
-    /// The port; the scheme's own where the URL names none.
+    /// The port; the scheme's default if the URL has none.
     public let port: Int
 
     /// The origin of an absolute URL; nil if it has none.
@@ -31,18 +31,17 @@ public struct HTTPOrigin: Hashable, Sendable {
         port = url.port ?? (scheme == "https" ? 443 : 80)
     }
 
-    /// The origin of a URL that requests can go to.
+    /// The origin of a URL that can be an endpoint.
     ///
-    /// - Throws: `TransportError` with `badEndpoint`: the URL is relative, of another scheme than
-    ///   http and https, without a host, with a port that does not exist, with a user name, or one
-    ///   whose path cannot be read.
+    /// - Throws: `TransportError` with `badEndpoint`: the URL is relative, has a scheme other than http and
+    ///   https, no host, an invalid port, a user name, or a path that cannot be parsed.
     public init(endpoint url: URL) throws(TransportError) {
         guard let origin = HTTPOrigin(url), ["http", "https"].contains(origin.scheme),
             1...65_535 ~= origin.port, Self.isName(origin.host) || Self.isIPv6(origin.host),
             Self.target(of: url) != nil
         else {
             throw TransportError(
-                .badEndpoint, place: "endpoint", "it is no http or https URL with a host")
+                .badEndpoint, place: "endpoint", "it is not an http or https URL with a host")
         }
         guard url.user == nil, url.password == nil else {
             throw TransportError(
@@ -55,8 +54,8 @@ public struct HTTPOrigin: Hashable, Sendable {
     /// The host as a URL writes it.
     var hostInURL: String { host.contains(":") ? "[\(host)]" : host }
 
-    /// The path and the query of a URL, as a request line holds them. Nil if Foundation cannot split
-    /// the URL: one made with `URL(dataRepresentation:relativeTo:)` may be no URL at all.
+    /// The path and the query of a URL, as in a request line. Nil if Foundation cannot parse the URL:
+    /// `URL(dataRepresentation:relativeTo:)` accepts invalid ones.
     static func target(of url: URL) -> String? {
         guard let parts = URLComponents(url: url, resolvingAgainstBaseURL: true) else { return nil }
         let path = parts.percentEncodedPath
@@ -76,11 +75,11 @@ public struct HTTPOrigin: Hashable, Sendable {
         return withUnsafeBytes(of: six) { $0.dropLast().allSatisfy { $0 == 0 } && $0.last == 1 }
     }
 
-    /// Whether what is sent can be read on the way.
+    /// Whether requests are sent unencrypted to another machine.
     public var isInClear: Bool { scheme != "https" && !isLoopback }
 
-    /// Only what every parser of URLs takes for the same name: two that disagree would send a
-    /// token elsewhere than was checked.
+    /// Whether every URL parser reads the same name from the host. If two parsers disagreed, the token would
+    /// be sent to a server other than the checked one.
     private static func isName(_ host: String) -> Bool {
         host.utf8.allSatisfy { byte in
             switch byte {
@@ -97,7 +96,7 @@ public struct HTTPOrigin: Hashable, Sendable {
         return inet_pton(AF_INET6, host, &address) == 1
     }
 
-    /// Where a page is that a server's link names, as seen from one of its URLs.
+    /// The URL of the page that a server's link refers to, relative to `url`.
     ///
     /// - Throws: `TransportError` with `foreignPage` for another server or a user name.
     static func page(_ link: String, from url: URL) throws(TransportError) -> URL {
@@ -107,7 +106,7 @@ public struct HTTPOrigin: Hashable, Sendable {
         else {
             throw TransportError(
                 .foreignPage, place: url.host ?? "server",
-                "the link to the next page leads to another server, to which no token goes")
+                "the link to the next page leads to another server, which must not get the token")
         }
         return page
     }

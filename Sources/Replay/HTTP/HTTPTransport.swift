@@ -1,5 +1,5 @@
-// The sync protocol: POST {endpoint} with a batch, GET {endpoint} for pages. BoundedHTTPClient carries the
-// requests. Spec/protocol/sync-protocol.md.
+// The sync protocol: POST {endpoint} with a batch, GET {endpoint} for pages. Sends its requests with
+// BoundedHTTPClient. Spec/protocol/sync-protocol.md.
 
 import Foundation
 
@@ -9,15 +9,15 @@ public final class HTTPTransport: Transport {
     private let client: BoundedHTTPClient
     private let account: AccountCheck
 
-    /// Creates a transport. An endpoint that cannot be used is refused by `send`.
+    /// Creates a transport. An invalid endpoint is reported by `send`.
     ///
     /// - Parameters:
     ///   - endpoint: the server's address, an http or https URL, or its `…/v1/events`.
-    ///   - timeoutSeconds: how long the server may be silent; a request may take four times as long
-    ///     altogether.
-    ///   - allowsTokenInClear: whether a token may go over `http` to another machine, where anybody
-    ///     on the way can read it. This machine's own addresses are always allowed.
-    ///   - account: for which account of the server it ships and reads.
+    ///   - timeoutSeconds: the longest time without a byte from the server; a whole request may take four
+    ///     times as long.
+    ///   - allowsTokenInClear: whether a token may be sent over `http` to another machine, readable for
+    ///     everyone on the way. The addresses of this machine are always allowed.
+    ///   - account: the account of the server for which it ships and reads.
     public init(
         endpoint: URL, timeoutSeconds: Double = 30, allowsTokenInClear: Bool = false,
         account: AccountCheck = .ofLog
@@ -29,16 +29,16 @@ public final class HTTPTransport: Transport {
                 timeoutSeconds: timeoutSeconds, allowsTokenInClear: allowsTokenInClear))
     }
 
-    /// Creates a transport for a server behind a proxy that demands headers or a certificate.
+    /// Creates a transport for a server behind a proxy that requires headers or a certificate.
     ///
     /// - Parameters:
     ///   - endpoint: the server's address, an http or https URL, or its `…/v1/events`.
-    ///   - http: headers, certificate, proxy and limits. A request may take four times as long
-    ///     altogether as the server may be silent.
-    ///   - account: for which account of the server it ships and reads.
+    ///   - http: headers, certificate, proxy and limits. A whole request may take four times its
+    ///     `timeoutSeconds`.
+    ///   - account: the account of the server for which it ships and reads.
     /// - Throws: `TransportError`: `badEndpoint`, `badHeader`, `reservedHeader`, `badProxy`,
-    ///   `certificatesUnsupported` where the system's HTTP client presents none; on Apple systems
-    ///   `badCertificate`, on Linux the first request throws it.
+    ///   `certificatesUnsupported` if the system's HTTP client presents none; on Apple systems
+    ///   `badCertificate`, which the first request throws on Linux.
     public init(
         endpoint: URL, http: HTTPOptions, account: AccountCheck = .ofLog
     ) throws(TransportError) {
@@ -62,7 +62,8 @@ public final class HTTPTransport: Transport {
                 allowsTokenInClear: allowsTokenInClear), account: account)
     }
 
-    /// Where batches are posted: a server's bare address stands for its `/v1/events`, which may end in `/`.
+    /// The URL for batches and pages: `/v1/events` of the server if `endpoint` has no path, otherwise
+    /// `endpoint` itself; without the `/` after `/v1/events`.
     public static func eventsURL(of endpoint: URL) -> URL {
         if endpoint.path.hasSuffix("/v1/events"), endpoint.absoluteString.hasSuffix("/") {
             return URL(string: String(endpoint.absoluteString.dropLast())) ?? endpoint
@@ -73,16 +74,16 @@ public final class HTTPTransport: Transport {
         return URL(string: "/v1/events", relativeTo: endpoint)?.absoluteURL ?? endpoint
     }
 
-    /// Carries one request without saying whose log it is about.
+    /// Sends one request without the log's account.
     ///
     /// - Throws: as `send(_:token:account:)`.
     public func send(_ call: TransportRequest, token: String?) async throws -> TransportReply {
         try await send(call, token: token, account: nil)
     }
 
-    /// Carries one request.
+    /// Sends one request.
     ///
-    /// - Throws: `TransportError`, also where no complete reply came; `CancellationError`.
+    /// - Throws: `TransportError`, also if no complete reply was received; `CancellationError`.
     public func send(
         _ call: TransportRequest, token: String?, account: String?
     ) async throws -> TransportReply {
@@ -93,7 +94,7 @@ public final class HTTPTransport: Transport {
             request.set("Accept", "application/json")
             request.body = batch
         case .read(let cursor):
-            // A link to another server is not followed: the token would go with it.
+            // Not followed to another server, which would get the token.
             if let cursor { request.url = try HTTPOrigin.page(cursor, from: endpoint) }
             request.set("Accept", "application/cloudevents-batch+json")
         }

@@ -1,13 +1,13 @@
-// The header `Link` (RFC 8288), by which a page names the one after it. Used by BoundedHTTPClient.
+// A parser of the header `Link` (RFC 8288), by which a page refers to the next one.
 // Spec/protocol/sync-protocol.md, SYNC-32.
 
-/// The header `Link`, as far as pages need it.
+/// The header `Link`.
 package enum LinkHeader {
-    /// The target of the first link of this page whose relation is `next`: nil if there is none, or
-    /// if the header cannot be read up to it.
+    /// The target of the first link with the relation `next`: nil if there is none, or if the header is
+    /// malformed before it.
     ///
-    /// Several links, parameters in any order, commas and semicolons in quotation marks and in
-    /// targets are understood. A link with `anchor` is about another page and is left out.
+    /// Supports several links, parameters in any order, and commas and semicolons in quotation marks and in
+    /// targets. Skips a link with `anchor`, which is about another page.
     package static func next(_ header: String) -> String? {
         var scanner = Scanner(bytes: Array(header.utf8))
         while let link = scanner.link() {
@@ -31,11 +31,11 @@ package enum LinkHeader {
         let bytes: [UInt8]
         var offset = 0
 
-        /// The next link; nil at the end, or where there should be one and is none.
+        /// Parses the next link; nil at the end, or if the header is malformed.
         mutating func link() -> Link? {
             // Empty elements of a list are allowed.
             while skipBlanks() == UInt8(ascii: ",") { offset += 1 }
-            guard take(UInt8(ascii: "<")) else { return nil }
+            guard consume(UInt8(ascii: "<")) else { return nil }
             let start = offset
             guard let end = bytes[start...].firstIndex(of: UInt8(ascii: ">")) else { return nil }
             offset = end + 1
@@ -43,7 +43,7 @@ package enum LinkHeader {
             while skipBlanks() == UInt8(ascii: ";") {
                 offset += 1
                 guard let (name, value) = parameter() else { return nil }
-                // The first `rel` counts, whatever others say.
+                // Only the first `rel` counts (RFC 8288, 3.3).
                 if name == "rel", link.relation == nil { link.relation = value }
                 if name == "anchor" { link.hasAnchor = true }
             }
@@ -51,7 +51,7 @@ package enum LinkHeader {
             return link
         }
 
-        /// `name`, `name=word` or `name="text"`; an empty one between two semicolons, too.
+        /// Parses `name`, `name=word`, `name="text"`, or nothing between two semicolons.
         private mutating func parameter() -> (name: String, value: String)? {
             skipBlanks()
             let name = word().lowercased()
@@ -83,13 +83,13 @@ package enum LinkHeader {
             return text(start..<offset)
         }
 
-        private mutating func take(_ byte: UInt8) -> Bool {
+        private mutating func consume(_ byte: UInt8) -> Bool {
             guard offset < bytes.count, bytes[offset] == byte else { return false }
             offset += 1
             return true
         }
 
-        /// Steps over blanks; the byte after them.
+        /// Skips blanks and returns the byte after them.
         @discardableResult
         private mutating func skipBlanks() -> UInt8? {
             while offset < bytes.count, bytes[offset] == 0x20 || bytes[offset] == 0x09 {

@@ -1,10 +1,10 @@
-// What a secret store keeps for requests. Spec/operations/secrets.md.
+// The options of requests that are stored as secrets. Spec/operations/secrets.md.
 
 extension SecretStore {
-    /// The headers and the client certificate that are kept here (`SecretKey.customHeaders`,
-    /// `.clientCertificate`), as options of requests.
+    /// The stored headers and client certificate (`SecretKey.customHeaders`, `.clientCertificate`), as
+    /// options of requests.
     ///
-    /// - Throws: `SecretStoreError`; `damaged` if the stored value is no certificate, or no headers.
+    /// - Throws: `SecretStoreError`; `damaged` if a stored value is invalid.
     public func httpOptions() async throws(SecretStoreError) -> HTTPOptions {
         var options = HTTPOptions()
         options.headers = try await value(of: .customHeaders) ?? [:]

@@ -1,14 +1,14 @@
-// The event types as a Supabase project holds them: the rules that append_events checks.
+// The event types as SQL rows of a Supabase project: the rules that append_events checks.
 // Spec/operations/supabase.md, SUP-11.
 
 import EventSourcing
 
 extension EventCatalogue {
-    /// The SQL statement by which a Supabase project knows the types of this catalogue: those that are
-    /// shipped with what their payload types declare, the others as types that stay on the device. Put it
-    /// into the project's migrations, after `supabase.sql`; it may be run again.
+    /// The SQL statement that inserts the types of this catalogue into a Supabase project: shipped types with
+    /// the schema of their payload, the others with NULL, which keeps them on the device. Put it into the
+    /// project's migrations, after `supabase.sql`; it may be run again.
     ///
-    /// A shipped type whose payload is no `DeclaredPayload` has no row, and its data are not checked.
+    /// A shipped type whose payload is not a `DeclaredPayload` has no row, and its data is not checked.
     public var supabaseSQL: String {
         let rows = types.compactMap { type -> String? in
             guard let rule = self[type] else { return nil }
@@ -30,7 +30,8 @@ extension EventCatalogue {
             """
     }
 
-    /// A text as SQL writes it. By scalars: a mark may follow the quotation mark as part of a character.
+    /// A text as an SQL literal. Works on scalars: a combining mark may follow a quotation mark in the same
+    /// character.
     private static func literal(_ text: String) -> String {
         var literal = "'"
         for scalar in text.unicodeScalars {

@@ -1,5 +1,5 @@
-// The sync protocol over PostgREST: two functions of a Supabase project, called by POST. Replies
-// become what HTTPTransport would return. Spec/operations/supabase.md has the requests and answers in full.
+// The sync protocol over PostgREST: two functions of a Supabase project, called by POST. Replies are
+// converted to those of HTTPTransport. Spec/operations/supabase.md has the requests and answers in full.
 
 import EventSourcing
 import Foundation
@@ -10,7 +10,7 @@ public final class SupabaseTransport: Transport {
     private let apiKey: String
     private let client: BoundedHTTPClient
 
-    /// Events of a page at most.
+    /// The largest number of events in a page.
     private static let pageMax = 500
 
     /// Creates a transport.
@@ -18,8 +18,8 @@ public final class SupabaseTransport: Transport {
     /// - Parameters:
     ///   - project: the project's address, `https://<reference>.supabase.co`, or its `…/rest/v1` or
     ///     `…/rest/v1/rpc`.
-    ///   - apiKey: the project's publishable key. It goes with every request, and stands for the
-    ///     token where there is none.
+    ///   - apiKey: the project's publishable key. It is sent with every request, and as the token if there
+    ///     is none.
     ///   - http: headers, certificate, proxy and limits, as with `HTTPTransport`.
     /// - Throws: `TransportError`: `badToken` for the key, and what `HTTPTransport` throws.
     public init(project: URL, apiKey: String, http: HTTPOptions) throws(TransportError) {
@@ -43,7 +43,7 @@ public final class SupabaseTransport: Transport {
                 allowsTokenInClear: allowsTokenInClear))
     }
 
-    /// Where the functions of a project are, whose address may name its REST interface already.
+    /// The URL of a project's functions. The address may already contain a part of `/rest/v1/rpc`.
     private static func functionsURL(of project: URL) -> URL {
         let path = ["rest", "v1", "rpc"]
         let named = project.path.split(separator: "/").map(String.init)
@@ -54,17 +54,18 @@ public final class SupabaseTransport: Transport {
 
     /// Calls one of the functions.
     ///
-    /// - Throws: `TransportError`, also where no complete reply came; `malformedReply` where a page
-    ///   is not what Spec/operations/supabase.md says; `CancellationError`.
+    /// - Throws: `TransportError`, also if no complete reply was received; `malformedReply` if a page
+    ///   violates Spec/operations/supabase.md; `CancellationError`.
     public func send(_ call: TransportRequest, token: String?) async throws -> TransportReply {
         var body = JSONObjectWriter()
         switch call {
         case .append(let batch):
-            body.add("events", raw: batch)
+            body.appendMember("events", raw: batch)
             return try await invoke("append_events", body, token)
         case .read(let cursor):
-            body.add("after", raw: cursor.map(JSONObjectWriter.string) ?? Array("null".utf8))
-            body.add("max", Self.pageMax)
+            body.appendMember(
+                "after", raw: cursor.map(JSONObjectWriter.string) ?? Array("null".utf8))
+            body.appendMember("max", Self.pageMax)
             return try page(try await invoke("read_events", body, token))
         }
     }
@@ -78,12 +79,12 @@ public final class SupabaseTransport: Transport {
         request.set("apikey", apiKey)
         request.body = body.finished()
         var reply = try await client.send(request, token: token ?? apiKey)
-        // Pages have their cursor in the body.
+        // A page has its cursor in the body, not in a `Link` header.
         reply.next = nil
         return reply
     }
 
-    /// Takes the array and the cursor out of an answer. The array's bytes stay as they are.
+    /// Extracts the array and the cursor from an answer. The array's bytes are not changed.
     private func page(_ reply: TransportReply) throws(TransportError) -> TransportReply {
         guard reply.status == 200 else { return reply }
         var page = reply
@@ -92,7 +93,7 @@ public final class SupabaseTransport: Transport {
         else {
             throw TransportError(
                 .malformedReply, place: "read_events",
-                "the answer is not {\"events\":[…],\"next\":\"…\"}. Is the function the right one?")
+                "the answer is not {\"events\":[…],\"next\":\"…\"}; check the project's function")
         }
         page.body = events
         page.next = next
@@ -101,6 +102,6 @@ public final class SupabaseTransport: Transport {
 }
 
 extension SupabaseTransport: CustomReflectable {
-    /// Shows where requests go, and nothing of the key.
+    /// A mirror with the functions' URL and without the key.
     public var customMirror: Mirror { Mirror(self, children: ["functions": functions]) }
 }

@@ -1,4 +1,4 @@
-// Requests over URLSession, on Apple systems. Below BoundedHTTPClient. The project's tests run on Linux and
+// Requests with URLSession, on Apple systems. Below BoundedHTTPClient. The project's tests run on Linux and
 // do not reach it.
 
 #if canImport(Darwin)
@@ -6,11 +6,11 @@
     import Network
     import Synchronization
 
-    /// Carries requests over URLSession.
+    /// An HTTP client with URLSession.
     final class URLSessionClient: Sendable {
-        /// Carries https, through the app's proxy if it names one.
+        /// The session for https, with the app's proxy, if there is one.
         private let secure: URLSession
-        /// Carries http, which the app's proxy could read.
+        /// The session for http, without the proxy, which could read it.
         private let plain: URLSession
         private let transfers: URLSessionTransfers
 
@@ -22,7 +22,7 @@
         {
             transfers = URLSessionTransfers(try route.certificate?.credential())
             let queue = OperationQueue()
-            // Handlers need their calls one after the other.
+            // Handlers must be called one after the other.
             queue.maxConcurrentOperationCount = 1
             // A session copies its configuration.
             let configuration = Self.configuration(timeouts)
@@ -35,13 +35,13 @@
                 configuration: configuration, delegate: transfers, delegateQueue: queue)
         }
 
-        // A session keeps its delegate until it is invalidated.
+        // A session retains its delegate until it is invalidated.
         deinit {
             secure.invalidateAndCancel()
             plain.invalidateAndCancel()
         }
 
-        /// A session that keeps nothing.
+        /// A configuration without cookies, cache and passwords.
         private static func configuration(
             _ timeouts: BoundedHTTPClient.Timeouts
         ) -> URLSessionConfiguration {
@@ -75,7 +75,7 @@
             return tunnel
         }
 
-        /// Carries one request.
+        /// Sends one request.
         ///
         /// - Throws: `TransportError`, `CancellationError`.
         func send(
@@ -120,13 +120,13 @@
             var continuation: CheckedContinuation<BoundedHTTPResponseHead, any Error>
             var handler: any ResponseBodyHandler
             var head: BoundedHTTPResponseHead?
-            /// The handler wants no more.
+            /// True if the handler has ended the request.
             var hasEnded = false
         }
 
         private struct State {
             var open: [URLSessionTask: Transfer] = [:]
-            /// Tasks that ended before they were waited for: cancelled before they began.
+            /// Tasks that were cancelled before `begin` was called.
             var ended: Set<URLSessionTask> = []
         }
 
@@ -160,7 +160,7 @@
             case NSURLAuthenticationMethodClientCertificate where credential != nil:
                 completionHandler(.useCredential, credential)
             default:
-                // A demand for a password is a 401 like any other.
+                // A password challenge is a 401 like any other.
                 completionHandler(.rejectProtectionSpace, nil)
             }
         }
@@ -216,7 +216,7 @@
         func urlSession(
             _ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?
         ) {
-            // A reply without a body, and one that was to lead elsewhere.
+            // Replies without a body, and redirects, for which no response was delivered.
             if error == nil, let response = task.response as? HTTPURLResponse {
                 receiveHead(task, response)
             }

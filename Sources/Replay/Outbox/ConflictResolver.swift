@@ -1,18 +1,17 @@
-// What becomes of changes that were made without knowing a newer one: a resolver decides, the replayer
-// records the decision. Spec/protocol/conflicts.md.
+// Conflicts between local changes and newer changes on the server: a resolver decides, the replayer records
+// the decision. Spec/protocol/conflicts.md.
 
 import EventSourcing
 import Foundation
 
-/// A lane whose first event the server did not take, since its entity has changed there.
+/// A lane whose first event the server did not apply because its entity has changed there.
 public struct Conflict: Sendable {
     /// The lane.
     public let lane: String
-    /// What the server holds instead: the event that the entity's state there comes from. Nil where
-    /// the server has none, or did not say.
+    /// The event that set the entity's state on the server. Nil if the server has none or did not send it.
     public let current: EventDraft?
-    /// All events of the lane that the server has not taken, in order; the first is in conflict, the
-    /// others were made in its light.
+    /// The events of the lane that the server has not applied, in order. The first is in conflict; the
+    /// others may depend on it.
     public let pending: [Event]
 
     /// Describes a conflict.
@@ -23,42 +22,42 @@ public struct Conflict: Sendable {
     }
 }
 
-/// What is to become of a conflict's pending events.
+/// The decision on a conflict's pending events.
 public enum Resolution: Sendable {
-    /// They are made again, on top of what the server holds: this device's changes win.
+    /// Records the pending events again, based on the server's event: this device's changes win.
     case keepMine
-    /// They are taken back: the server's state wins.
+    /// Retracts the pending events: the server's state wins.
     case keepTheirs
-    /// These events stand for them, on top of what the server holds.
+    /// Retracts the pending events and records these instead, based on the server's event.
     case replace([EventDraft])
-    /// Nothing is decided now; the lane goes on waiting, and its events show as CONFLICT.
+    /// Decides nothing now: the lane stays held, and its events are shown as CONFLICT.
     case undecided
 }
 
 /// Decides conflicts.
 public protocol ConflictResolver: Sendable {
-    /// Decides one conflict. Called while syncing, and again for a conflict that was left undecided
-    /// in an earlier run.
+    /// Decides one conflict. The replayer calls it during a run, and again in later runs while the conflict
+    /// is undecided.
     ///
-    /// - Throws: anything; the conflict then stays undecided.
+    /// - Throws: any error; the conflict then stays undecided.
     func resolve(_ conflict: Conflict) async throws -> Resolution
 }
 
-/// This device's changes win.
+/// A resolver by which this device's changes win.
 public struct KeepMine: ConflictResolver {
-    /// Creates it.
+    /// Creates the resolver.
     public init() {}
     public func resolve(_ conflict: Conflict) -> Resolution { .keepMine }
 }
 
-/// The server's state wins.
+/// A resolver by which the server's state wins.
 public struct KeepTheirs: ConflictResolver {
-    /// Creates it.
+    /// Creates the resolver.
     public init() {}
     public func resolve(_ conflict: Conflict) -> Resolution { .keepTheirs }
 }
 
-/// A function makes one event of both sides.
+/// A resolver that merges both sides into one event.
 ///
 /// ```swift
 /// let resolver = Merge { conflict in
@@ -69,9 +68,9 @@ public struct KeepTheirs: ConflictResolver {
 public struct Merge: ConflictResolver {
     private let merge: @Sendable (Conflict) async throws -> EventDraft?
 
-    /// Wraps a function.
+    /// Creates a resolver from a function.
     ///
-    /// - Parameter merge: makes the event that stands for all pending ones, or nil to leave the
+    /// - Parameter merge: returns the event that replaces all pending events, or nil to leave the
     ///   conflict undecided.
     public init(_ merge: @escaping @Sendable (Conflict) async throws -> EventDraft?) {
         self.merge = merge

@@ -1,4 +1,4 @@
-// Records the one sync record that stands for all so far, where compaction can then take others out.
+// Appends the folded record, which replaces all earlier sync records, so that compaction can remove them.
 // Spec/protocol/sync-records.md, OUT-7, and Spec/format/compaction.md.
 
 import EventSourcing
@@ -7,8 +7,8 @@ import LogFormat
 import LogStorage
 
 extension EventStore {
-    /// Records what stands for all sync records so far, unless compaction could then take out fewer
-    /// than two. For a store with the outbox among its views. Durable on return.
+    /// Appends a record that replaces all sync records so far, if compaction can then remove at least two.
+    /// The store must have the outbox among its views. Durable on return.
     ///
     /// - Throws: as `write(_:)`.
     /// - Complexity: O(outbox); the first time in a log O(bytes up to its second record).
@@ -31,11 +31,11 @@ extension EventStore {
 }
 
 extension Outbox {
-    /// The folded record that `foldSyncRecords()` would record.
+    /// The record that `foldSyncRecords()` would append.
     ///
     /// - Parameters:
     ///   - state: the views at the log's end, the outbox among them.
-    ///   - source: the source of own events.
+    ///   - source: the log's incarnation.
     ///   - events: the number of events by type.
     package static func foldedRecord(
         of state: PastState, by source: UUID, events: [String: Int]

@@ -1,13 +1,13 @@
-// How a decision on a conflict is recorded: what it supersedes is taken back, what stands for it is
-// appended, all in one commit. Spec/protocol/conflicts.md.
+// Records the decision on a conflict: retracts the superseded events and appends their replacements in one
+// commit. Spec/protocol/conflicts.md.
 
 import EventSourcing
 import Foundation
 import LogFormat
 
 extension EventStore {
-    /// The conflict of a lane, if there is one, with what the server holds instead as far as it is on
-    /// record.
+    /// The conflict of a lane with the server's event, if the log has that event; nil if the lane is not in
+    /// conflict.
     ///
     /// - Throws: `LogError`.
     package func conflict(in lane: String) throws -> Conflict? {
@@ -20,25 +20,25 @@ extension EventStore {
         return Conflict(lane: lane, current: current?.content, pending: pending)
     }
 
-    /// The event that an answer names; nil if it is none.
+    /// The event in a verdict's `current`; nil if that is not an event.
     package static func event(_ json: JSONValue?) -> ForeignEvent? {
         guard let json else { return nil }
         return try? ForeignEvent(json.json.span.bytes)
     }
 
-    /// Records what was decided. Durable on return.
+    /// Records a decision on a conflict. Durable on return.
     ///
-    /// What it supersedes counts as never recorded from then on. Events that stand for others bear
-    /// the id of the first of them as `causationid`, and the id of what the server holds as
-    /// `baseid`, each further one that of the one before it. If what the server holds is not known,
-    /// the first keeps its `baseid`, so that the server says it. Their times lie behind what they
-    /// are based on.
+    /// The superseded events are retracted. A replacement has as `causationid` the id of the pending event
+    /// at the same index, or of the last one. The `baseid` of the first is the id of the server's event;
+    /// that of each further one is the id of the replacement before it. If the server's event is unknown,
+    /// the first keeps its `baseid`, so that the server sends its event. The time of a replacement is after
+    /// that of the server's event.
     ///
     /// - Parameters:
-    ///   - resolution: what was decided.
-    ///   - conflict: on what. If the lane has other events by now, nothing is recorded: the server
-    ///     has not said anything on those.
-    /// - Returns: whether anything was decided.
+    ///   - resolution: the decision.
+    ///   - conflict: the conflict. If the lane has other events by now, nothing is recorded: the server
+    ///     has given no verdict on those.
+    /// - Returns: true if the decision was recorded.
     /// - Throws: `EventError` for a replacement that is refused; `LogError`. Nothing was recorded
     ///   then.
     @discardableResult
@@ -57,9 +57,9 @@ extension EventStore {
             }
         case .replace(let drafts): new = drafts
         }
-        // A clock that was far ahead may have written what the server holds.
+        // The device that wrote the server's event may have had a clock far ahead of this one.
         let theirs = conflict.current?.time.map {
-            Stamp(time: $0, source: .max, sequence: .max)
+            LWWTimestamp(time: $0, source: .max, sequence: .max)
         }
         let ids = new.map { _ in newID() }
         return try await write { transaction in

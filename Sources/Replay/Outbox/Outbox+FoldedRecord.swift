@@ -1,4 +1,4 @@
-// The one record that stands for all records so far, so that compaction can take those out.
+// The folded record: it replaces all sync records so far, so that compaction can remove them.
 // Spec/protocol/sync-records.md, OUT-7.
 
 import EventSourcing
@@ -6,16 +6,18 @@ import Foundation
 import LogFormat
 
 extension Outbox {
-    /// Bytes of a folded record's data at most: it must fit a line.
+    /// The largest size of a folded record's data in bytes: it must fit into a line.
     private static let foldedBytesMax = WriterSizes.lineBytesMax - 4_096
 
-    /// The record that stands for all records of this log so far, for the incarnation that is to
-    /// write it. It must be recorded before any other record is: best in a transaction of the store.
+    /// The record that replaces all records of this log so far, written by `incarnation`. The caller must
+    /// append it before any other record, in one transaction of the store.
     ///
-    /// - Returns: nil if there is nothing to fold, or if it would be too large for a line.
+    /// - Returns: nil if there is nothing to fold, or if the record would be too large for a line.
     /// - Complexity: O(n).
     package func foldedRecord(by incarnation: UUID) -> SyncSettled? {
-        guard lastRecord > .zero, folded?.stamp.sequence != lastRecord.rawValue else { return nil }
+        guard lastRecord > .zero, folded?.lwwTimestamp.sequence != lastRecord.rawValue else {
+            return nil
+        }
         var record = SyncSettled(by: incarnation)
         record.replaces = lastRecord
         record.applied = settledRanges
@@ -28,8 +30,8 @@ extension Outbox {
         return record.json().count <= Self.foldedBytesMax ? record : nil
     }
 
-    /// Everything before the last record but what it may not cover: actions that are not settled,
-    /// and events of types that somebody else may ship.
+    /// The positions before the last record, without unsettled actions and without events of unknown types:
+    /// another release may know those types and ship the events.
     private var settledRanges: [ClosedRange<UInt64>] {
         var ranges: [ClosedRange<UInt64>] = []
         var next: UInt64 = 1
@@ -54,7 +56,7 @@ extension Outbox {
 }
 
 extension OutboxEntry.Answer {
-    /// The answer as a folded record says it.
+    /// The answer as an entry of a folded record.
     fileprivate func entry(at position: UInt64, _ id: UUID) -> SyncSettled.Entry {
         SyncSettled.Entry(
             position: position, id: id, outcome: outcome, retryCount: retryCount, code: code,

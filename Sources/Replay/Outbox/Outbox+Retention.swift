@@ -1,12 +1,13 @@
-// What the outbox says to compaction: which events it still needs, and which are settled.
+// The outbox's answers to compaction: which events it still needs, and which are settled.
 // Spec/format/compaction.md.
 
 import EventSourcing
 import LogFormat
 
 extension Outbox: CompactableView {
-    /// Records give way to a folded one; own lines stay while they are not settled, those of unknown
-    /// types for ever. O(log n).
+    /// Why the outbox needs the event, or what supersedes it. A folded record supersedes the records that it
+    /// replaces. Own events are needed until they are settled; own events of unknown types for ever.
+    /// O(log n).
     public func retention(of event: Event) -> Retention {
         if event.type == SyncSettled.type {
             guard let record = try? SyncSettled(json: event.content.json ?? []) else {
@@ -16,14 +17,14 @@ extension Outbox: CompactableView {
                 guard let folded, event.position <= folded.replaces else {
                     return .needed(.current)
                 }
-                return .superseded(by: [folded.stamp])
+                return .superseded(by: [folded.lwwTimestamp])
             }
         }
         if event.type == SyncPulled.type, let pulled {
-            guard event.stamp != pulled.stamp else { return .needed(.current) }
-            return .superseded(by: [pulled.stamp])
+            guard event.lwwTimestamp != pulled.lwwTimestamp else { return .needed(.current) }
+            return .superseded(by: [pulled.lwwTimestamp])
         }
-        // As long as the lines are there that it takes back, it must be.
+        // It must stay as long as the lines that it retracts or reinstates.
         if event.type == EventsDiscarded.type || event.type == EventsReinstated.type {
             return .needed(.deletion)
         }
@@ -31,16 +32,15 @@ extension Outbox: CompactableView {
             return .needed(.unsettled)
         }
         if event.isOwn, !event.isKnownType { return .needed(.unknownType) }
-        // The newest line says how far the outbox has come.
+        // `through` is the position of the newest line, so that line must stay.
         return event.position == through ? .needed(.current) : .unconcerned
     }
 }
 
 extension Outbox: SettlementView {
-    /// True for all events that were folded but own ones of shipped types that no record has settled:
-    /// what came from elsewhere or is never shipped has nothing left to be decided. The event must
-    /// have been folded. O(log n).
-    public func isSettled(_ stamp: Stamp) -> Bool {
-        entry(at: Position(stamp.sequence))?.source.integer != stamp.source
+    /// True unless the event is an own event of a shipped type that no record has settled. Events of other
+    /// logs and events that are never shipped count as settled. The event must have been folded. O(log n).
+    public func isSettled(_ lwwTimestamp: LWWTimestamp) -> Bool {
+        entry(at: Position(lwwTimestamp.sequence))?.source.integer != lwwTimestamp.source
     }
 }

@@ -1,5 +1,5 @@
-// The outbox as bytes for a checkpoint: what it says, not how it holds it, so that tombstones leave
-// no trace. Spec/protocol/sync-records.md, OUT-8.
+// The encoding of the outbox in a checkpoint. It holds the content and not the layout in memory, so
+// tombstones are not encoded. Spec/protocol/sync-records.md, OUT-8.
 
 import EventSourcing
 import Foundation
@@ -8,41 +8,41 @@ import LogFormat
 extension Outbox {
     public func encodedState() -> [UInt8]? {
         var writer = StateWriter()
-        writer.add(count: ignored)
-        writer.add(through.rawValue)
-        writer.add(lastRecord.rawValue)
-        writer.add(lastContact)
-        writer.add(clockOffset < 0)
-        writer.add(UInt64(clockOffset.magnitude))
-        writer.add(pulled != nil)
+        writer.write(count: ignored)
+        writer.write(through.rawValue)
+        writer.write(lastRecord.rawValue)
+        writer.write(lastContact)
+        writer.write(clockOffset < 0)
+        writer.write(UInt64(clockOffset.magnitude))
+        writer.write(pulled != nil)
         if let pulled {
-            writer.add(pulled.cursor)
-            writer.add(pulled.stamp)
+            writer.write(pulled.cursor)
+            writer.write(pulled.lwwTimestamp)
         }
-        writer.add(folded != nil)
+        writer.write(folded != nil)
         if let folded {
-            writer.add(folded.replaces.rawValue)
-            writer.add(folded.stamp)
+            writer.write(folded.replaces.rawValue)
+            writer.write(folded.lwwTimestamp)
         }
-        writer.add(count: unknown.runs.count)
+        writer.write(count: unknown.runs.count)
         var end: UInt64 = 0
         for run in unknown.runs {
-            writer.add(run.lowerBound - end)
-            writer.add(run.upperBound - run.lowerBound)
+            writer.write(run.lowerBound - end)
+            writer.write(run.upperBound - run.lowerBound)
             end = run.upperBound
         }
-        writer.add(count: unknownAnswers.count)
+        writer.write(count: unknownAnswers.count)
         end = 0
         for (position, answered) in unknownAnswers.sorted(by: { $0.key < $1.key }) {
-            writer.add(position - end)
-            writer.add(answered.id)
+            writer.write(position - end)
+            writer.write(answered.id)
             answered.answer.encode(to: &writer)
             end = position
         }
-        writer.add(count: count)
+        writer.write(count: count)
         var last = Position.zero
         for entry in entries {
-            writer.add(entry.position.rawValue - last.rawValue)
+            writer.write(entry.position.rawValue - last.rawValue)
             entry.encode(to: &writer)
             last = entry.position
         }
@@ -52,63 +52,63 @@ extension Outbox {
     public init(encodedState: [UInt8]) throws {
         var reader = StateReader(encodedState)
         ignored = try reader.tally()
-        // Far from the largest number, so that counting on never overflows.
+        // Below `Int64.max`, so that incrementing never overflows.
         through = Position(UInt64(try reader.nonNegative()))
         lastRecord = Position(try reader.integer())
         guard lastRecord <= through else {
-            throw reader.fault("a record lies behind the last line")
+            throw reader.fault("the position of a record is after the last line")
         }
         lastContact = try reader.time()
         let isBehind = try reader.bool()
         let offset = Int64(try reader.nonNegative())
         guard offset <= SyncSettled.clockOffsetMax, offset > 0 || !isBehind else {
-            throw reader.fault("a clock is further off than a record holds")
+            throw reader.fault("a clock offset is larger than a record can hold")
         }
         clockOffset = isBehind ? -offset : offset
         if try reader.bool() {
             let cursor = try reader.string()
             guard !cursor.isEmpty, cursor.utf8.count <= SyncPulled.cursorBytesMax else {
-                throw reader.fault("a cursor is longer than a record holds")
+                throw reader.fault("a cursor is longer than a record can hold")
             }
-            pulled = Pulled(cursor: cursor, stamp: try reader.stamp())
+            pulled = Pulled(cursor: cursor, lwwTimestamp: try reader.lwwTimestamp())
         }
         if try reader.bool() {
             let replaces = Position(try reader.integer())
             guard replaces < lastRecord else {
-                throw reader.fault("a record stands for later ones")
+                throw reader.fault("a folded record replaces later records")
             }
-            folded = Folded(replaces: replaces, stamp: try reader.stamp())
+            folded = Folded(replaces: replaces, lwwTimestamp: try reader.lwwTimestamp())
         }
         var last: UInt64 = 0
         for _ in 0..<(try reader.count()) {
-            // At least one position lies between two runs.
-            let lower = try position(behind: last, atLeast: last == 0 ? 1 : 2, &reader)
-            last = try position(behind: lower, atLeast: 0, &reader)
+            // There is at least one position between two runs.
+            let lower = try position(after: last, atLeast: last == 0 ? 1 : 2, &reader)
+            last = try position(after: lower, atLeast: 0, &reader)
             unknown.append(lower...last)
         }
         last = 0
         for _ in 0..<(try reader.count()) {
-            last = try position(behind: last, atLeast: 1, &reader)
+            last = try position(after: last, atLeast: 1, &reader)
             guard unknown.intersects(last...last) else {
-                throw reader.fault("an answer is to no event of an unknown type")
+                throw reader.fault("an answer belongs to no event of an unknown type")
             }
             unknownAnswers[last] = UnknownAnswer(
                 id: try reader.uuid(), answer: try OutboxEntry.Answer(&reader))
         }
         last = 0
         for _ in 0..<(try reader.count()) {
-            last = try position(behind: last, atLeast: 1, &reader)
+            last = try position(after: last, atLeast: 1, &reader)
             guard !unknown.intersects(last...last) else {
-                throw reader.fault("a line is both of a shipped and of an unknown type")
+                throw reader.fault("a line has both a shipped and an unknown type")
             }
             queue.append(try OutboxEntry(at: Position(last), &reader))
         }
         try reader.finish()
     }
 
-    /// Reads how far a position lies behind another; it must not lie behind the last line.
+    /// Reads a position as the distance from `last`; it must not be after the last line.
     private func position(
-        behind last: UInt64, atLeast distanceMin: UInt64, _ reader: inout StateReader
+        after last: UInt64, atLeast distanceMin: UInt64, _ reader: inout StateReader
     ) throws(EventError) -> UInt64 {
         let distance = try reader.integer()
         let (position, overflow) = last.addingReportingOverflow(distance)
@@ -122,14 +122,14 @@ extension Outbox {
 extension OutboxEntry {
     /// Writes everything but the position.
     fileprivate func encode(to writer: inout StateWriter) {
-        writer.add(id)
-        writer.add(source)
-        writer.add(action)
-        writer.add(entityId)
-        writer.add(lane)
-        writer.add(timestamp)
-        writer.add(count: lineBytes)
-        writer.add(answer != nil)
+        writer.write(id)
+        writer.write(source)
+        writer.write(action)
+        writer.write(entityId)
+        writer.write(lane)
+        writer.write(timestamp)
+        writer.write(count: lineBytes)
+        writer.write(answer != nil)
         answer?.encode(to: &writer)
     }
 
@@ -141,7 +141,7 @@ extension OutboxEntry {
                 entityId: try reader.string(), lane: try reader.string(),
                 timestamp: try reader.time(), lineBytes: try reader.nonNegative()))
         guard lineBytes <= FormatLimit.lineBytesMax else {
-            throw reader.fault("a line is longer than one can be")
+            throw reader.fault("a line is longer than \(FormatLimit.lineBytesMax) bytes")
         }
         if try reader.bool() { answer = try Answer(&reader) }
     }
@@ -149,21 +149,21 @@ extension OutboxEntry {
 
 extension OutboxEntry.Answer {
     fileprivate func encode(to writer: inout StateWriter) {
-        writer.add(outcome.rawValue)
-        writer.add(count: retryCount)
-        writer.add(at)
-        writer.add(isFinal)
-        writer.add(current != nil)
-        if let current { writer.add(current) }
+        writer.write(outcome.rawValue)
+        writer.write(count: retryCount)
+        writer.write(at)
+        writer.write(isFinal)
+        writer.write(current != nil)
+        if let current { writer.write(current) }
         for text in [code, detail] {
-            writer.add(text != nil)
-            if let text { writer.add(text) }
+            writer.write(text != nil)
+            if let text { writer.write(text) }
         }
     }
 
     fileprivate init(_ reader: inout StateReader) throws(EventError) {
         guard let outcome = SyncSettled.Outcome(rawValue: try reader.string()) else {
-            throw reader.fault("an answer is of no known kind")
+            throw reader.fault("an answer has an unknown outcome")
         }
         self.outcome = outcome
         retryCount = try reader.nonNegative()
@@ -173,18 +173,18 @@ extension OutboxEntry.Answer {
         code = try Self.text(SyncSettled.codeBytesMax, &reader)
         detail = try Self.text(SyncSettled.detailBytesMax, &reader)
         guard retryCount <= Retries.max else {
-            throw reader.fault("an event was retried too often")
+            throw reader.fault("a retry count is more than \(Retries.max)")
         }
     }
 
-    /// Reads a text that a record could hold.
+    /// Reads an optional text of at most the size that a record can hold.
     private static func text(
         _ bytesMax: Int, _ reader: inout StateReader
     ) throws(EventError) -> String? {
         guard try reader.bool() else { return nil }
         let text = try reader.string()
-        guard EntityID(SyncSettled.cut(text, bytesMax)) == EntityID(text) else {
-            throw reader.fault("a text is longer than a record holds")
+        guard EntityID(SyncSettled.truncated(text, bytesMax)) == EntityID(text) else {
+            throw reader.fault("a text is longer than a record can hold")
         }
         return text
     }

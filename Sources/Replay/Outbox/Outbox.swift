@@ -1,5 +1,5 @@
-// What the server has not settled yet: the shipped types of own lines, in order of position. The one
-// view that follows positions and not stamps. Spec/protocol/sync-records.md.
+// The own events of shipped types that the server has not settled, in order of position. The only view that
+// is ordered by position and not by LWW timestamp. Spec/protocol/sync-records.md.
 
 import DequeModule
 import EventSourcing
@@ -12,56 +12,56 @@ public struct Outbox: Projection {
     public static let version = 4
     public static let dependsOnRules = true
 
-    /// By position, ascending. Settled ones in the middle stay as tombstones for a while.
+    /// The entries, by ascending position. Settled entries in the middle stay as tombstones until they are
+    /// more than half of the queue.
     var queue: Deque<OutboxEntry> = []
     var tombstones = 0
-    /// Positions of own lines of types that nobody here knows, and that no record has settled:
-    /// whoever knows them may ship them, so no range of settled positions may run over them.
+    /// Positions of own events of unknown types that no record has settled. Another release may know the
+    /// types and ship the events, so no range of settled positions may include them.
     var unknown = PositionSet()
-    /// What the last record said of events of unknown types, by position: a release that knows the
-    /// type needs it, also when compaction has taken out the record.
+    /// The last recorded answer to each event of an unknown type, by position: a release that knows the
+    /// type needs the answer, even after compaction has removed the record.
     var unknownAnswers: [UInt64: UnknownAnswer] = [:]
     /// The last position folded.
     public internal(set) var through = Position.zero
     /// The last record of this log.
     var lastRecord = Position.zero
-    /// The last record that stands for others.
+    /// The last folded record.
     var folded: Folded?
-    /// How far the account's events have been read, and the record that says so.
+    /// The cursor up to which the account's events have been read, with the record that holds it.
     var pulled: Pulled?
-    /// What has to be added to the device's clock to get the server's, as the last record has it;
-    /// in milliseconds.
+    /// The recorded offset of the server's clock: server time − device time, in milliseconds.
     package internal(set) var clockOffset: Int64 = 0
-    /// When the server was last heard of, as far as records tell.
+    /// The time of the last record of a server's answer.
     package internal(set) var lastContact = Timestamp(milliseconds: 0)
-    /// The last record with which somebody decided on an event. Not part of the stored state: a
-    /// running replayer looks whether it has moved.
+    /// The last record of a decision by the user or the app (retry, discard, resolution). Not part of the
+    /// stored state: a running replayer compares it to find new decisions.
     package private(set) var lastDecision = Position.zero
-    /// Records that could not be read.
+    /// The number of records that could not be read.
     public internal(set) var ignored = 0
 
-    /// An answer to an event of a type that is not known here.
+    /// An answer to an event of an unknown type.
     struct UnknownAnswer: Hashable, Sendable {
-        /// The id that the record names. The outbox does not know that of the event.
+        /// The event's id according to the record: the outbox does not store the ids of unknown events.
         var id: UUID
         var answer: OutboxEntry.Answer
     }
 
-    /// A record that stands for all records of this log up to a position.
+    /// A record that replaces all records of this log up to a position.
     struct Folded: Hashable, Sendable {
         var replaces: Position
-        var stamp: Stamp
+        var lwwTimestamp: LWWTimestamp
     }
 
-    /// A cursor of the server.
+    /// A cursor of the server, with the LWW timestamp of its record.
     struct Pulled: Hashable, Sendable {
         var cursor: String
-        var stamp: Stamp
+        var lwwTimestamp: LWWTimestamp
     }
 
     public init() {}
 
-    /// The cursor behind which the account's events have not been read yet; nil is the beginning.
+    /// The cursor from which to read the account's events; nil is the beginning.
     package var cursor: String? { pulled?.cursor }
 
     public mutating func fold(_ event: Event) {
@@ -71,19 +71,19 @@ public struct Outbox: Projection {
                 ignored += 1
                 return
             }
-            if Self.isOwn(record, event) { take(record, event) }
+            if Self.isOwn(record, event) { foldSettled(record, event) }
         } else if event.type == SyncPulled.type {
             guard let record = try? SyncPulled(json: event.content.json ?? []) else {
                 ignored += 1
                 return
             }
             if event.isOwn, record.by == event.source {
-                pulled = Pulled(cursor: record.next, stamp: event.stamp)
+                pulled = Pulled(cursor: record.next, lwwTimestamp: event.lwwTimestamp)
             }
         } else if event.type == EventsDiscarded.type {
-            take(discards: event)
+            foldDiscarded(event)
         } else if event.type == EventsReinstated.type {
-            take(reinstates: event)
+            foldReinstated(event)
         } else if event.isOwn, let action = event.action {
             queue.append(OutboxEntry(event, action: action))
         } else if event.isOwn, !event.isKnownType {
@@ -91,22 +91,22 @@ public struct Outbox: Projection {
         }
     }
 
-    /// Whether a record speaks of this log's positions.
+    /// Whether a record was written by this log, so that its positions are positions of this log.
     static func isOwn(_ record: SyncSettled, _ event: Event) -> Bool {
         event.isOwn && record.by == event.source
     }
 
-    private mutating func take(_ record: SyncSettled, _ event: Event) {
+    private mutating func foldSettled(_ record: SyncSettled, _ event: Event) {
         let before = lastRecord
         lastRecord = event.position
         lastContact = event.time
         if let replaces = record.replaces {
-            // Made without knowing the records that came after: they know better.
+            // It was computed before the records that came after `replaces`, so it would undo them.
             guard before <= replaces, replaces < event.position else { return }
-            folded = Folded(replaces: replaces, stamp: event.stamp)
+            folded = Folded(replaces: replaces, lwwTimestamp: event.lwwTimestamp)
         }
         if let clock = record.clockOffset { clockOffset = clock }
-        for range in record.applied + record.duplicate { settle(range) }
+        for range in record.applied + record.duplicate { settleRange(range) }
         for entry in record.entries {
             let answer = OutboxEntry.Answer(
                 outcome: entry.outcome, retryCount: entry.retryCount, at: entry.at ?? event.time,
@@ -125,32 +125,32 @@ public struct Outbox: Projection {
         dropTombstones()
     }
 
-    /// What was taken back has left the outbox; if the view is folded anew, it was never in it.
-    private mutating func take(discards event: Event) {
+    /// Removes the discarded events. When the view is rebuilt, retracted events are not folded at all.
+    private mutating func foldDiscarded(_ event: Event) {
         guard event.isOwn, let record = try? EventsDiscarded(json: event.content.json ?? []),
             record.by == event.source
         else { return }
-        settle(record.events)
+        settleTargets(record.events)
         lastDecision = event.position
     }
 
-    /// What counts again is on the server: it need not be sent.
-    private mutating func take(reinstates event: Event) {
+    /// Removes the reinstated events: the server has them, so they need not be sent.
+    private mutating func foldReinstated(_ event: Event) {
         guard event.isOwn, let record = try? EventsReinstated(json: event.content.json ?? []),
             record.by == event.source
         else { return }
-        settle(record.events)
+        settleTargets(record.events)
     }
 
-    private mutating func settle(_ targets: [EventTarget]) {
+    private mutating func settleTargets(_ targets: [EventTarget]) {
         for target in targets where index(at: target.position) != nil {
-            settle(target.position.rawValue...target.position.rawValue)
+            settleRange(target.position.rawValue...target.position.rawValue)
         }
         dropTombstones()
     }
 
     private mutating func dropTombstones() {
-        // An entry that is only looked at is not to be copied.
+        // Reads by index, so that no entry is copied.
         var settled = 0
         while settled < queue.count, queue[settled].isSettled { settled += 1 }
         queue.removeFirst(settled)
@@ -161,12 +161,12 @@ public struct Outbox: Projection {
         }
     }
 
-    private mutating func settle(_ range: ClosedRange<UInt64>) {
+    private mutating func settleRange(_ range: ClosedRange<UInt64>) {
         unknown.subtract(range)
         if !unknownAnswers.isEmpty {
             unknownAnswers = unknownAnswers.filter { !range.contains($0.key) }
         }
-        var index = self.index(of: Position(range.lowerBound))
+        var index = firstIndex(from: Position(range.lowerBound))
         while index < queue.count, queue[index].position.rawValue <= range.upperBound {
             if !queue[index].isSettled {
                 queue[index].isSettled = true
@@ -178,12 +178,12 @@ public struct Outbox: Projection {
 
     /// The index of the entry at a position, tombstones included. O(log n).
     func index(at position: Position) -> Int? {
-        let index = self.index(of: position)
+        let index = firstIndex(from: position)
         return index < queue.count && queue[index].position == position ? index : nil
     }
 
-    /// The index of the first entry at or behind a position. O(log n).
-    private func index(of position: Position) -> Int {
+    /// The index of the first entry at or after a position. O(log n).
+    private func firstIndex(from position: Position) -> Int {
         queue.partitioningIndex { $0.position >= position }
     }
 
@@ -192,7 +192,7 @@ public struct Outbox: Projection {
         index(at: position).map { queue[$0] }.flatMap { $0.isSettled ? nil : $0 }
     }
 
-    /// How many actions are not settled. O(1).
+    /// The number of unsettled actions. O(1).
     public var count: Int { queue.count - tombstones }
 
     /// The unsettled actions, in order. O(1), then O(1) each; `count` of the outbox itself is faster than
@@ -201,24 +201,24 @@ public struct Outbox: Projection {
 
     /// The unsettled actions from a position on, in order. O(log n), then O(1) each.
     public func entries(from first: Position) -> some BidirectionalCollection<OutboxEntry> {
-        queue[index(of: first)...].lazy.filter { !$0.isSettled }
+        queue[firstIndex(from: first)...].lazy.filter { !$0.isSettled }
     }
 
-    /// Those of some positions where an action is that is not settled, in order, each once.
-    /// O(n) from the first up to the last.
-    package func held(_ positions: some Collection<Position>) -> [Position] {
-        var held: [Position] = []
+    /// The given positions that have an unsettled action, in order, each once. O(n) from the first up to
+    /// the last.
+    package func unsettledPositions(among positions: some Collection<Position>) -> [Position] {
+        var unsettled: [Position] = []
         let positions = positions.sorted()
         guard let first = positions.first else { return [] }
-        var index = self.index(of: first)
+        var index = firstIndex(from: first)
         for position in positions {
             while index < queue.count, queue[index].position < position { index += 1 }
             guard index < queue.count else { break }
             guard queue[index].position == position, !queue[index].isSettled else { continue }
-            held.append(position)
+            unsettled.append(position)
             index += 1
         }
-        return held
+        return unsettled
     }
 
     /// Settled positions as ranges that touch neither an unsettled action nor an event of an unknown
@@ -229,12 +229,12 @@ public struct Outbox: Projection {
         var ranges: [ClosedRange<UInt64>] = []
         var open: ClosedRange<UInt64>?
         var next = 0
-        for index in index(of: first)..<queue.count {
-            let place = queue[index].position
-            guard place <= last else { break }
-            while positions[next] < place { next += 1 }
-            if positions[next] == place {
-                let position = place.rawValue
+        for index in firstIndex(from: first)..<queue.count {
+            let entryPosition = queue[index].position
+            guard entryPosition <= last else { break }
+            while positions[next] < entryPosition { next += 1 }
+            if positions[next] == entryPosition {
+                let position = entryPosition.rawValue
                 if let range = open, unknown.intersects(range.upperBound...position) {
                     ranges.append(range)
                     open = nil

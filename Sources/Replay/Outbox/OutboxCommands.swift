@@ -1,5 +1,5 @@
-// What somebody decides on events that the server will not take: to try them again, or to do without
-// them. Both are on record. Spec/protocol/parking.md.
+// Decisions of the user or the app on events that the server did not apply: retry, discard, resolve. Each is
+// recorded in the log. Spec/protocol/parking.md.
 
 import EventSourcing
 import Foundation
@@ -7,27 +7,27 @@ import LogFormat
 
 /// Why a decision was refused.
 public struct DecisionError: LocalizedError, Hashable, Sendable, CustomStringConvertible {
-    /// The kinds of reasons.
+    /// The reasons for a refusal.
     public enum Code: Hashable, Sendable {
-        /// No event with this id waits to be sent.
+        /// The outbox has no event with this id.
         case notInOutbox
-        /// The event is neither parked nor in conflict, and does not wait behind one that is: it
+        /// The event is neither parked nor in conflict, and its lane is not held by such an event: it
         /// may be on its way to the server.
         case notHeld
-        /// Other events of the lane make no sense without it.
+        /// Later events of the lane depend on it.
         case hasDependents
-        /// The lane has other events by now; look again.
+        /// The lane's events have changed since the conflict was read; read it again.
         case changedMeanwhile
     }
 
-    /// The kind.
+    /// The reason.
     public var code: Code
     /// The event.
     public var id: UUID
     /// The events that depend on it, in order.
     public var dependents: [UUID]
 
-    /// Describes a refusal.
+    /// Creates an error.
     public init(_ code: Code, _ id: UUID, dependents: [UUID] = []) {
         self.code = code
         self.id = id
@@ -37,50 +37,51 @@ public struct DecisionError: LocalizedError, Hashable, Sendable, CustomStringCon
     /// The same as `description`.
     public var errorDescription: String? { description }
 
-    /// What to do next.
+    /// The remedy.
     public var recoverySuggestion: String? {
         switch code {
         case .notInOutbox: "Nothing: the server has settled the event, or it was discarded."
-        case .notHeld: "Sync, and look at the outbox again."
-        case .changedMeanwhile: "Look at the outbox again, then decide."
+        case .notHeld: "Sync, then read the outbox again."
+        case .changedMeanwhile: "Read the outbox again, then decide."
         case .hasDependents: "Discard the dependent events with it, or none of them."
         }
     }
 
-    /// What happened, and what to do.
+    /// What happened, to which event.
     public var description: String {
         switch code {
-        case .notInOutbox: "no event with the id \(id.text) waits to be sent"
+        case .notInOutbox: "no event with the id \(id.text) is in the outbox"
         case .notHeld:
-            "the event \(id.text) is neither parked nor in conflict nor behind one that is; it may "
+            "the event \(id.text) is neither parked nor in conflict nor after one that is; it may "
                 + "be on its way to the server"
         case .changedMeanwhile:
-            "the lane of the event \(id.text) has changed meanwhile; nothing was decided. Look again"
+            "the lane of the event \(id.text) has changed meanwhile; nothing was recorded; read the "
+                + "outbox again"
         case .hasDependents:
-            "\(dependents.count) later events of its lane depend on the event \(id.text). Discard "
+            "\(dependents.count) later events of its lane depend on the event \(id.text); discard "
                 + "them with it"
         }
     }
 }
 
-/// What the server has not settled, and what somebody decides on it.
+/// The outbox of a store, and the decisions on its events.
 public struct OutboxCommands: Sendable {
     let store: EventStore
 
     package init(_ store: EventStore) { self.store = store }
 
-    /// The actions that wait, in order of their positions: parked ones and those in conflict
-    /// included. With the attempts of this process. O(1), then O(1) each.
+    /// The unsettled actions in order of position, parked ones and those in conflict included, with the
+    /// attempts of this process. O(1), then O(1) each.
     public var entries: some BidirectionalCollection<OutboxEntry> {
         let attempts = store.transient(SyncAttempts.self).values
         return store.view(Outbox.self).entries.lazy.map { $0.with(attempts[$0.position]) }
     }
 
-    /// The number of actions that wait. O(1).
+    /// The number of unsettled actions. O(1).
     public var count: Int { store.view(Outbox.self).count }
 
-    /// Sends a parked event, or one in conflict, once more, as if it had never been tried. Durable
-    /// on return; a running replayer sends it by itself.
+    /// Resets the retries of an event that is parked or in conflict, so that it is sent again. Durable on
+    /// return; a running replayer sends it without being asked.
     ///
     /// - Throws: `DecisionError` (`notInOutbox`, `notHeld`); `LogError`.
     public func retry(_ id: UUID) async throws {
@@ -98,17 +99,16 @@ public struct OutboxCommands: Sendable {
         }
     }
 
-    /// Does without an event that is parked or in conflict, or that waits behind one that is. From
-    /// then on it counts as never recorded: views are what they would be without it. Its line stays.
-    /// Durable on return.
+    /// Discards an event that is parked or in conflict, or that is after one in its lane. The event is
+    /// retracted: views are what they would be without it. Its line stays in the log. Durable on return.
     ///
     /// - Parameters:
-    ///   - id: the event's.
-    ///   - dependents: whether the events that depend on it go with it.
-    /// - Returns: the ids of what was discarded.
+    ///   - id: the event's id.
+    ///   - dependents: true to discard the events that depend on it, too.
+    /// - Returns: the ids of the discarded events.
     /// - Throws: `DecisionError` (`notInOutbox`, `notHeld`; `hasDependents` with their ids);
     ///   `LogError`.
-    /// - Complexity: O(events): views are folded anew.
+    /// - Complexity: O(events): the views are rebuilt.
     @discardableResult
     public func discard(_ id: UUID, withDependents dependents: Bool = false) async throws -> [UUID]
     {
@@ -123,11 +123,11 @@ public struct OutboxCommands: Sendable {
             guard let first = lane.first, first.status != .pending else {
                 throw DecisionError(.notHeld, id)
             }
-            let behind = Outbox.dependents(of: entry, in: lane, catalogue)
-            guard behind.isEmpty || dependents else {
-                throw DecisionError(.hasDependents, id, dependents: behind.map(\.id))
+            let later = Outbox.dependents(of: entry, in: lane, catalogue)
+            guard later.isEmpty || dependents else {
+                throw DecisionError(.hasDependents, id, dependents: later.map(\.id))
             }
-            let targets = [entry] + behind
+            let targets = [entry] + later
             transaction.append(
                 record: try EventDraft(
                     EventsDiscarded(
@@ -139,8 +139,7 @@ public struct OutboxCommands: Sendable {
         }
     }
 
-    /// The events that make no sense without an event: those behind one that has begun its entity.
-    /// O(outbox).
+    /// The events that depend on an event: if it began its entity, all later ones of its lane. O(outbox).
     ///
     /// - Throws: `DecisionError` (`notInOutbox`).
     public func dependents(of id: UUID) throws -> [OutboxEntry] {
@@ -153,12 +152,12 @@ public struct OutboxCommands: Sendable {
             store.catalogue)
     }
 
-    /// Records what is to become of a conflict. See `Resolution`. Durable on return.
+    /// Records a decision on a conflict. See `Resolution`. Durable on return.
     ///
     /// - Parameters:
-    ///   - id: the event that is in conflict.
-    ///   - resolution: what was decided. If what the server holds has changed since, the next sync
-    ///     meets another conflict.
+    ///   - id: the id of the event in conflict.
+    ///   - resolution: the decision. If the server's state has changed since, the next sync ends in
+    ///     another conflict.
     /// - Throws: `DecisionError` (`notInOutbox`, `notHeld`, `changedMeanwhile`); `EventError` for a
     ///   replacement that is refused; `LogError`.
     public func resolve(_ id: UUID, _ resolution: Resolution) async throws {
@@ -176,8 +175,8 @@ public struct OutboxCommands: Sendable {
 }
 
 extension Outbox {
-    /// The events of a lane behind one that has begun its entity: without it they cannot be applied
-    /// anywhere.
+    /// The later events of a lane if `entry` began its entity: without it they cannot be applied. None
+    /// otherwise.
     static func dependents(
         of entry: OutboxEntry, in lane: [OutboxEntry], _ catalogue: EventCatalogue
     ) -> [OutboxEntry] {

@@ -1,17 +1,18 @@
-// One action of the outbox: what the event says, and what the server has answered so far.
-// Spec/protocol/sync-records.md, OUT-4 and OUT-5.
+// One action of the outbox: the event's fields and the server's last answer. Spec/protocol/sync-records.md,
+// OUT-4 and OUT-5.
 
 import EventSourcing
 import Foundation
 import LogFormat
 
-/// One action that waits for the server.
+/// One action that the server has not settled.
 public struct OutboxEntry: Hashable, Sendable, Identifiable {
-    /// The event's place.
+    /// The event's position.
     public let position: Position
-    /// An object: entries are copied when the queue grows, is stored, or is shipped from.
+    /// A reference, because entries are copied when the queue grows, is stored, or is shipped.
     private let content: Content
-    /// What the records say of it: mostly nothing, so it takes its room elsewhere.
+    /// The recorded answer and the last attempt. Most entries have neither, so the enum is `indirect` and
+    /// an entry stays small.
     private var recorded = Recorded.nothing
     var answer: Answer? {
         get {
@@ -23,7 +24,7 @@ public struct OutboxEntry: Hashable, Sendable, Identifiable {
         }
         set { recorded = newValue.map(Recorded.answer) ?? .nothing }
     }
-    /// A later attempt that no record speaks of. Never part of the view.
+    /// An attempt of this process that is later than the record. Never part of the view.
     private var attempt: SyncAttempt? {
         if case .attempted(_, let attempt) = recorded { attempt } else { nil }
     }
@@ -36,7 +37,7 @@ public struct OutboxEntry: Hashable, Sendable, Identifiable {
         case attempted(Answer?, SyncAttempt)
     }
 
-    /// What the last answer did to an action that it did not settle.
+    /// The last answer to an action that the server did not settle.
     struct Answer: Hashable, Sendable {
         var outcome: SyncSettled.Outcome
         var retryCount: Int
@@ -47,26 +48,26 @@ public struct OutboxEntry: Hashable, Sendable, Identifiable {
         var isFinal = false
     }
 
-    /// The states of the documents that an unsettled action can have on record.
+    /// The recorded state of an unsettled action.
     public enum Status: String, Sendable {
-        /// It waits to be sent.
+        /// Not sent yet, or to be sent again.
         case pending = "PENDING"
-        /// It is parked, and holds its lane; `parking` says why.
+        /// Parked, and holds its lane; `parking` has the reason.
         case failed = "FAILED"
         /// The server has a newer change; its lane waits for a resolution.
         case conflict = "CONFLICT"
     }
 
-    /// Why an action is parked, and what ends that. Spec/protocol/parking.md.
+    /// The reason why an action is parked. Spec/protocol/parking.md.
     public enum Parking: String, Sendable {
-        /// The server will never take it: a person decides.
+        /// The server will never apply it: the user or the app decides.
         case rejected
-        /// The server has answered `retry` five times: the action is sent again by itself, every 30 to
-        /// 60 minutes, until the server gives another answer. A person may decide before.
+        /// The server has answered `retry` five times. The replayer sends the action again every 30 to
+        /// 60 minutes until the server gives another answer; the user or the app may decide before.
         case exhausted
     }
 
-    /// What the event says.
+    /// The event's fields.
     struct Fields: Hashable, Sendable {
         let id: UUID
         let source: UUID
@@ -103,18 +104,18 @@ public struct OutboxEntry: Hashable, Sendable, Identifiable {
     public var id: UUID { content.fields.id }
     /// The action's name: `PLAN_TRIP`.
     public var action: String { content.fields.action }
-    /// What the action is about.
+    /// The id of the action's entity.
     public var entityId: String { content.fields.entityId }
-    /// The lane whose order it keeps.
+    /// The event's lane.
     public var lane: String { content.fields.lane }
-    /// When it was performed.
+    /// The event's time.
     public var timestamp: Timestamp { content.fields.timestamp }
-    /// Bytes of its line.
+    /// The size of the event's line in bytes.
     public var lineBytes: Int { content.fields.lineBytes }
-    /// The incarnation that made it.
+    /// The incarnation that recorded the event.
     var source: UUID { content.fields.source }
 
-    /// Where it stands.
+    /// The recorded state.
     public var status: Status {
         switch answer?.outcome {
         case nil, .retry: .pending
@@ -122,31 +123,30 @@ public struct OutboxEntry: Hashable, Sendable, Identifiable {
         case .conflict: .conflict
         }
     }
-    /// Why it is parked; nil unless it is.
+    /// The reason why the action is parked; nil if it is not.
     public var parking: Parking? {
         guard let answer, answer.outcome == .parked else { return nil }
         return answer.retryCount == Retries.max && !answer.isFinal
             ? .exhausted : .rejected
     }
-    /// When an exhausted action is sent again by itself at the earliest, on a device that syncs then;
-    /// nil for others.
+    /// The earliest time at which the replayer sends an exhausted action again; nil for other actions.
     public var nextAttemptAt: Timestamp? {
         guard parking == .exhausted, let answer else { return nil }
         return Timestamp(
             milliseconds: answer.at.milliseconds + Retries.exhaustedDelay(of: id))
     }
-    /// How often the server asked for a retry: 0 to 5.
+    /// The number of `retry` verdicts: 0 to 5.
     public var retryCount: Int { answer?.retryCount ?? 0 }
-    /// When an attempt was made last: one that is on record, or a later one of this process.
+    /// The time of the last attempt, recorded or of this process.
     public var lastAttemptAt: Timestamp? { attempt?.at ?? answer?.at }
-    /// The event that the server holds instead, for an action in conflict, if it said so. The log
-    /// has it, too.
+    /// The id of the server's event for an action in conflict, if the server sent it. The log has that
+    /// event, too.
     public var conflictsWith: UUID? { answer?.current }
-    /// Why the last attempt of this process brought no verdict; else the server's last message, or
-    /// its code.
+    /// The reason why the last attempt of this process brought no verdict; otherwise the server's last
+    /// message, or its code.
     public var errorMessage: String? { attempt?.message ?? answer?.detail ?? answer?.code }
 
-    /// The entry with an attempt of this process, if that is later than what is on record.
+    /// The entry with an attempt of this process, if that is later than the recorded answer.
     func with(_ attempt: SyncAttempt?) -> OutboxEntry {
         guard let attempt, attempt.at > answer?.at ?? Timestamp(milliseconds: .min) else {
             return self
@@ -158,20 +158,20 @@ public struct OutboxEntry: Hashable, Sendable, Identifiable {
 }
 
 extension OutboxEntry {
-    /// The action as the documents' SyncAction, with the event's data.
+    /// The action as a row with the fields of `SyncAction`, with the event's data.
     public func row(data: [UInt8]?) -> ViewRow {
         var row = ViewRow()
-        row.add("id", id.text)
-        row.add("actionType", action)
-        row.add("entityId", entityId)
-        row.add("actionData", raw: data)
-        row.add("timestamp", timestamp.description)
-        row.add("syncStatus", status.rawValue)
-        row.add("retryCount", retryCount)
-        row.add("lastAttemptAt", lastAttemptAt?.description)
-        row.add("errorMessage", errorMessage)
-        row.add("parked", parking != nil)
-        row.add("position", Int(clamping: position.rawValue))
+        row.appendField("id", id.text)
+        row.appendField("actionType", action)
+        row.appendField("entityId", entityId)
+        row.appendField("actionData", raw: data)
+        row.appendField("timestamp", timestamp.description)
+        row.appendField("syncStatus", status.rawValue)
+        row.appendField("retryCount", retryCount)
+        row.appendField("lastAttemptAt", lastAttemptAt?.description)
+        row.appendField("errorMessage", errorMessage)
+        row.appendField("parked", parking != nil)
+        row.appendField("position", Int(clamping: position.rawValue))
         return row
     }
 }

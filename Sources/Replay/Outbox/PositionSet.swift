@@ -1,13 +1,14 @@
-// Positions as runs of consecutive ones: events of one kind tend to come together. Part of Outbox.
+// A set of positions as runs of consecutive ones, because events of one type are often recorded together.
+// Part of Outbox.
 
 import LogFormat
 
 /// A set of positions that grows at its end.
 struct PositionSet: Hashable, Sendable {
-    /// Ascending, with at least one position between two of them.
+    /// The runs in ascending order, with at least one position between two of them.
     private(set) var runs: [ClosedRange<UInt64>] = []
 
-    /// Adds positions behind all others; if they are not, nothing. O(1).
+    /// Appends positions after all others. Does nothing if the range does not begin after them. O(1).
     mutating func append(_ range: ClosedRange<UInt64>) {
         guard let last = runs.last else { return runs = [range] }
         guard range.lowerBound > last.upperBound else { return }
@@ -18,7 +19,7 @@ struct PositionSet: Hashable, Sendable {
         }
     }
 
-    /// The index of the first run that ends at or behind a position. O(log n).
+    /// The index of the first run that ends at or after a position. O(log n).
     private func index(of position: UInt64) -> Int {
         runs.partitioningIndex { $0.upperBound >= position }
     }
@@ -29,19 +30,19 @@ struct PositionSet: Hashable, Sendable {
         return index < runs.count && runs[index].lowerBound <= range.upperBound
     }
 
-    /// Takes out all positions of a range. O(n) where it holds any, else O(log n).
+    /// Removes the positions of a range. O(n) if the set has any of them, otherwise O(log n).
     mutating func subtract(_ range: ClosedRange<UInt64>) {
         let first = index(of: range.lowerBound)
         var end = first
         while end < runs.count, runs[end].lowerBound <= range.upperBound { end += 1 }
         guard first < end else { return }
-        var rest: [ClosedRange<UInt64>] = []
+        var remainders: [ClosedRange<UInt64>] = []
         if runs[first].lowerBound < range.lowerBound {
-            rest.append(runs[first].lowerBound...range.lowerBound - 1)
+            remainders.append(runs[first].lowerBound...range.lowerBound - 1)
         }
         if runs[end - 1].upperBound > range.upperBound {
-            rest.append(range.upperBound + 1...runs[end - 1].upperBound)
+            remainders.append(range.upperBound + 1...runs[end - 1].upperBound)
         }
-        runs.replaceSubrange(first..<end, with: rest)
+        runs.replaceSubrange(first..<end, with: remainders)
     }
 }

@@ -1,5 +1,5 @@
-// Attempts to send that no record speaks of: without a network, refused as a whole, not looked at. In
-// memory, so that a long flight writes nothing to the log. Spec/protocol/sync-records.md, OUT-10.
+// Attempts that brought no verdict: without a network, with a refused batch, or unprocessed. They are kept
+// in memory, so that days without a network write nothing to the log. Spec/protocol/sync-records.md, OUT-10.
 
 import EventSourcing
 import Foundation
@@ -8,9 +8,9 @@ import LogStorage
 
 /// The last attempt with an event that brought no verdict.
 package struct SyncAttempt: Hashable, Sendable {
-    /// When it ended, by the corrected clock.
+    /// The time of its end, by the corrected clock.
     package var at: Timestamp
-    /// Why there was no verdict; nil where nothing more is known.
+    /// The reason why there was no verdict; nil if unknown.
     package var message: String?
 }
 
@@ -20,16 +20,16 @@ package enum SyncAttempts: TransientState {
     package typealias Value = SyncAttempt
 }
 
-/// What the records say of an event that has left the outbox.
+/// The recorded attempts with a settled event.
 struct SettledAttempts: Sendable {
-    /// `retry` verdicts before it was settled.
+    /// The number of `retry` verdicts before the event was settled.
     var retryCount = 0
-    /// When the record that settled it was made; nil once compaction has folded that record.
+    /// The time of the record that settled it; nil once a folded record has replaced that record.
     var settledAt: Timestamp?
 }
 
 extension EventStore {
-    /// Looks up what the records after an own event say of it, up to the one that settles it.
+    /// Reads the records of an own event, up to the one that settles it.
     ///
     /// - Throws: `LogError`.
     /// - Complexity: O(bytes from the event to that record).
@@ -60,7 +60,7 @@ extension EventStore {
 }
 
 extension SyncSettled {
-    /// True if a range of settled positions holds `position`.
+    /// True if a range of settled positions contains `position`.
     fileprivate func covers(_ position: Position) -> Bool {
         (applied + duplicate).contains { $0.contains(position.rawValue) }
     }

@@ -1,19 +1,20 @@
-// How far the account's events have been read from the server: recorded with the events of the page
-// that it leads behind, so that neither is there without the other. Spec/protocol/sync-records.md, OUT-9.
+// The cursor up to which the account's events have been read. It is recorded in one commit with the events
+// of the page before it, so that the log never has one without the other. Spec/protocol/sync-records.md,
+// OUT-9.
 
 import EventSourcing
 import Foundation
 
-/// The record of pages that were read.
+/// The record of the cursor after the pages that were read.
 public struct SyncPulled: EventPayload, Hashable {
     public static let type = "daybook.sync.pulled"
 
-    /// The incarnation that wrote the record. A record from another log says nothing here.
+    /// The incarnation that wrote the record. A record from another log has no effect here.
     public var by: UUID
     /// The cursor of the next page.
     public var next: String
 
-    /// Bytes of a cursor at most.
+    /// The largest size of a cursor in bytes.
     package static let cursorBytesMax = 4_096
 
     /// Creates a record.
@@ -38,8 +39,8 @@ public struct SyncPulled: EventPayload, Hashable {
 
     public func json() -> [UInt8] {
         var writer = JSONObjectWriter()
-        writer.add("by", by.text)
-        writer.add("next", next)
+        writer.appendMember("by", by.text)
+        writer.appendMember("next", next)
         return writer.finished()
     }
 }

@@ -1,51 +1,52 @@
-// What the log remembers of the server's replies: one relaxed event a reply. Spec/protocol/sync-records.md.
+// The record of a server's reply in the log: one relaxed event for each reply. Spec/protocol/sync-records.md.
 
 import EventSourcing
 import Foundation
 import LogFormat
 
-/// The record of one reply: what left the outbox, and what was charged, parked or in conflict.
+/// The record of one reply: the settled events, and those that were charged, parked or in conflict.
 public struct SyncSettled: EventPayload, Hashable {
     public static let type = "daybook.sync.settled"
 
-    /// The incarnation that wrote the record. Positions mean something in one log only: where this is
-    /// not the line's own source, the record came from another log and says nothing here.
+    /// The incarnation that wrote the record. Positions are valid in one log only: if this differs from the
+    /// line's source, the record came from another log and has no effect here.
     public var by: UUID
     /// Ranges of positions whose shipped events the server has applied.
     public var applied: [ClosedRange<UInt64>] = []
     /// Ranges of positions whose shipped events the server already had.
     public var duplicate: [ClosedRange<UInt64>] = []
-    /// Everything else worth a record.
+    /// The events that the reply did not settle, and what it did to them.
     public var entries: [Entry] = []
-    /// What has to be added to the device's clock to get the server's, in milliseconds; nil where the
-    /// record says nothing of it.
+    /// The offset of the server's clock, server time − device time, in milliseconds; nil leaves the recorded
+    /// one as it is.
     public var clockOffset: Int64?
-    /// The record stands for all records of this log up to here. Nil for the record of one reply.
+    /// The position up to which a folded record replaces all records of this log. Nil for the record of one
+    /// reply.
     public var replaces: Position?
 
-    /// What a reply did to one event that it did not settle.
+    /// The outcome of one event that the reply did not settle.
     public struct Entry: Hashable, Sendable {
         /// The event's position.
         public var position: UInt64
         /// The event's id.
         public var id: UUID
-        /// What it came to.
+        /// The event's new state.
         public var outcome: Outcome
-        /// How often `retry` was answered so far.
+        /// The number of `retry` verdicts so far.
         public var retryCount: Int
         /// The server's code, or one that begins with `http_`.
         public var code: String?
-        /// The server's words.
+        /// The server's message.
         public var detail: String?
-        /// Whether it is not an answer but somebody's wish to try again.
+        /// Whether it is not an answer but the decision of the user or the app to try again.
         var isDecision: Bool { outcome == .retry && retryCount == 0 }
 
-        /// When the answer came. Nil: when the record was made.
+        /// The time of the answer. Nil: the time of the record.
         public var at: Timestamp?
-        /// The event that the server holds instead, for a conflict, if it said so.
+        /// The id of the server's event, for a conflict, if the server sent it.
         public var current: UUID?
-        /// True for an event that was parked for good after its retries had been used up: without it,
-        /// five retries mean that it is sent again by itself (PRK-4).
+        /// True for an event that was rejected after its retries had been used up. If false, a parked event
+        /// with five retries is exhausted and is sent again later (PRK-4).
         public var isFinal: Bool
 
         /// Creates an entry.
@@ -66,20 +67,20 @@ public struct SyncSettled: EventPayload, Hashable {
         }
     }
 
-    /// What became of an event that was not settled.
+    /// The state of an event that the reply did not settle.
     public enum Outcome: String, Sendable {
-        /// It stays in the outbox; the attempt was charged.
+        /// It is to be sent again; the attempt was counted.
         case retry
-        /// It is out of the queue: until someone decides, or for up to an hour (PRK-4).
+        /// It is parked: until the user or the app decides, or for up to an hour (PRK-4).
         case parked
-        /// Its lane waits for a resolution.
+        /// Its lane is held until the conflict is resolved.
         case conflict
     }
 
-    /// An empty record.
+    /// Creates an empty record.
     public init(by incarnation: UUID) { by = incarnation }
 
-    /// Whether there is anything to remember.
+    /// Whether there is nothing to record.
     public var isEmpty: Bool {
         applied.isEmpty && duplicate.isEmpty && entries.isEmpty && clockOffset == nil
     }
@@ -122,28 +123,30 @@ public struct SyncSettled: EventPayload, Hashable {
             return Entry(
                 position: UInt64(position), id: id, outcome: outcome,
                 retryCount: min(max(0, count), Retries.max),
-                code: entry["code"]?.stringValue.map { Self.cut($0, Self.codeBytesMax) },
-                detail: entry["detail"]?.stringValue.map { Self.cut($0, Self.detailBytesMax) },
+                code: entry["code"]?.stringValue.map { Self.truncated($0, Self.codeBytesMax) },
+                detail: entry["detail"]?.stringValue.map {
+                    Self.truncated($0, Self.detailBytesMax)
+                },
                 at: entry["at"]?.stringValue.flatMap(Timestamp.init),
                 current: entry["current"]?.stringValue.flatMap(UUID.init(text:)),
                 isFinal: entry["final"] == .bool(true))
         }
     }
 
-    /// A clock is off by a century at most; more is nonsense.
+    /// The largest clock offset, in milliseconds: a century. A larger one is ignored.
     static let clockOffsetMax: Int64 = 100 * 366 * 86_400_000
-    /// Bytes of a code at most.
+    /// The largest size of a code in bytes.
     static let codeBytesMax = 64
-    /// Bytes of the server's words at most.
+    /// The largest size of the server's message in bytes.
     static let detailBytesMax = 512
 
-    /// The beginning of a text, at most so many bytes as JSON, with an ellipsis if there is more.
-    /// Cutting again changes nothing.
-    static func cut(_ text: String, _ bytesMax: Int) -> String {
+    /// The text, truncated to `bytesMax` bytes of JSON with an ellipsis after them. Truncating the result
+    /// again does not change it.
+    static func truncated(_ text: String, _ bytesMax: Int) -> String {
         var result = ""
         var bytes = 0
         for scalar in text.unicodeScalars {
-            // A control character takes six bytes.
+            // JSON escapes a control character with six bytes.
             bytes += scalar.value < 0x20 ? 6 : UTF8.width(scalar) + 1
             guard bytes <= bytesMax else { return result + "…" }
             result.unicodeScalars.append(scalar)
@@ -172,29 +175,31 @@ public struct SyncSettled: EventPayload, Hashable {
                 ranges.map { Array("[\($0.lowerBound),\($0.upperBound)]".utf8) })
         }
         var writer = JSONObjectWriter()
-        writer.add("by", by.text)
-        if !applied.isEmpty { writer.add("applied", raw: pairs(applied)) }
-        if !duplicate.isEmpty { writer.add("duplicate", raw: pairs(duplicate)) }
-        if let replaces { writer.add("replaces", raw: Array("\(replaces)".utf8)) }
-        if let clockOffset { writer.add("clock", raw: Array("\(clockOffset)".utf8)) }
+        writer.appendMember("by", by.text)
+        if !applied.isEmpty { writer.appendMember("applied", raw: pairs(applied)) }
+        if !duplicate.isEmpty { writer.appendMember("duplicate", raw: pairs(duplicate)) }
+        if let replaces { writer.appendMember("replaces", raw: Array("\(replaces)".utf8)) }
+        if let clockOffset { writer.appendMember("clock", raw: Array("\(clockOffset)".utf8)) }
         if !entries.isEmpty {
             let list = entries.map { entry in
                 var writer = JSONObjectWriter()
-                writer.add("position", raw: Array("\(entry.position)".utf8))
-                writer.add("id", entry.id.text)
-                writer.add("outcome", entry.outcome.rawValue)
-                writer.add("retryCount", entry.retryCount)
-                // The words are the server's: what it says must not make the record too large.
-                if let code = entry.code { writer.add("code", Self.cut(code, Self.codeBytesMax)) }
-                if let detail = entry.detail {
-                    writer.add("detail", Self.cut(detail, Self.detailBytesMax))
+                writer.appendMember("position", raw: Array("\(entry.position)".utf8))
+                writer.appendMember("id", entry.id.text)
+                writer.appendMember("outcome", entry.outcome.rawValue)
+                writer.appendMember("retryCount", entry.retryCount)
+                // Truncated, because a server may send any length and the record must fit into a line.
+                if let code = entry.code {
+                    writer.appendMember("code", Self.truncated(code, Self.codeBytesMax))
                 }
-                if let at = entry.at { writer.add("at", at.description) }
-                if let current = entry.current { writer.add("current", current.text) }
-                if entry.isFinal { writer.add("final", true) }
+                if let detail = entry.detail {
+                    writer.appendMember("detail", Self.truncated(detail, Self.detailBytesMax))
+                }
+                if let at = entry.at { writer.appendMember("at", at.description) }
+                if let current = entry.current { writer.appendMember("current", current.text) }
+                if entry.isFinal { writer.appendMember("final", true) }
                 return writer.finished()
             }
-            writer.add("entries", raw: JSONObjectWriter.array(list))
+            writer.appendMember("entries", raw: JSONObjectWriter.array(list))
         }
         return writer.finished()
     }

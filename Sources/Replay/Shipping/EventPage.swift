@@ -1,4 +1,4 @@
-// A page of the account's events, as a server hands it out. Between the transport and the store.
+// Parses a page of the account's events from the server. Between the transport and the store.
 // Spec/protocol/sync-protocol.md, SYNC-31.
 
 import EventSourcing
@@ -8,22 +8,23 @@ import Foundation
 struct EventPage {
     private(set) var events: [ForeignEvent] = []
     private var sizes: [Int] = []
-    /// Elements that are no events, or hold a token.
+    /// The number of elements that are not events or contain a token.
     private(set) var unusable = 0
 
-    /// Bytes of events that are recorded together at most: far below what a commit holds, so that
-    /// their lines fit whatever they gain.
+    /// The largest size in bytes of events that are recorded in one commit: far below the limit of a
+    /// commit, because a line is longer than the event that the server sends.
     private static let commitBytesMax = 1024 * 1024
 
-    /// Reads a JSON array. One element that is no event hides no other. O(bytes).
+    /// Parses a JSON array. An element that is not an event is counted and skipped. O(bytes).
     ///
-    /// - Parameter tokens: an event that holds one of them is unusable.
-    /// - Returns: nil if it is no JSON array.
+    /// - Parameter tokens: an event that contains one of them is unusable.
+    /// - Returns: nil if the body is not a JSON array.
     init?(_ body: [UInt8], without tokens: SentTokens) {
         let text = body.span.bytes
         var ranges: [Range<Int>] = []
         do throws(JSONError) {
-            // A server that took deeper events hides no others by them.
+            // Two more levels than an event may have: an event that is too deep must not make the rest of the
+            // page unreadable.
             var scanner = JSONScanner(levelsMax: JSONScanner.levelsMax + 2)
             guard scanner.peek(text) == UInt8(ascii: "[") else { return nil }
             try scanner.elements(text) { (scanner) throws(JSONError) in
@@ -45,10 +46,10 @@ struct EventPage {
         }
     }
 
-    /// Whether there is nothing on it.
+    /// Whether the page has no elements.
     var isEmpty: Bool { events.isEmpty && unusable == 0 }
 
-    /// The events in parts that fit a commit each.
+    /// The events in slices that fit into one commit each.
     var commits: [ArraySlice<ForeignEvent>] {
         var parts: [ArraySlice<ForeignEvent>] = []
         var start = 0

@@ -1,5 +1,5 @@
-// The queues of the outbox, one a lane: which may send, which wait, which are held. Part of
-// ReplayState, and as pure. Spec/protocol/replay.md, RPL-1 and RPL-2.
+// The queues of the outbox, one for each lane: ready, waiting, or held. Part of ReplayState, and like it
+// without clock, network or randomness. Spec/protocol/replay.md, RPL-1 and RPL-2.
 
 import DequeModule
 import EventSourcing
@@ -9,43 +9,44 @@ import LogFormat
 
 /// One event to send.
 public struct ReplayItem: Hashable, Sendable {
-    /// The event.
+    /// The event's id.
     public let id: UUID
-    /// Its place, by which its line is found.
+    /// The event's position.
     public let position: Position
-    /// Its lane.
+    /// The event's lane.
     public let lane: String
-    /// The incarnation that made it.
+    /// The incarnation that recorded the event.
     let source: UUID
     let lineBytes: Int
     var retryCount: Int
-    /// Where its lane was when it was taken.
-    fileprivate let place: LanePlace
+    /// The lane at the time when the event was dequeued.
+    fileprivate let handle: LaneHandle
 
-    fileprivate init(_ queued: QueuedItem, in lane: EntityID, at place: LanePlace) {
+    fileprivate init(_ queued: QueuedItem, in lane: EntityID, at handle: LaneHandle) {
         id = queued.id
         position = queued.position
         self.lane = lane.string
         source = queued.source
         lineBytes = queued.lineBytes
         retryCount = queued.retryCount
-        self.place = place
+        self.handle = handle
     }
 
     var laneID: EntityID { EntityID(lane) }
 }
 
-/// Where a lane is found without its name. Says nothing of the event, so all are equal.
-private struct LanePlace: Hashable {
+/// A lane's index with its generation, which finds the lane without hashing its name. It is no part of an
+/// item's value, so all handles are equal.
+private struct LaneHandle: Hashable {
     var number: Int
-    /// Which of the lanes that had this number one after the other.
-    var life: UInt64
-    static func == (lhs: LanePlace, rhs: LanePlace) -> Bool { true }
+    /// The generation of the lane: an index is used again after its lane was removed.
+    var generation: UInt64
+    static func == (lhs: LaneHandle, rhs: LaneHandle) -> Bool { true }
     func hash(into hasher: inout Hasher) {}
 }
 
-/// An event in the queue of its lane, which has the name: numbers only, so that nothing is counted
-/// where it is moved.
+/// An event in the queue of its lane. It holds no reference, so moving it costs no reference counting; the
+/// lane has the name.
 private struct QueuedItem {
     let id: UUID
     let position: Position
@@ -62,23 +63,23 @@ private struct QueuedItem {
     }
 }
 
-/// Lanes with what they have to send, in order.
+/// The lanes, each with its events to send in order.
 struct LaneSet: Sendable {
     private struct Lane {
         var name: EntityID
-        /// A number that no lane had before.
-        var life: UInt64
+        /// A number that no earlier lane had.
+        var generation: UInt64
         var queue: Deque<QueuedItem> = []
         var hold = Hold.none
-        /// Events of it are in a request that was not answered yet.
+        /// True while events of the lane are in an unanswered request or in the prefetched batch.
         var isUnderWay = false
-        /// The turn under which the lane stands in `ready`, if it does.
+        /// The lane's turn in `ready`; nil if the lane is not ready.
         var turn: UInt64?
-        /// A lane that failed stands behind what was there at the time, so that any number of
-        /// failing lanes do not slow the others.
+        /// The lowest turn of a deferred lane. A lane that failed comes after the events that were there at
+        /// the time, so that failing lanes do not slow the others.
         var turnMin: UInt64 = 0
-        /// Events that are in the batch which is being put together.
-        var taken = 0
+        /// The number of events in the batch that is being assembled.
+        var dequeuedCount = 0
 
         /// True if the lane waits because the retries of its first event are used up.
         var isExhausted: Bool {
@@ -87,18 +88,18 @@ struct LaneSet: Sendable {
         }
     }
 
-    /// What keeps a lane from sending.
+    /// The reason why a lane may not send.
     enum Hold: Hashable {
         case none
-        /// A time, in milliseconds since 1970 by the device's clock.
+        /// Until a time, in milliseconds since 1970 by the device's clock.
         case until(Int64)
-        /// Until a decision is on record.
+        /// Until a decision is recorded.
         case forever
     }
 
     private struct Ready: Comparable {
         var turn: UInt64
-        /// Of two with one turn the older goes first.
+        /// The position of the lane's first event: it orders lanes with the same turn.
         var position: Position
         var lane: Int
         static func < (lhs: Ready, rhs: Ready) -> Bool {
@@ -112,50 +113,53 @@ struct LaneSet: Sendable {
         static func < (lhs: Waiting, rhs: Waiting) -> Bool { lhs.time < rhs.time }
     }
 
-    /// A lane that is empty gives its place to the next new one.
+    /// All lanes. The index of an empty lane is used again for the next new one.
     private var lanes: [Lane] = []
     private var numbers: [EntityID: Int] = [:]
     private var unused: [Int] = []
-    private var lives: UInt64 = 0
-    /// Entries of lanes that have changed since stay until it is their turn, and count for nothing.
+    private var lastGeneration: UInt64 = 0
+    /// The ready lanes by turn. An entry whose turn differs from its lane's is stale; it is dropped when it
+    /// comes first.
     private var ready = Heap<Ready>()
-    /// How many lanes can send now.
+    /// The number of ready lanes.
     private(set) var readyCount = 0
     private var waiting = Heap<Waiting>()
-    /// The last position that is known to be there, added or not.
+    /// The newest position of the outbox, enqueued or not.
     private var newest: UInt64 = 0
-    /// Whether some lane was put behind what was there at the time.
-    private(set) var hasStragglers = false
+    /// Whether a lane was deferred since the last `replace(by:)`.
+    private(set) var hasDeferredLanes = false
 
     // MARK: Lanes
 
     private func number(of item: ReplayItem) -> Int? {
-        let place = item.place
-        if lanes.indices.contains(place.number), lanes[place.number].life == place.life {
-            return place.number
+        let handle = item.handle
+        if lanes.indices.contains(handle.number),
+            lanes[handle.number].generation == handle.generation
+        {
+            return handle.number
         }
         return numbers[item.laneID]
     }
 
-    /// The number of a lane, which is made if there is none.
+    /// The index of the lane with this name, which is created if it is missing.
     private mutating func number(of name: EntityID) -> Int {
         if let number = numbers[name] { return number }
         let number = unused.popLast() ?? lanes.count
-        lives += 1
+        lastGeneration += 1
         if number == lanes.count {
-            lanes.append(Lane(name: name, life: lives))
+            lanes.append(Lane(name: name, generation: lastGeneration))
         } else {
-            lanes[number] = Lane(name: name, life: lives)
+            lanes[number] = Lane(name: name, generation: lastGeneration)
         }
         numbers[name] = number
         return number
     }
 
-    // MARK: What is there
+    // MARK: Content
 
-    /// Appends an event to its lane, which `hold` keeps from sending. O(log lanes).
+    /// Appends an event to its lane, which is held according to `hold`. O(log lanes).
     mutating func enqueue(_ entry: OutboxEntry, hold: Hold) {
-        reaches(entry.position)
+        advanceNewestPosition(to: entry.position)
         count += 1
         let number = number(of: EntityID(entry.lane))
         lanes[number].queue.append(QueuedItem(entry))
@@ -168,27 +172,29 @@ struct LaneSet: Sendable {
             }
         case .forever: lanes[number].hold = .forever
         }
-        hasChanged(number)
+        updateReadiness(of: number)
     }
 
-    /// Events are there up to a position, whether they were added yet or not.
-    mutating func reaches(_ position: Position) { newest = max(newest, position.rawValue) }
+    /// Raises the newest position, whose event need not be enqueued yet.
+    mutating func advanceNewestPosition(to position: Position) {
+        newest = max(newest, position.rawValue)
+    }
 
-    /// Takes over what the outbox holds after somebody decided something. Times to wait, and what is
-    /// under way, stay. O(events).
+    /// Replaces the events by those of the outbox after a decision. Waits and requests under way stay.
+    /// O(events).
     mutating func replace(by entries: [(entry: OutboxEntry, hold: Hold)]) {
         let old = lanes
         (lanes, numbers, unused, count, ready, readyCount) = ([], [:], [], 0, Heap(), 0)
-        // What waits names lanes by their places.
+        // Its entries refer to lanes by index.
         waiting = Heap()
-        hasStragglers = false
+        hasDeferredLanes = false
         for (entry, hold) in entries { enqueue(entry, hold: hold) }
         for before in old where !before.queue.isEmpty || before.isUnderWay {
             guard before.isUnderWay || numbers[before.name] != nil else { continue }
             let number = number(of: before.name)
             lanes[number].isUnderWay = before.isUnderWay
             lanes[number].turnMin = before.turnMin
-            if before.turnMin > 0 { hasStragglers = true }
+            if before.turnMin > 0 { hasDeferredLanes = true }
             if lanes[number].hold != .forever, let first = lanes[number].queue.first,
                 first.position == before.queue.first?.position, first.retryCount != 0
             {
@@ -196,45 +202,45 @@ struct LaneSet: Sendable {
                 case .until(let time):
                     lanes[number].hold = before.hold
                     waiting.insert(Waiting(time: time, lane: number))
-                // An exhausted event that is due, or that `releaseExhausted()` has freed.
+                // An exhausted event that is due, or that `releaseExhausted()` has released.
                 case .none: lanes[number].hold = .none
                 case .forever: break
                 }
             }
             setTurn(of: number, nil)
-            hasChanged(number)
+            updateReadiness(of: number)
         }
     }
 
-    /// How many events wait, held ones included.
+    /// The number of enqueued events, held ones included.
     private(set) var count = 0
 
-    /// The number of events in lanes that are held by something parked or in conflict. O(lanes).
+    /// The number of events in lanes that are held by a parked event or a conflict. O(lanes).
     var heldCount: Int {
         lanes.reduce(0) { $0 + ($1.hold == .forever || $1.isExhausted ? $1.queue.count : 0) }
     }
 
-    /// Whether some lane can send now.
+    /// Whether a lane can send now.
     var isReady: Bool { readyCount > 0 }
 
-    /// True if a lane waits for a time although its retries are not used up. O(lanes).
+    /// True if a lane waits after a retry and is not exhausted. O(lanes).
     var isBackingOff: Bool {
         lanes.contains { lane in
             if case .until = lane.hold { !lane.isExhausted } else { false }
         }
     }
 
-    /// When the next lane is free again.
+    /// The earliest time at which a waiting lane is released.
     var nextDue: Int64? { waiting.min?.time }
 
-    /// Puts a lane among those that can send, if it can.
-    private mutating func hasChanged(_ number: Int) {
+    /// Inserts a lane into `ready` or removes it from there; removes the lane if it is empty.
+    private mutating func updateReadiness(of number: Int) {
         guard let first = lanes[number].queue.first else {
-            // What was decided meanwhile may have emptied a lane that is under way.
+            // A decision may have emptied a lane that is under way.
             guard !lanes[number].isUnderWay else { return }
             numbers[lanes[number].name] = nil
             setTurn(of: number, nil)
-            lanes[number] = Lane(name: EntityID(""), life: 0)
+            lanes[number] = Lane(name: EntityID(""), generation: 0)
             unused.append(number)
             return
         }
@@ -256,56 +262,56 @@ struct LaneSet: Sendable {
     }
 
     /// Changes the lane of an event.
-    private mutating func update(_ item: ReplayItem, _ change: (inout Lane) -> Void) {
+    private mutating func updateLane(of item: ReplayItem, _ change: (inout Lane) -> Void) {
         guard let number = number(of: item) else { return }
         change(&lanes[number])
-        hasChanged(number)
+        updateReadiness(of: number)
     }
 
-    // MARK: Taking and giving back
+    // MARK: Dequeuing and releasing
 
-    /// Frees the lanes whose time has come, and those that would wait longer than any may.
-    /// O(lanes freed · log lanes).
-    mutating func release(now: Int64, latest: Int64) {
-        while let last = waiting.max, last.time > latest { release(waiting.removeMax()) }
-        while let first = waiting.min, first.time <= now { release(waiting.removeMin()) }
+    /// Releases the lanes whose wait is over, and those that wait beyond `latest`.
+    /// O(released lanes · log lanes).
+    mutating func releaseDueLanes(now: Int64, latest: Int64) {
+        while let last = waiting.max, last.time > latest { releaseLane(waiting.removeMax()) }
+        while let first = waiting.min, first.time <= now { releaseLane(waiting.removeMin()) }
     }
 
-    /// Frees the lanes that wait because the retries of their first event are used up. O(lanes).
+    /// Releases the lanes that wait because the retries of their first event are used up. O(lanes).
     mutating func releaseExhausted() {
         for number in lanes.indices where lanes[number].isExhausted {
             lanes[number].hold = .none
-            hasChanged(number)
+            updateReadiness(of: number)
         }
     }
 
-    /// Frees a lane, unless something else holds it by now.
-    private mutating func release(_ due: Waiting) {
+    /// Releases a lane, unless its hold has changed since.
+    private mutating func releaseLane(_ due: Waiting) {
         guard lanes[due.lane].hold == .until(due.time) else { return }
         lanes[due.lane].hold = .none
-        hasChanged(due.lane)
+        updateReadiness(of: due.lane)
     }
 
-    /// Takes the oldest events of all lanes that can send; their lanes send nothing else until they
-    /// are given back. O(events · log lanes).
-    mutating func takeBatch(eventsMax: Int, bytesMax: Int) -> [ReplayItem] {
+    /// Dequeues the oldest events of all ready lanes. Their lanes are not ready until `releaseItems(_:)`.
+    /// O(events · log lanes).
+    mutating func dequeueBatch(eventsMax: Int, bytesMax: Int) -> [ReplayItem] {
         var items: [ReplayItem] = []
         var bytes = 0
-        var taken: [Int] = []
+        var dequeued: [Int] = []
         while items.count < eventsMax, let next = ready.min {
             let number = next.lane
             guard lanes[number].turn == next.turn else {
                 ready.removeMin()
                 continue
             }
-            let index = lanes[number].taken
+            let index = lanes[number].dequeuedCount
             let item = lanes[number].queue[index]
             guard items.isEmpty || bytes + item.lineBytes + 1 <= bytesMax else { break }
-            let place = LanePlace(number: number, life: lanes[number].life)
-            items.append(ReplayItem(item, in: lanes[number].name, at: place))
+            let handle = LaneHandle(number: number, generation: lanes[number].generation)
+            items.append(ReplayItem(item, in: lanes[number].name, at: handle))
             bytes += item.lineBytes + 1
-            if index == 0 { taken.append(number) }
-            lanes[number].taken = index + 1
+            if index == 0 { dequeued.append(number) }
+            lanes[number].dequeuedCount = index + 1
             guard index + 1 < lanes[number].queue.count else {
                 ready.removeMin()
                 setTurn(of: number, nil)
@@ -316,45 +322,46 @@ struct LaneSet: Sendable {
             lanes[number].turn = turn
             ready.replaceMin(with: Ready(turn: turn, position: position, lane: number))
         }
-        for number in taken {
+        for number in dequeued {
             lanes[number].isUnderWay = true
             setTurn(of: number, nil)
-            lanes[number].taken = 0
+            lanes[number].dequeuedCount = 0
         }
         return items
     }
 
-    /// Takes events that were in a batch before: those that are next in their lanes by now.
-    mutating func take(again items: [ReplayItem]) -> [ReplayItem] {
-        var taken: [Int: Int] = [:]
+    /// Dequeues those of the events of an earlier batch that are next in their lanes and whose lanes are
+    /// ready.
+    mutating func dequeueAgain(_ items: [ReplayItem]) -> [ReplayItem] {
+        var dequeued: [Int: Int] = [:]
         let result = items.filter { item in
             guard let number = number(of: item) else { return false }
-            let index = taken[number, default: 0]
+            let index = dequeued[number, default: 0]
             guard lanes[number].hold == .none, !lanes[number].isUnderWay,
                 index < lanes[number].queue.count,
                 lanes[number].queue[index].position == item.position
             else { return false }
-            taken[number] = index + 1
+            dequeued[number] = index + 1
             return true
         }
-        for number in taken.keys {
+        for number in dequeued.keys {
             lanes[number].isUnderWay = true
             setTurn(of: number, nil)
         }
         return result
     }
 
-    /// A request has been answered: its lanes can send again, if nothing holds them.
-    mutating func giveBack(_ items: [ReplayItem]) {
+    /// Makes the lanes of an answered request, or of a dropped batch, ready again unless they are held.
+    mutating func releaseItems(_ items: [ReplayItem]) {
         for item in items {
             guard let number = number(of: item), lanes[number].isUnderWay else { continue }
             lanes[number].isUnderWay = false
-            hasChanged(number)
+            updateReadiness(of: number)
         }
     }
 
-    /// The first event of a lane leaves.
-    mutating func settle(_ item: ReplayItem) {
+    /// Removes a settled event if it is the first of its lane.
+    mutating func removeSettled(_ item: ReplayItem) {
         guard let number = number(of: item),
             lanes[number].queue.first?.position == item.position
         else { return }
@@ -362,8 +369,8 @@ struct LaneSet: Sendable {
         count -= 1
     }
 
-    /// The retries of an event that is the next of its lane: a decision may have reset them while it was
-    /// under way. Else those that it was taken with.
+    /// The retry count of the event. While the event is the first of its lane, the count is the lane's: a
+    /// decision may have reset it while the event was under way. Otherwise it is the item's.
     func retryCount(of item: ReplayItem) -> Int {
         guard let first = number(of: item).flatMap({ lanes[$0].queue.first }),
             first.position == item.position
@@ -371,37 +378,37 @@ struct LaneSet: Sendable {
         return first.retryCount
     }
 
-    /// Whether an event is the next of its lane.
+    /// Whether an event is the first of its lane.
     func isFirst(_ item: ReplayItem) -> Bool {
         number(of: item).map { lanes[$0].queue.first?.position == item.position } ?? false
     }
 
-    /// Lets a lane stand behind what is there now.
-    mutating func putBehind(_ item: ReplayItem) {
+    /// Moves a lane after all events that are there now.
+    mutating func deferLane(of item: ReplayItem) {
         let turn = newest + 1
-        hasStragglers = true
-        update(item) { $0.turnMin = turn }
+        hasDeferredLanes = true
+        updateLane(of: item) { $0.turnMin = turn }
     }
 
     // MARK: Holding
 
-    /// Holds a lane until somebody decides.
-    mutating func hold(_ item: ReplayItem) { update(item) { $0.hold = .forever } }
+    /// Holds a lane until a decision is recorded.
+    mutating func holdLane(of item: ReplayItem) { updateLane(of: item) { $0.hold = .forever } }
 
-    /// Holds a lane for a time, and lets it stand behind what is there now.
-    mutating func hold(_ item: ReplayItem, until time: Int64, retryCount: Int) {
+    /// Holds a lane until a time, sets its first event's retry count, and defers it.
+    mutating func holdLane(of item: ReplayItem, until time: Int64, retryCount: Int) {
         let turn = newest + 1
-        hasStragglers = true
+        hasDeferredLanes = true
         guard let number = number(of: item) else { return }
         lanes[number].hold = .until(time)
         lanes[number].turnMin = turn
         if lanes[number].queue.first?.position == item.position {
             lanes[number].queue[0].retryCount = retryCount
         }
-        hasChanged(number)
+        updateReadiness(of: number)
         waiting.insert(Waiting(time: time, lane: number))
     }
 
-    /// Sets a lane free.
-    mutating func free(_ item: ReplayItem) { update(item) { $0.hold = .none } }
+    /// Releases a held lane.
+    mutating func releaseLane(of item: ReplayItem) { updateLane(of: item) { $0.hold = .none } }
 }

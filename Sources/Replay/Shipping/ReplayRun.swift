@@ -1,5 +1,5 @@
-// One run of the replayer: asks ReplayState what to do, does it, records what came of it. Everything
-// that touches the world is here; every decision is there. Spec/protocol/replay.md.
+// One run of the replayer: asks ReplayState for the next action, performs it, records the outcome. All I/O is
+// here; all decisions are in ReplayState. Spec/protocol/replay.md.
 
 import EventSourcing
 import Foundation
@@ -8,37 +8,38 @@ import LogStorage
 import Logging
 import Telemetry
 
-/// The loop of a run. What happens elsewhere (an answer, a timer, a commit, a trigger) comes in
-/// through one mailbox, one after the other.
+/// The loop of a run. Signals (an answer, a timer, a commit, a trigger) arrive through one mailbox and are
+/// handled one after the other.
 struct ReplayRun {
     private let replayer: Replayer
     private let end: Replayer.End
     private let progress: (@Sendable (SyncReport) -> Void)?
     private var state: ReplayState
     private var report = SyncReport()
-    /// How far the outbox has been taken over.
-    private var seen = Position.zero
-    /// How many of its events lie behind that.
-    private var rest = 0
-    private var decided = Position.zero
-    /// How far the clock is off, as this run has found.
+    /// The position up to which the outbox has been loaded into the state.
+    private var loadedPosition = Position.zero
+    /// The number of events of the outbox after `loadedPosition`.
+    private var unloadedCount = 0
+    /// The last decision that the state has taken into account.
+    private var lastDecision = Position.zero
+    /// The offset of the server's clock, as measured in this run.
     private var clockOffset: Int64?
     private var token: AccessToken?
     private var sentTokens = SentTokens()
-    private let mail: AsyncStream<Happening>.Continuation
-    private var mailbox: AsyncStream<Happening>.Iterator
+    private let mail: AsyncStream<Signal>.Continuation
+    private var mailbox: AsyncStream<Signal>.Iterator
     private var timers = 0
-    /// When reading is due by itself.
+    /// The time of the next periodic read.
     private var readAt: Int64?
     private var pausedFor: (pause: ReplayState.Pause, until: Int64)?
-    /// Records of pages that brought nothing new wait until reading ends.
+    /// A cursor that is not recorded yet: pages without a new event are recorded when reading ends.
     private var cursor: String?
 
-    private enum Happening: Sendable {
+    private enum Signal: Sendable {
         case answered(Exchange)
         case failed(any Error)
         case timer(Int)
-        /// A wait was broken off: the run ends.
+        /// A wait was interrupted, or the store was closed: the run ends.
         case stopped
         case committed
         case trigger(Replayer.Trigger)
@@ -47,17 +48,17 @@ struct ReplayRun {
     private struct Exchange: Sendable {
         var number: Int
         var answer: ReplayState.Answer
-        /// Those of the answer, if it has some: read here, beside the loop.
+        /// The verdicts of the answer, if it has any: parsed in the request's task, not in the loop.
         var verdicts: [Verdict]?
-        /// The server was silent until the transport gave it up.
+        /// True if the transport's timeout ended the request.
         var hasTimedOut: Bool
         var sent: Int64
         var received: Int64
     }
 
-    /// How long a run with an end waits for something that would let it go on.
-    private static let patienceMilliseconds: Int64 = 5_000
-    /// How long a pause lasts before it is looked whether its reason has gone.
+    /// The longest wait in a run until nothing moves.
+    private static let waitMaxMilliseconds: Int64 = 5_000
+    /// The time after which a paused run tries again.
     private static let pauseMilliseconds: Int64 = 60_000
 
     init(
@@ -71,7 +72,7 @@ struct ReplayRun {
             requestsMax: replayer.options.requestsMax,
             resolvesConflicts: replayer.options.resolver != nil)
         state.set(conditions)
-        let (stream, mail) = AsyncStream.makeStream(of: Happening.self)
+        let (stream, mail) = AsyncStream.makeStream(of: Signal.self)
         self.mail = mail
         mailbox = stream.makeAsyncIterator()
     }
@@ -90,11 +91,11 @@ struct ReplayRun {
         let senders = await listen(to: triggers)
         let result: Result<SyncReport, any Error>
         do { result = .success(try await loop()) } catch { result = .failure(error) }
-        // Nothing goes on behind the back of the next run.
+        // No task may still run when the next run begins.
         for task in senders + requests.values { task.cancel() }
-        chosen?.lines.cancel()
+        prefetched?.lines.cancel()
         for task in requests.values { await task.value }
-        _ = await chosen?.lines.result
+        _ = await prefetched?.lines.result
         mail.finish()
         return try result.get()
     }
@@ -103,7 +104,7 @@ struct ReplayRun {
         if replayer.options.reads { startReading() }
         state.setClock(offset: await store.clockOffset)
         while !Task.isCancelled {
-            takeOutbox()
+            loadOutbox()
             let now = store.deviceNow
             if case .at(let time) = end, now >= time.milliseconds { break }
             if let readAt, readAt <= now || readAt > now + readIntervalMilliseconds {
@@ -116,33 +117,33 @@ struct ReplayRun {
                 goesOn = true
             case .getToken:
                 let credentials = replayer.credentials
-                await takeToken(now) { (try await credentials.token(), true) }
+                await acquireToken(now) { (try await credentials.token(), true) }
                 goesOn = true
             case .refreshToken:
                 let (credentials, old) = (replayer.credentials, token)
-                await takeToken(now) {
+                await acquireToken(now) {
                     let new = try await credentials.refresh(old)
                     return (new, new != nil && new != old)
                 }
                 goesOn = true
             case .busy(let time):
-                await chooseAhead()
+                await prefetchBatch()
                 goesOn = try await wait(until: isLive ? time : nil, now)
             case .wait(let time):
-                // A lane may wait for an hour: reading does not wait with it.
+                // A lane may wait for an hour; a periodic read does not wait for it.
                 let due = isLive ? min(time, readAt ?? time) : time
-                goesOn = try await mayWait(until: max(due, now + 1), now)
+                goesOn = try await waitIfAllowed(until: max(due, now + 1), now)
             case .paused(let pause):
                 goesOn = try await wait(in: pause, now)
             case .idle:
                 let outcome = state.confirmSuspect()
-                if !outcome.entries.isEmpty { try await record(outcome) }
+                if !outcome.entries.isEmpty { try await recordOutcome(outcome) }
                 goesOn = isLive ? try await wait(until: readAt, now) : false
             }
             guard goesOn else { break }
         }
         state.releaseSuspect()
-        if rest > 0 { takeOutbox(whole: true) }
+        if unloadedCount > 0 { loadOutbox(all: true) }
         try await recordCursor()
         report.pending = pending
         report.held = state.heldCount
@@ -150,12 +151,13 @@ struct ReplayRun {
         do {
             try await store.flush()
         } catch let error as LogError where error.code == .diskFull {
-            report.message = "the disk is full; what waits is written when there is room"
+            report.message = "the disk is full; records are written when there is free space"
         }
         return report
     }
 
-    /// Every run hears that the store is closed; one without end also of commits and triggers.
+    /// Starts the tasks that forward signals. Every run gets the closing of the store; a run without end
+    /// gets commits and triggers, too.
     private func listen(to triggers: AsyncStream<Replayer.Trigger>?) async -> [Task<Void, Never>] {
         var senders: [Task<Void, Never>] = []
         let commits = await store.commits()
@@ -172,34 +174,34 @@ struct ReplayRun {
         return senders
     }
 
-    /// Takes over what is new in the outbox.
+    /// Loads new events of the outbox into the state.
     ///
-    /// - Parameter whole: whether all of it; otherwise as much as can make a difference now.
-    private mutating func takeOutbox(whole: Bool = false) {
+    /// - Parameter all: false to load only as many as can change the next batch.
+    private mutating func loadOutbox(all: Bool = false) {
         guard replayer.options.ships else { return }
         let outbox = store.view(Outbox.self)
-        // At the first look nothing was taken over that a decision could have changed.
-        if outbox.lastDecision > decided, seen > .zero {
+        // Before the first load, the state has no event that a decision could have changed.
+        if outbox.lastDecision > lastDecision, loadedPosition > .zero {
             state.decided(outbox.entries)
-            seen = outbox.through
-        } else if seen < outbox.through {
-            state.outboxReaches(outbox.through)
-            var entries = outbox.entries(from: seen.next).makeIterator()
-            while whole || state.wantsMore {
+            loadedPosition = outbox.through
+        } else if loadedPosition < outbox.through {
+            state.advanceNewestPosition(to: outbox.through)
+            var entries = outbox.entries(from: loadedPosition.next).makeIterator()
+            while all || state.wantsMore {
                 guard let entry = entries.next() else {
-                    seen = outbox.through
+                    loadedPosition = outbox.through
                     break
                 }
-                state.add(entry)
-                seen = entry.position
+                state.enqueue(entry)
+                loadedPosition = entry.position
             }
         }
-        decided = outbox.lastDecision
-        rest = seen < outbox.through ? max(0, outbox.count - state.count) : 0
+        lastDecision = outbox.lastDecision
+        unloadedCount = loadedPosition < outbox.through ? max(0, outbox.count - state.count) : 0
     }
 
-    /// How many events wait to be sent, held ones included.
-    private var pending: Int { state.count + rest }
+    /// The number of unsettled events, held ones included.
+    private var pending: Int { state.count + unloadedCount }
 
     private mutating func startReading() {
         report.isBehind = true
@@ -211,11 +213,13 @@ struct ReplayRun {
 
     // MARK: Waiting
 
-    /// Waits for a time that the state has named, if the end of the run allows for it.
-    private mutating func mayWait(until time: Int64, _ now: Int64) async throws -> Bool {
+    /// Waits until a time that the state has named, if that is before the end of the run.
+    ///
+    /// - Returns: false if the run is to end.
+    private mutating func waitIfAllowed(until time: Int64, _ now: Int64) async throws -> Bool {
         switch end {
         case .whenNothingMoves:
-            guard time - now <= Self.patienceMilliseconds else { return false }
+            guard time - now <= Self.waitMaxMilliseconds else { return false }
         case .at(let end):
             guard time < end.milliseconds else { return false }
         case .never: break
@@ -223,23 +227,25 @@ struct ReplayRun {
         return try await wait(until: time, now)
     }
 
-    /// Waits until somebody has changed something; a run with a far end, or without one, looks again
-    /// now and then whether the server's mind has changed. Without network, or where it must not be
-    /// used, no timer runs.
+    /// Waits for a signal while the state is paused. If the server or the transport is the reason, the run
+    /// also tries again after `pauseMilliseconds`. Without a network, or where syncing is not allowed, no
+    /// timer runs.
+    ///
+    /// - Returns: false if the run is to end.
     private mutating func wait(in pause: ReplayState.Pause, _ now: Int64) async throws -> Bool {
-        report.message = pause.words
+        report.message = pause.message
         if case .refused(let error) = pause { report.refusal = error }
         switch pause {
         case .offline, .notAllowed:
             return isLive ? try await wait(until: nil, now) : false
         case .unauthorized, .endpoint, .refused:
-            // Commits do not begin the minute anew.
+            // A commit does not restart the wait.
             if pausedFor?.pause != pause || (pausedFor?.until ?? 0) > now + Self.pauseMilliseconds {
                 pausedFor = (pause, now + Self.pauseMilliseconds)
             }
             let time = pausedFor?.until ?? now
             if time > now {
-                guard try await mayWait(until: time, now) else { return false }
+                guard try await waitIfAllowed(until: time, now) else { return false }
             }
             if store.deviceNow >= time {
                 pausedFor = nil
@@ -249,7 +255,7 @@ struct ReplayRun {
         }
     }
 
-    /// Waits until something happens, or until a time.
+    /// Waits for a signal, or until a time.
     ///
     /// - Returns: false if the run is to end.
     private mutating func wait(until time: Int64?, _ now: Int64) async throws -> Bool {
@@ -268,21 +274,21 @@ struct ReplayRun {
             }
         }
         defer { timer?.cancel() }
-        while let happening = await mailbox.next() {
-            switch happening {
+        while let signal = await mailbox.next() {
+            switch signal {
             case .timer(let number):
-                // One that was cancelled may have gone off all the same.
+                // The timer of an earlier wait may have fired before it was cancelled.
                 if number == timers { return true }
                 continue
             case .stopped: return false
             case .failed(let error): throw error
             case .committed: return true
             case .trigger(let trigger):
-                take(trigger)
+                handleTrigger(trigger)
                 return true
             case .answered(let exchange):
-                try await take(exchange)
-                // The server may be silent as long again: a run with an end does not wait for it twice.
+                try await handleExchange(exchange)
+                // The next request may time out, too: a run until nothing moves does not wait twice.
                 if case .whenNothingMoves = end, exchange.hasTimedOut { return false }
                 return true
             }
@@ -290,7 +296,7 @@ struct ReplayRun {
         return false
     }
 
-    private mutating func take(_ trigger: Replayer.Trigger) {
+    private mutating func handleTrigger(_ trigger: Replayer.Trigger) {
         switch trigger {
         case .conditions(let conditions): state.set(conditions)
         case .now:
@@ -301,12 +307,12 @@ struct ReplayRun {
 
     // MARK: Tokens
 
-    private mutating func takeToken(
+    private mutating func acquireToken(
         _ now: Int64,
         _ get: @escaping @Sendable () async throws -> (AccessToken?, isUsable: Bool)
     ) async {
         do {
-            let (new, isUsable) = try await Self.inTime(replayer, end, get)
+            let (new, isUsable) = try await Self.withDeadline(replayer, end, get)
             guard isUsable else {
                 state.tokenRefused()
                 return
@@ -316,7 +322,7 @@ struct ReplayRun {
             state.tokenChanged(expiresAt: new?.expiresAt?.milliseconds, now: store.deviceNow)
         } catch {
             let outcome = state.tokenFailed(
-                "no token: \(Self.words(error))", now: now, random: store.randomFraction())
+                "no token: \(Self.message(of: error))", now: now, random: store.randomFraction())
             report.message = outcome.message
         }
     }
@@ -324,18 +330,18 @@ struct ReplayRun {
     // MARK: Exchanges
 
     private var requests: [Int: Task<Void, Never>] = [:]
-    /// The events of each request that was not answered yet.
+    /// The events of each unanswered request.
     private var sent: [Int: [ReplayItem]] = [:]
 
-    /// The lines of the batch that was chosen ahead.
-    private var chosen: (positions: [Position], lines: Task<[UInt8], any Error>)?
+    /// The prefetched batch: its positions and the task that reads its lines.
+    private var prefetched: (positions: [Position], lines: Task<[UInt8], any Error>)?
 
-    /// Lets the lines of the next batch be read while others are under way.
-    private mutating func chooseAhead() async {
-        guard let items = state.chooseAhead() else { return }
-        // What was chosen before and did not go is read to its end.
-        _ = await chosen?.lines.result
-        chosen = (items.map(\.position), read(items))
+    /// Starts to read the lines of the next batch while other requests are under way.
+    private mutating func prefetchBatch() async {
+        guard let items = state.prefetchBatch() else { return }
+        // At most one task reads lines at a time.
+        _ = await prefetched?.lines.result
+        prefetched = (items.map(\.position), read(items))
     }
 
     private func read(_ items: [ReplayItem]) -> Task<[UInt8], any Error> {
@@ -344,20 +350,22 @@ struct ReplayRun {
         return Task { [store] in try await store.jsonArray(of: positions, bytes: bytes) }
     }
 
-    /// Sends what was chosen ahead, unless somebody has decided something since or the run is over.
-    private mutating func sendAhead() {
+    /// Sends the prefetched batch, unless a decision was recorded since or the run is over.
+    private mutating func sendPrefetchedBatch() {
         if case .at(let time) = end, store.deviceNow >= time.milliseconds { return }
-        guard !Task.isCancelled, store.view(Outbox.self).lastDecision == decided,
-            let (request, number) = state.sendAhead(now: store.deviceNow)
+        guard !Task.isCancelled, store.view(Outbox.self).lastDecision == lastDecision,
+            let (request, number) = state.sendPrefetchedBatch(now: store.deviceNow)
         else { return }
         send(request, number)
     }
 
-    /// The lines of a batch, which are perhaps there already.
+    /// The task that reads the lines of a batch: the prefetched one, or a new one.
     private mutating func lines(of items: [ReplayItem]) -> Task<[UInt8], any Error> {
-        guard let chosen, chosen.positions == items.map(\.position) else { return read(items) }
-        self.chosen = nil
-        return chosen.lines
+        guard let prefetched, prefetched.positions == items.map(\.position) else {
+            return read(items)
+        }
+        self.prefetched = nil
+        return prefetched.lines
     }
 
     private mutating func send(_ request: ReplayState.Request, _ number: Int) {
@@ -397,7 +405,7 @@ struct ReplayRun {
         do {
             answer = .reply(try await send(call, token, replayer, end))
         } catch let error as TransportError where error.code == .foreignPage {
-            // The place on record is another server's: G2.
+            // The recorded cursor is another server's. Handled as a refused cursor: G2.
             answer = .reply(TransportReply(status: 400))
         } catch let error as TransportError where error.isMisuse {
             throw error
@@ -405,7 +413,7 @@ struct ReplayRun {
             answer = .refused(error)
         } catch {
             hasTimedOut = (error as? TransportError)?.code == .timedOut
-            answer = .failure("no answer: \(words(error))")
+            answer = .failure("no answer: \(message(of: error))")
         }
         let received = store.deviceNow
         var verdicts: [Verdict]?
@@ -417,13 +425,13 @@ struct ReplayRun {
             hasTimedOut: hasTimedOut, sent: sent, received: received)
     }
 
-    /// Sends a request; where the run ends at a time, no longer than until then.
+    /// Sends a request. In a run that ends at a time, throws `timedOut` at that time.
     private static func send(
         _ call: TransportRequest, _ token: String?, _ replayer: Replayer, _ end: Replayer.End
     ) async throws -> TransportReply {
         let instruments = replayer.instruments
         let reply = try await instruments.measure(.syncRequest) {
-            try await inTime(replayer, end) {
+            try await withDeadline(replayer, end) {
                 try await replayer.transport.send(
                     call, token: token, account: replayer.store.account)
             }
@@ -433,18 +441,19 @@ struct ReplayRun {
         return reply
     }
 
-    /// Does something; where the run ends at a time, no longer than until then.
-    private static func inTime<Value: Sendable>(
+    /// Runs `body`. In a run that ends at a time, cancels it then and throws `timedOut`.
+    private static func withDeadline<Value: Sendable>(
         _ replayer: Replayer, _ end: Replayer.End,
         _ body: @escaping @Sendable () async throws -> Value
     ) async throws -> Value {
         guard case .at(let time) = end else { return try await body() }
-        let rest = max(0, time.milliseconds - replayer.store.deviceNow)
+        let remaining = max(0, time.milliseconds - replayer.store.deviceNow)
         return try await withThrowingTaskGroup(of: Value.self) { group in
             group.addTask { try await body() }
             group.addTask {
-                try await replayer.sleep(.milliseconds(rest))
-                throw TransportError(.timedOut, place: "server", "the time for this run is over")
+                try await replayer.sleep(.milliseconds(remaining))
+                throw TransportError(
+                    .timedOut, place: "server", "the run ended before the server answered")
             }
             defer { group.cancelAll() }
             guard let value = try await group.next() else { throw CancellationError() }
@@ -452,27 +461,28 @@ struct ReplayRun {
         }
     }
 
-    /// What went wrong, in the system's words: never the request, which holds a token.
-    private static func words(_ error: any Error) -> String {
+    /// The system's description of an error. It never contains the request, which has a token.
+    private static func message(of error: any Error) -> String {
         (error as NSError).localizedDescription
     }
 
-    private mutating func take(_ exchange: Exchange) async throws {
+    private mutating func handleExchange(_ exchange: Exchange) async throws {
         requests[exchange.number] = nil
         let items = sent.removeValue(forKey: exchange.number) ?? []
         if progress != nil { report.underWay.subtract(items.lazy.map(\.id)) }
-        // A server that says a token in its reply must not get it into the log.
-        let outcome = state.take(
+        // The server's message may contain a token, which must not be recorded.
+        let outcome = state.handleAnswer(
             exchange.answer, with: exchange.verdicts?.map(sentTokens.masked), to: exchange.number,
             now: exchange.received, random: store.randomFraction())
-        // What was settled is recorded while the next batch is on its way.
-        sendAhead()
-        // Lines of a choice that counts no more are not kept, nor the reason why they were not read.
-        if !state.hasChosenAhead { chosen = nil }
+        // Before the record is written, so that the next batch is sent meanwhile.
+        sendPrefetchedBatch()
+        // The state has dropped the batch: its lines, or the error from reading them, are not needed.
+        if !state.hasPrefetchedBatch { prefetched = nil }
         if let message = outcome.message { replayer.logger.debug("\(message)") }
         report.message = outcome.message
         report.refusal = if case .refused(let error) = exchange.answer { error } else { nil }
-        // Only a reply with verdicts is certainly the server's: a captive portal has a clock, too.
+        // Only a reply with verdicts is known to come from the sync server: a captive portal sends a date,
+        // too.
         var clock: Int64?
         if outcome.isServers, case .reply(let reply) = exchange.answer, let date = reply.date {
             let offset = ServerClock.offset(
@@ -484,16 +494,18 @@ struct ReplayRun {
                 clock = offset
             }
         }
-        try await record(outcome, clock: clock)
+        try await recordOutcome(outcome, clock: clock)
         await recordAttempts(at: items, outcome, exchange.received)
-        for (item, current) in outcome.conflicts { try await resolve(item, current) }
-        if let page = outcome.page { try await record(page) }
+        for (item, current) in outcome.conflicts {
+            try await resolveConflict(of: item, current: current)
+        }
+        if let page = outcome.page { try await recordPage(page) }
         report.pending = pending
         progress?(report)
     }
 
-    /// Keeps in memory which events of a request got no verdict, and why (OUT-10). A record of a later
-    /// time counts more. Events that have left the outbox are dropped.
+    /// Stores the attempt with each event of a request without verdicts, in memory (OUT-10). After a request
+    /// with verdicts, drops the attempts with events that have left the outbox.
     private func recordAttempts(
         at items: [ReplayItem], _ outcome: ReplayState.Outcome, _ received: Int64
     ) async {
@@ -501,8 +513,8 @@ struct ReplayRun {
         if outcome.isServers {
             guard !attempts.isEmpty else { return }
             let outbox = store.view(Outbox.self)
-            let left = attempts.values.keys.filter { outbox.entry(at: $0) == nil }
-            attempts.update(left) { _ in nil }
+            let settled = attempts.values.keys.filter { outbox.entry(at: $0) == nil }
+            attempts.update(settled) { _ in nil }
         } else {
             let attempt = SyncAttempt(
                 at: Timestamp(milliseconds: received + (await store.clockOffset)),
@@ -513,30 +525,32 @@ struct ReplayRun {
 
     // MARK: Records
 
-    private mutating func record(
+    private mutating func recordOutcome(
         _ outcome: ReplayState.Outcome, clock: Int64? = nil
     ) async throws {
-        let settled = settled(outcome, clock: clock)
+        let settled = settledRecord(of: outcome, clock: clock)
         if !settled.isEmpty { try await store.record(settled) }
-        if outcome.forked.contains(store.incarnation) { try await takeNewName() }
+        if outcome.forked.contains(store.incarnation) { try await renewIncarnation() }
     }
 
-    /// The record of an outcome. On return no snapshot of the outbox is held: the store would copy
-    /// all of it to fold the record.
-    private mutating func settled(_ outcome: ReplayState.Outcome, clock: Int64?) -> SyncSettled {
+    /// The record of an outcome. On return no snapshot of the outbox is referenced: otherwise the store
+    /// would copy the whole outbox to fold the record.
+    private mutating func settledRecord(
+        of outcome: ReplayState.Outcome, clock: Int64?
+    ) -> SyncSettled {
         var settled = SyncSettled(by: store.incarnation)
         let outbox = store.view(Outbox.self)
-        // A page that was read meanwhile may have settled some of it.
-        let applied = outbox.held(outcome.applied)
-        let duplicate = outbox.held(outcome.duplicate)
+        // A page that was read meanwhile may have settled some of the events.
+        let applied = outbox.unsettledPositions(among: outcome.applied)
+        let duplicate = outbox.unsettledPositions(among: outcome.duplicate)
         settled.applied = outbox.ranges(of: applied)
         settled.duplicate = outbox.ranges(of: duplicate)
-        // What is on record need not be said again: a conflict that nobody could resolve.
+        // A conflict that is still unresolved is recorded already.
         settled.entries = outcome.entries.filter { entry in
             entry.outcome != .conflict
                 || outbox.entry(at: Position(entry.position))?.status != .conflict
         }
-        // An exhausted event that was tried again was parked before.
+        // An exhausted event that was tried again has been counted before.
         report.rejected += outcome.entries.count { entry in
             entry.outcome == .parked
                 && outbox.entry(at: Position(entry.position))?.status != .failed
@@ -548,16 +562,17 @@ struct ReplayRun {
         return settled
     }
 
-    /// Another log writes under this one's name: this one takes a new one.
-    private mutating func takeNewName() async throws {
+    /// Gives the log a new incarnation, because another log writes with the same one.
+    private mutating func renewIncarnation() async throws {
         try await store.mintIncarnation()
         report.tookNewName = true
-        replayer.logger.debug("another log writes under this one's name; it takes a new one")
+        replayer.logger.debug(
+            "another log writes with the same incarnation; this log has a new one now")
     }
 
-    /// Asks the resolver, if there is one, and records what it says.
-    private mutating func resolve(_ item: ReplayItem, _ current: JSONValue?) async throws {
-        // Whoever decides, now or later, needs to see what the server holds.
+    /// Records the server's event, asks the resolver, if there is one, and records its decision.
+    private mutating func resolveConflict(of item: ReplayItem, current: JSONValue?) async throws {
+        // The resolver, or the user later, needs the server's event to decide.
         if let event = EventStore.event(current) {
             let received = try await receive([event], recordingIfNew: [])
             report.received += received.new.count
@@ -586,7 +601,7 @@ struct ReplayRun {
 
     // MARK: Pages
 
-    private mutating func record(_ page: ReplayState.Page) async throws {
+    private mutating func recordPage(_ page: ReplayState.Page) async throws {
         let hasTokenInCursor = page.next.map(sentTokens.isFound(inCursor:)) ?? false
         guard !hasTokenInCursor, let content = EventPage(page.body, without: sentTokens) else {
             state.pageRefused()
@@ -603,7 +618,7 @@ struct ReplayRun {
         var hasNew = false
         let parts = content.commits
         for (index, part) in parts.enumerated() {
-            // The place where reading goes on is recorded with the last events before it.
+            // The cursor is recorded in one commit with the last events before it.
             var drafts: [EventDraft] = []
             if index == parts.count - 1, let cursor {
                 drafts = [
@@ -613,12 +628,12 @@ struct ReplayRun {
             }
             let received = try await receive(part, recordingIfNew: drafts)
             if !drafts.isEmpty, !received.new.isEmpty { cursor = nil }
-            try await settle(received.known)
+            try await settleKnownEvents(received.known)
             if !received.new.isEmpty { hasNew = true }
             report.received += received.new.count
             report.unusable += received.clashing.count
             report.refused += received.refused.count
-            if received.isForked { try await takeNewName() }
+            if received.isForked { try await renewIncarnation() }
         }
         report.message = state.pageRecorded(page, isLast: isLast, hasNew: hasNew)
         guard isLast else { return }
@@ -626,7 +641,7 @@ struct ReplayRun {
         try await recordCursor()
     }
 
-    /// Records events together, or one by one where one of them cannot be recorded.
+    /// Records events in one commit, or one by one if one of them cannot be recorded.
     private mutating func receive(
         _ events: ArraySlice<ForeignEvent>, recordingIfNew drafts: [EventDraft]
     ) async throws -> Received {
@@ -650,10 +665,10 @@ struct ReplayRun {
         }
     }
 
-    /// G5: what the server hands out, it has: it need not be sent, whatever has been said of it.
-    private mutating func settle(_ known: [Position]) async throws {
+    /// G5: settles own events that the server has sent: it has them, whatever it answered before.
+    private mutating func settleKnownEvents(_ known: [Position]) async throws {
         let outbox = store.view(Outbox.self)
-        let waiting = outbox.held(known)
+        let waiting = outbox.unsettledPositions(among: known)
         guard !waiting.isEmpty else { return }
         var settled = SyncSettled(by: store.incarnation)
         settled.duplicate = outbox.ranges(of: waiting)
@@ -661,11 +676,11 @@ struct ReplayRun {
         report.duplicate += waiting.count
         guard replayer.options.ships else { return }
         state.decided(store.view(Outbox.self).entries)
-        seen = store.view(Outbox.self).through
-        rest = 0
+        loadedPosition = store.view(Outbox.self).through
+        unloadedCount = 0
     }
 
-    /// Records how far has been read, where the last pages brought nothing new.
+    /// Records the cursor after pages without a new event.
     private mutating func recordCursor() async throws {
         guard let cursor else { return }
         self.cursor = nil

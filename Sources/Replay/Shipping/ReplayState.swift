@@ -1,7 +1,7 @@
-// What the replayer knows and decides: a value without clock, network or randomness of its own.
-// Inputs go in (the outbox, answers, tokens, conditions, the time), `next` says what has to be done.
-// The rows of the decision table in Spec/protocol/replay.md bear the same labels: V for verdicts, W for whole
-// answers, G for reads, T for tokens, C for conditions.
+// The state machine of the replayer: a value without clock, network or randomness of its own. Its inputs are
+// the outbox, answers, tokens, conditions and the time; `next` returns the next action. Comments have the
+// labels of the decision tables in Spec/protocol: V for verdicts, W for whole answers, G for reads and T for
+// tokens (replay.md), C for conditions (triggers.md).
 
 import DequeModule
 import EventSourcing
@@ -10,75 +10,74 @@ import LogFormat
 
 /// The state of one log's exchange with its server.
 ///
-/// Invariants: events of a lane are in one request at most, are sent in order, and none while an
-/// earlier one of the lane is held; nothing leaves the state but by a record that the log keeps.
+/// Invariants: the events of a lane are in at most one request and are sent in order; no event is sent while
+/// an earlier one of its lane is held; an event leaves the state only by a record in the log.
 public struct ReplayState: Sendable {
-    /// What to do next.
+    /// The next action of the replayer.
     public enum Action: Hashable, Sendable {
-        /// Send this, and hand the answer with the same number to `take`.
+        /// Send this request, and pass its answer to `handleAnswer` with the same number.
         case send(Request, number: Int)
-        /// Nothing can be done before this time, in milliseconds since 1970, unless an answer or
-        /// another input comes.
+        /// Wait until this time, in milliseconds since 1970, or for an input.
         case wait(until: Int64)
         /// Get a token (`Credentials.token`), then call one of the token inputs.
         case getToken
         /// Get a new token (`Credentials.refresh`), then call one of the token inputs.
         case refreshToken
-        /// Nothing can be done until a request is answered, or it is this time, if there is one.
+        /// Wait for the answer to a request, or until this time, if there is one.
         case busy(until: Int64?)
-        /// Nothing can be done until somebody changes something.
+        /// Wait until the reason of the pause has been removed.
         case paused(Pause)
-        /// There is nothing to do.
+        /// Nothing is left to do.
         case idle
     }
 
-    /// A request.
+    /// A request to the server.
     public enum Request: Hashable, Sendable {
         /// Ship these events in this order.
         case append([ReplayItem])
-        /// Read the account's events behind a cursor.
+        /// Read the account's events after a cursor; nil is the beginning.
         case read(after: String?)
     }
 
-    /// Why nothing is done although there is something to do.
+    /// The reason why the pipeline is paused although there is something to do.
     public enum Pause: Hashable, Sendable {
-        /// The server refuses the token, and no new one is to be had.
+        /// The server refuses the token, and there is no new one.
         case unauthorized
-        /// The server's answers say that the endpoint is wrong.
+        /// The status of the server's answers shows that the endpoint is wrong.
         case endpoint(status: Int)
-        /// The transport refuses to send: no answer of the server would change that.
+        /// The transport refuses to send, so no answer of the server can end the pause.
         case refused(TransportError)
         /// There is no network.
         case offline
-        /// The conditions do not allow it: syncing is off, or this network is not to be used.
+        /// The conditions do not allow it: syncing is off, or not allowed over this network.
         case notAllowed
 
-        /// What keeps the pipeline from going on.
-        var words: String {
+        /// The reason, as a message.
+        var message: String {
             switch self {
             case .unauthorized:
-                "the server wants a token that it accepts: log in again, or check the credentials"
+                "the server does not accept the token: log in again, or check the credentials"
             case .endpoint(403):
                 "the server answers 403: check that the token's account may use this endpoint"
             case .endpoint(let status): "the server answers \(status): check the endpoint"
             case .refused(let error): error.description
-            case .offline: "there is no network"
+            case .offline: "no network connection is reported"
             case .notAllowed: "syncing is not allowed now"
             }
         }
     }
 
-    /// What the world allows.
+    /// The network state and the rules under which a run works.
     public struct Conditions: Hashable, Sendable {
-        /// Whether there is a network.
+        /// Whether a network connection is reported.
         public var isReachable = true
-        /// Whether anything may be done without being asked for.
+        /// Whether the run may send requests without a demand of the app.
         public var isAllowed = true
-        /// Whether what others have recorded may be read without being asked for: on a network that
-        /// is paid by volume, perhaps not.
+        /// Whether the run may read other logs' events without a demand of the app. False on a metered
+        /// network if the rules say so.
         public var mayRead = true
 
-        /// Everything is allowed.
+        /// Creates conditions; the defaults allow everything.
         public init(isReachable: Bool = true, isAllowed: Bool = true, mayRead: Bool = true) {
             self.isReachable = isReachable
             self.isAllowed = isAllowed
@@ -90,32 +89,32 @@ public struct ReplayState: Sendable {
     public enum Answer: Sendable {
         /// A complete answer.
         case reply(TransportReply)
-        /// No complete answer came; the reason in words.
+        /// No complete answer, with the reason.
         case failure(String)
         /// The transport refuses to send, or refuses the answer.
         case refused(TransportError)
     }
 
-    /// What an answer did.
+    /// The effect of an answer.
     public struct Outcome: Sendable {
-        /// What the server has now. The log must remember it.
+        /// The events that the server has applied, to be recorded.
         public var applied: [Position] = []
-        /// What the server had already. The log must remember that, too.
+        /// The events that the server already had, to be recorded.
         public var duplicate: [Position] = []
-        /// What the log must remember of events that were not settled.
+        /// The entries of the record for events that were not settled.
         public var entries: [SyncSettled.Entry] = []
-        /// Events in conflict, with what the server holds instead.
+        /// The events in conflict, each with the server's event.
         public var conflicts: [(item: ReplayItem, current: JSONValue?)] = []
-        /// The names under which another log writes as well.
+        /// The incarnations with which another log writes, too.
         public var forked: Set<UUID> = []
-        /// A page that was read: to be recorded, then `pageRecorded` or `pageRefused`.
+        /// A page that was read, to be recorded. The caller then calls `pageRecorded` or `pageRefused`.
         public var page: Page?
-        /// Something to tell the person in charge.
+        /// A message for the report.
         public var message: String?
-        /// Whether the answer is certainly the server's: its clock counts then.
+        /// True if the answer is known to come from the sync server, so that its clock may be used.
         public var isServers = false
 
-        /// What was settled, and how.
+        /// The settled positions, each with its status.
         package var settled: [Position: Verdict.Status] {
             var settled: [Position: Verdict.Status] = [:]
             for position in applied { settled[position] = .applied }
@@ -128,9 +127,9 @@ public struct ReplayState: Sendable {
     public struct Page: Hashable, Sendable {
         /// A JSON array.
         public var body: [UInt8]
-        /// The cursor that it was read behind.
+        /// The cursor with which the page was read.
         public var after: String?
-        /// The cursor of the next one.
+        /// The cursor of the next page.
         public var next: String?
     }
 
@@ -143,82 +142,84 @@ public struct ReplayState: Sendable {
     var lanes = LaneSet()
     private var underWay: [Int: Request] = [:]
     private var lastNumber = 0
-    /// Requests that are under way at the same time at most.
+    /// The largest number of requests under way at the same time.
     private let requestsMax: Int
     private let resolvesConflicts: Bool
-    /// The batch that goes next, chosen while others are under way.
-    private var ahead: [ReplayItem] = []
-    /// Parts of a refused batch that are still to be tried, in order.
+    /// The next batch, dequeued while other requests are under way.
+    private var prefetched: [ReplayItem] = []
+    /// The parts of a refused batch that are still to be sent, in order.
     private var parts: Deque<[ReplayItem]> = []
-    /// A lone event that was refused as malformed; parked once something else gets through.
+    /// A single event that was refused as malformed. It is parked once another event is accepted.
     private var suspect: (item: ReplayItem, status: Int)?
     private var batchEventsMax = Self.batchEvents
     private var failures = 0
-    /// The end of the pipeline's own backoff …
+    /// The end of the pipeline's own backoff.
     private var backoffEnd = Int64.min
-    /// … and of what the server has asked for.
+    /// The end of the wait that the server has asked for.
     private var askedToWaitUntil = Int64.min
     private var pause: Pause?
     private var conditions = Conditions()
-    /// Somebody has asked for all of it: what is not allowed otherwise is, until nothing is left.
+    /// True after `demand()` until nothing is left to do: requests are sent although the conditions do not
+    /// allow them.
     private var isDemanded = false
     private var reading: Reading?
 
     private struct Reading {
         var cursor: String?
-        /// The cursor was refused, and reading begins again at the beginning.
+        /// True if the server refused the cursor and reading began again at the beginning.
         var isRestarted = false
-        /// XXH64 hashes of the cursors that were named since the last page with a new event. A
-        /// server that makes two of them equal only ends its own reading.
+        /// XXH64 hashes of the `next` cursors since the last page with a new event. A collision only ends
+        /// reading early.
         var staleCursors: Set<UInt64> = []
     }
 
-    /// How often each lane's conflict was resolved since an event of it was settled.
+    /// The number of resolutions of each lane's conflict since an event of the lane was settled.
     private var resolutions: [EntityID: Int] = [:]
 
     private var token = TokenState.unknown
-    /// Whether the token was renewed and nothing has shown yet that the server takes it.
+    /// True if the token was renewed after a refusal and the server has not accepted it yet.
     private var isTokenNew = false
     private var tokenExpiresAt: Int64?
-    /// When to renew it, by the server's clock.
+    /// The time of the next renewal, by the server's clock.
     private var tokenRenewAt: Int64?
-    /// When the token came, by the device's clock. A correction of the clock does not change it.
+    /// The time at which the token was received, by the device's clock. A correction of the clock does not
+    /// change it.
     private var tokenReceivedAt: Int64 = 0
-    /// No earlier renewal, after one that failed; by the device's clock.
+    /// The earliest time of the next renewal after one that failed, by the device's clock.
     private var renewalNotBefore = Int64.min
-    /// True from the request for a new token until there is one, or none is to be had.
+    /// True from the request for a new token until it succeeds or fails.
     private var isRenewing = false
-    /// Milliseconds to add to the device's clock to get the server's.
+    /// Server time − device time, in milliseconds.
     private var clockOffset: Int64 = 0
-    /// Requests up to this number carried an older token.
+    /// The number of the last request that was sent with an older token.
     private var tokenSince = 0
 
-    /// Events in a batch at most.
+    /// The largest number of events in a batch.
     static let batchEvents = 500
-    /// Bytes of lines in a batch at most.
+    /// The largest size of the lines of a batch in bytes.
     static let batchBytes = 1024 * 1024
-    /// With so many lanes that can send, no batch would look different if more were known: one that
-    /// is chosen ahead and the one behind it find as many events as they can hold.
+    /// The number of ready lanes above which more events do not change the next batches: a prefetched batch
+    /// and the one after it are full.
     private static let lanesEnough = 2 * batchEvents
-    /// The times between attempts.
+    /// The waits between attempts.
     private static let backoff = RetryBackoff()
     /// The longest time between two attempts, in milliseconds.
     static let backoffMax = milliseconds(backoff.longest)
-    /// The longest time for which a server may make the pipeline wait, in milliseconds.
+    /// The longest wait that a server may ask for, in milliseconds.
     static let retryAfterMax = milliseconds(backoff.longestAsked)
-    /// Pages in a row without a new event, after which reading ends for this time. They are
-    /// legitimate: the server hands out what this log has shipped, up to 500 events a page.
+    /// The number of pages in a row without a new event after which reading ends until the next read. Such
+    /// pages are legitimate: the server sends what this log has shipped, up to 500 events a page.
     static let stalePagesMax = 10_000
-    /// How often a lane's conflict is resolved in a run while no event of it is settled.
+    /// The largest number of resolutions of a lane's conflict in a run while no event of the lane is settled.
     static let resolutionsMax = 3
 
-    /// An empty state.
+    /// Creates an empty state.
     ///
     /// - Parameters:
-    ///   - requestsMax: requests that may be under way at the same time; less than 1 counts as 1. They
-    ///     never hold events of one lane.
-    ///   - resolvesConflicts: whether events in conflict are sent once more, so that the server says
-    ///     what it holds instead, and somebody is there to resolve it.
+    ///   - requestsMax: the largest number of requests under way at the same time; less than 1 counts as 1.
+    ///     Two of them never have events of one lane.
+    ///   - resolvesConflicts: whether events in conflict are sent again, so that the server sends its event
+    ///     and a resolver can decide.
     public init(requestsMax: Int = 1, resolvesConflicts: Bool = false) {
         self.requestsMax = max(1, requestsMax)
         self.resolvesConflicts = resolvesConflicts
@@ -226,27 +227,29 @@ public struct ReplayState: Sendable {
 
     // MARK: The outbox
 
-    /// Whether more of the outbox has to be added before `next`, if there is more. What waits behind
-    /// enough others changes nothing, unless some of these have to stand behind it.
+    /// Whether the caller must enqueue more of the outbox, if there is more, before `next`. With enough ready
+    /// lanes, later events change no batch, unless a lane was deferred: it comes after them.
     package var wantsMore: Bool {
-        lanes.readyCount < Self.lanesEnough || lanes.hasStragglers
+        lanes.readyCount < Self.lanesEnough || lanes.hasDeferredLanes
     }
 
-    /// The outbox reaches up to a position, whether all of it was added yet or not.
-    package mutating func outboxReaches(_ position: Position) { lanes.reaches(position) }
-
-    /// Takes in an event of the outbox; positions must rise.
-    public mutating func add(_ entry: OutboxEntry) {
-        lanes.enqueue(entry, hold: hold(for: entry))
+    /// Sets the newest position of the outbox, whose event need not be enqueued yet.
+    package mutating func advanceNewestPosition(to position: Position) {
+        lanes.advanceNewestPosition(to: position)
     }
 
-    /// Somebody has decided on events that were held: takes over the whole outbox. O(outbox).
+    /// Appends an event of the outbox to its lane; positions must ascend.
+    public mutating func enqueue(_ entry: OutboxEntry) {
+        lanes.enqueue(entry, hold: initialHold(for: entry))
+    }
+
+    /// Replaces all events by those of the outbox after a decision was recorded. O(outbox).
     public mutating func decided(_ entries: some Sequence<OutboxEntry>) {
-        dropAhead()
-        lanes.replace(by: entries.map { ($0, hold(for: $0)) })
+        dropPrefetchedBatch()
+        lanes.replace(by: entries.map { ($0, initialHold(for: $0)) })
     }
 
-    private func hold(for entry: OutboxEntry) -> LaneSet.Hold {
+    private func initialHold(for entry: OutboxEntry) -> LaneSet.Hold {
         switch entry.status {
         case .pending: return .none
         case .failed:
@@ -256,31 +259,31 @@ public struct ReplayState: Sendable {
         }
     }
 
-    /// How many events wait, held ones included. O(lanes).
+    /// The number of enqueued events, held ones included. O(1).
     public var count: Int { lanes.count }
 
-    /// The number of events in lanes that are held by something parked or in conflict. O(lanes).
+    /// The number of events in lanes that are held by a parked event or a conflict. O(lanes).
     public var heldCount: Int { lanes.heldCount }
 
-    /// Whether a request was not answered yet.
+    /// Whether a request is unanswered.
     public var isBusy: Bool { !underWay.isEmpty }
 
     // MARK: Reading
 
-    /// What other logs of the account have recorded is to be read, from a cursor on; nil is the
-    /// beginning. If it is being read already, nothing changes.
+    /// Starts to read the events of the account's other logs from a cursor; nil is the beginning. Does
+    /// nothing if they are being read already.
     public mutating func read(after cursor: String?) {
         if reading == nil { reading = Reading(cursor: cursor) }
     }
 
-    /// A page is in the log: reading goes on after it, unless it was the last. G6: reading also ends
-    /// where pages without new events lead in a circle, or there are too many of them in a row.
+    /// Continues reading after a page that was recorded, unless it was the last. G6: reading also ends if
+    /// pages without new events form a cycle, or too many of them come in a row.
     ///
     /// - Parameters:
-    ///   - page: what was recorded.
-    ///   - isLast: whether it was empty, or leads nowhere.
+    ///   - page: the recorded page.
+    ///   - isLast: whether it was empty, or has no next page.
     ///   - hasNew: whether it had an event that the log did not have.
-    /// - Returns: why reading ends by G6; nil if it does not.
+    /// - Returns: the reason why reading ends by G6; nil if it does not.
     @discardableResult
     public mutating func pageRecorded(
         _ page: Page, isLast: Bool, hasNew: Bool = true
@@ -295,26 +298,26 @@ public struct ReplayState: Sendable {
         let hash = XXH64.hash(Array(next.utf8).span.bytes)
         let isFirst = following.staleCursors.insert(hash).inserted
         reading = nil
-        guard isFirst else { return "the server's pages of events lead in a circle" }
+        guard isFirst else { return "the server's pages of events form a cycle" }
         guard following.staleCursors.count <= Self.stalePagesMax else {
-            return "the server's last \(Self.stalePagesMax) pages of events held no new one"
+            return "the server's last \(Self.stalePagesMax) pages of events have no new event"
         }
         reading = following
         return nil
     }
 
-    /// G4: what came is no page: nothing of it was recorded, and reading ends for this time.
+    /// G4: ends reading until the next read, because the answer is not a page. Nothing of it was recorded.
     public mutating func pageRefused() { reading = nil }
 
     // MARK: Conflicts
 
-    /// A resolver has decided the conflict of an event's lane.
+    /// Counts a resolution of the conflict of an event's lane.
     mutating func conflictResolved(_ item: ReplayItem) {
         resolutions[item.laneID, default: 0] += 1
     }
 
-    /// Whether the conflict of an event's lane may be resolved once more in this run. A server that
-    /// answers every resolution with a conflict would get new events without end.
+    /// Whether the conflict of an event's lane may be resolved once more in this run. Without a limit, a
+    /// server that answers every resolution with a conflict would get new events without end.
     func mayResolve(_ item: ReplayItem) -> Bool { mayResolve(item.laneID) }
 
     private func mayResolve(_ lane: EntityID) -> Bool {
@@ -323,8 +326,7 @@ public struct ReplayState: Sendable {
 
     // MARK: Conditions
 
-    /// C1, C2: what the world allows has changed. When the network comes back, what waited for it
-    /// is tried at once.
+    /// C1, C2: sets the conditions. If the network comes back, the backoff ends.
     public mutating func set(_ conditions: Conditions) {
         if conditions.isReachable, !self.conditions.isReachable {
             backoffEnd = .min
@@ -333,15 +335,15 @@ public struct ReplayState: Sendable {
         self.conditions = conditions
     }
 
-    /// C4: somebody asks for everything that can be done, without waiting any longer. What is not
-    /// allowed by itself is allowed until nothing is left to do; without network, nothing is.
+    /// C4: ends all waits and allows requests, whatever `isAllowed` and `mayRead` say, until nothing is left
+    /// to do. Without a network no request is sent.
     public mutating func demand() {
         resume()
         lanes.releaseExhausted()
         isDemanded = true
     }
 
-    /// Somebody has looked into the reason of a pause, or wants no more waiting.
+    /// Ends a pause and the backoff.
     public mutating func resume() {
         pause = nil
         backoffEnd = .min
@@ -350,10 +352,10 @@ public struct ReplayState: Sendable {
 
     // MARK: The token
 
-    /// T1: there is a token, or none is needed.
+    /// T1: handles a new token, or that none is needed.
     ///
     /// - Parameters:
-    ///   - expiresAt: when it ends by the server's clock, in milliseconds since 1970.
+    ///   - expiresAt: the token's end by the server's clock, in milliseconds since 1970.
     ///   - now: the device's time.
     public mutating func tokenChanged(expiresAt: Int64? = nil, now: Int64 = 0) {
         isTokenNew = token == .refused
@@ -363,25 +365,25 @@ public struct ReplayState: Sendable {
         tokenReceivedAt = now
         renewalNotBefore = .min
         isRenewing = false
-        planRenewal()
+        scheduleRenewal()
         if pause == .unauthorized { pause = nil }
     }
 
-    /// T3: no new token is to be had.
+    /// T3: pauses, because the issuer refuses a new token.
     public mutating func tokenRefused() {
         token = .unknown
         isRenewing = false
         pause = .unauthorized
     }
 
-    /// T4: a token could not be had just now. Nothing is charged; the pipeline backs off.
+    /// T4: handles a token request that failed. No retry is counted; the pipeline backs off.
     public mutating func tokenFailed(
         _ reason: String, now: Int64, random: Double
     ) -> Outcome {
         let serverNow = now + clockOffset
         isRenewing = false
         if token == .usable, let end = tokenExpiresAt, end > serverNow {
-            // The present one still serves.
+            // The current token is still valid.
             renewalNotBefore = now + min(TokenRenewal.retryMilliseconds, end - serverNow)
             tokenRenewAt = renewalNotBefore + clockOffset
             return Outcome(message: reason)
@@ -389,13 +391,13 @@ public struct ReplayState: Sendable {
         return backOff(now, random, reason)
     }
 
-    /// The server's clock is known better.
+    /// Sets the offset of the server's clock, server time − device time, in milliseconds.
     public mutating func setClock(offset: Int64) {
         clockOffset = offset
-        if !isRenewing { planRenewal() }
+        if !isRenewing { scheduleRenewal() }
     }
 
-    private mutating func planRenewal() {
+    private mutating func scheduleRenewal() {
         tokenRenewAt = tokenExpiresAt.flatMap {
             TokenRenewal.time(ofTokenUntil: $0, received: tokenReceivedAt + clockOffset)
         }
@@ -403,21 +405,21 @@ public struct ReplayState: Sendable {
         tokenRenewAt = max(planned, renewalNotBefore + clockOffset)
     }
 
-    // MARK: What to do
+    // MARK: The next action
 
-    /// Decides what to do at a time. After `send`, `take` must follow; meanwhile other requests may
-    /// be sent.
+    /// Returns the next action. After `send`, the caller must call `handleAnswer`; it may send other requests
+    /// before.
     public mutating func next(now: Int64) -> Action {
-        // No wait is longer than this: what ends later was set by a clock that has stepped back.
-        lanes.release(now: now, latest: now + Self.retryAfterMax)
+        // A wait that ends later than these limits was set before the clock stepped back.
+        lanes.releaseDueLanes(now: now, latest: now + Self.retryAfterMax)
         backoffEnd = min(backoffEnd, now + Self.backoffMax)
         askedToWaitUntil = min(askedToWaitUntil, now + Self.retryAfterMax)
         let mayRead = conditions.mayRead || isDemanded  // C3
         let hasWork =
-            lanes.isReady || !ahead.isEmpty || !parts.isEmpty || (reading != nil && mayRead)
+            lanes.isReady || !prefetched.isEmpty || !parts.isEmpty || (reading != nil && mayRead)
         guard hasWork else {
             if isBusy { return busy(now) }
-            // An exhausted event may wait for ever: it keeps no demand alive.
+            // An exhausted event may wait for ever, so the demand does not wait for it.
             if isDemanded, !lanes.isBackingOff { isDemanded = false }
             return lanes.nextDue.map { .wait(until: max($0, notBefore)) } ?? .idle
         }
@@ -440,20 +442,20 @@ public struct ReplayState: Sendable {
             }
         }
         guard underWay.count < requestsMax else { return busy(now) }
-        // While the event that is to blame is looked for, requests go one after the other.
+        // During a bisection, only one request is under way at a time.
         guard parts.isEmpty || !isBusy else { return busy(now) }
         guard let items = nextPart() ?? nextBatch() else {
-            // What is read may be what was just sent: one after the other.
+            // A page may have events that are being sent, so a read is under way alone.
             guard let reading, mayRead, !isBusy else { return isBusy ? busy(now) : next(now: now) }
             return send(.read(after: reading.cursor))
         }
         return send(.append(items))
     }
 
-    /// When a request may be sent again.
+    /// The earliest time of the next request.
     private var notBefore: Int64 { max(backoffEnd, askedToWaitUntil) }
 
-    /// More requests may be sent before an answer comes, once a wait is over.
+    /// The action while requests are unanswered. It has a time if another request may be sent then.
     private func busy(_ now: Int64) -> Action {
         guard underWay.count < requestsMax, parts.isEmpty else { return .busy(until: nil) }
         let time = max(notBefore, lanes.isReady ? .min : lanes.nextDue ?? .min)
@@ -461,106 +463,106 @@ public struct ReplayState: Sendable {
     }
 
     private mutating func send(_ request: Request) -> Action {
-        let (request, number) = begin(request)
+        let (request, number) = registerRequest(request)
         return .send(request, number: number)
     }
 
-    private mutating func begin(_ request: Request) -> (request: Request, number: Int) {
+    private mutating func registerRequest(_ request: Request) -> (request: Request, number: Int) {
         lastNumber += 1
         underWay[lastNumber] = request
         return (request, lastNumber)
     }
 
-    /// What is left to try of a refused batch: only events that are next in their lane by now.
+    /// The next part of a refused batch, without events that are not next in their lane any more.
     private mutating func nextPart() -> [ReplayItem]? {
         while let part = parts.popFirst() {
-            let items = lanes.take(again: part)
+            let items = lanes.dequeueAgain(part)
             if !items.isEmpty { return items }
         }
         return nil
     }
 
     private mutating func nextBatch() -> [ReplayItem]? {
-        if !ahead.isEmpty {
-            defer { ahead = [] }
-            return ahead
+        if !prefetched.isEmpty {
+            defer { prefetched = [] }
+            return prefetched
         }
-        let items = lanes.takeBatch(eventsMax: batchEventsMax, bytesMax: Self.batchBytes)
+        let items = lanes.dequeueBatch(eventsMax: batchEventsMax, bytesMax: Self.batchBytes)
         return items.isEmpty ? nil : items
     }
 
-    // MARK: Choosing ahead
+    // MARK: Prefetching
 
-    /// Chooses the batch that goes next while as many requests are under way as may be, so that its
-    /// lines can be read meanwhile. It goes as soon as there is room, unless an answer without
-    /// verdicts, or somebody's decision, comes before. Where requests go one by one, so does all else.
+    /// Dequeues the next batch while the largest number of requests is under way, so that its lines can be
+    /// read meanwhile. It is sent after the next answer; an answer without verdicts, or a decision, drops it.
+    /// With one request at a time nothing is prefetched.
     ///
-    /// - Returns: nil where something was chosen, or what is to come could still join the batch.
-    package mutating func chooseAhead() -> [ReplayItem]? {
-        guard requestsMax > 1, underWay.count >= requestsMax, ahead.isEmpty, parts.isEmpty,
+    /// - Returns: nil if a batch is prefetched already, or if the batch would not be full.
+    package mutating func prefetchBatch() -> [ReplayItem]? {
+        guard requestsMax > 1, underWay.count >= requestsMax, prefetched.isEmpty, parts.isEmpty,
             suspect == nil, lanes.readyCount >= batchEventsMax, let items = nextBatch()
         else { return nil }
-        ahead = items
+        prefetched = items
         return items
     }
 
-    /// Sends what was chosen ahead, if it may go now. `next` would do the same, but perhaps other
-    /// things before.
-    package mutating func sendAhead(now: Int64) -> (request: Request, number: Int)? {
+    /// Returns the prefetched batch as a request, if it may be sent now. `next` would return it, too, but
+    /// possibly after another action.
+    package mutating func sendPrefetchedBatch(now: Int64) -> (request: Request, number: Int)? {
         let isRenewalDue = tokenRenewAt.map { $0 <= now + clockOffset } ?? false
-        guard !ahead.isEmpty, pause == nil, conditions.isReachable,
+        guard !prefetched.isEmpty, pause == nil, conditions.isReachable,
             conditions.isAllowed || isDemanded, notBefore <= now,
             token == .usable, !isRenewalDue, underWay.count < requestsMax, let items = nextBatch()
         else { return nil }
-        return begin(.append(items))
+        return registerRequest(.append(items))
     }
 
-    /// Whether a batch was chosen that did not go yet.
-    package var hasChosenAhead: Bool { !ahead.isEmpty }
+    /// Whether there is a prefetched batch that was not sent yet.
+    package var hasPrefetchedBatch: Bool { !prefetched.isEmpty }
 
-    /// The lanes of what was chosen ahead can be chosen again.
-    private mutating func dropAhead() {
-        lanes.giveBack(ahead)
-        ahead = []
+    /// Drops the prefetched batch and makes its lanes ready again.
+    private mutating func dropPrefetchedBatch() {
+        lanes.releaseItems(prefetched)
+        prefetched = []
     }
 
     // MARK: The answer
 
-    /// Takes in the answer to a request.
+    /// Handles the answer to a request.
     ///
     /// - Parameters:
-    ///   - answer: what came back, or why nothing did.
-    ///   - verdicts: those of the answer, where somebody has read them already.
-    ///   - number: the request's.
+    ///   - answer: the answer, or the reason why there is none.
+    ///   - verdicts: the verdicts of the answer, if the caller has parsed them already.
+    ///   - number: the number of the request.
     ///   - now: the time, in milliseconds since 1970.
     ///   - random: a random number between 0 and 1, for the backoff.
-    /// - Returns: what is to be recorded, and words for whoever looks on.
-    public mutating func take(
+    /// - Returns: the outcome, to be recorded, with a message for the report.
+    public mutating func handleAnswer(
         _ answer: Answer, with verdicts: [Verdict]? = nil, to number: Int, now: Int64,
         random: Double
     ) -> Outcome {
         guard let request = underWay.removeValue(forKey: number) else {
             preconditionFailure("there is no request \(number) under way")
         }
-        defer { if case .append(let items) = request { lanes.giveBack(items) } }
+        defer { if case .append(let items) = request { lanes.releaseItems(items) } }
         switch answer {
         case .failure(let reason):  // W7
             return backOff(now, random, reason)
         case .refused(let error):  // W8
-            dropAhead()
+            dropPrefetchedBatch()
             parts = []
             pause = .refused(error)
-            // By then there may be another token.
+            // The next attempt asks for the token again: it may be another one by then.
             token = .unknown
             return Outcome(message: error.description)
         case .reply(let reply):
-            // What was chosen under other circumstances is chosen again.
-            if reply.status != 200 { dropAhead() }
-            return take(reply, verdicts, to: request, number, now, random)
+            // The prefetched batch may violate what the answer changes, such as the size of a batch.
+            if reply.status != 200 { dropPrefetchedBatch() }
+            return handleReply(reply, verdicts, to: request, number, now, random)
         }
     }
 
-    private mutating func take(
+    private mutating func handleReply(
         _ reply: TransportReply, _ verdicts: [Verdict]?, to request: Request, _ number: Int,
         _ now: Int64, _ random: Double
     ) -> Outcome {
@@ -569,16 +571,16 @@ public struct ReplayState: Sendable {
             guard let verdicts = verdicts ?? Verdict.parse(reply.body) else {  // W7
                 return backOff(
                     now, random,
-                    "the answer does not come from a sync server: this network may ask for a login "
-                        + "first, or the endpoint may be wrong")
+                    "the answer does not come from a sync server: this network may require a login, "
+                        + "or the endpoint may be wrong")
             }
-            return take(verdicts, items, now, random)
+            return applyVerdicts(verdicts, items, now, random)
         case (200, .read(let cursor)):  // G1
             failures = 0
             isTokenNew = false
             return Outcome(page: Page(body: reply.body, after: cursor, next: reply.next))
         case (401, _):  // W1
-            // The answer to a request with an older token says nothing of this one.
+            // The request was sent with an older token, so the current one is not refused.
             guard number > tokenSince else { return Outcome() }
             guard isTokenNew else {
                 token = .refused
@@ -586,7 +588,7 @@ public struct ReplayState: Sendable {
             }
             isTokenNew = false
             tokenRefused()
-            return Outcome(message: pause?.words)
+            return Outcome(message: pause?.message)
         case (413, .append(let items)):  // W2
             guard items.count > 1 else { return park(items[0], "http_413", "too large") }
             batchEventsMax = max(1, items.count / 2)
@@ -597,48 +599,47 @@ public struct ReplayState: Sendable {
         where [400, 404, 410, 422].contains(reply.status) && cursor != nil
             && reading?.isRestarted == false:
             reading = Reading(cursor: nil, isRestarted: true)
-            return Outcome(message: "the server does not know the place to read on; from the start")
+            return Outcome(message: "the server does not know the cursor; reading from the start")
         case (429, _), (503, _):  // W5
             guard let seconds = reply.retryAfterSeconds else {
                 return backOff(now, random, "the server answers \(reply.status)")
             }
             let delay = Self.delay(seconds)
             askedToWaitUntil = max(askedToWaitUntil, now + delay)
-            // A server that asks for no wait at all would be asked without end.
+            // Backs off as well: `Retry-After: 0` would cause a busy loop.
             _ = backOff(now, random, "")
             return Outcome(message: "the server asks to wait \(delay / 1_000) s")
         case (300..<500, .read):  // G3
             reading = nil
             return Outcome(
                 message: "the server's events cannot be read: "
-                    + "\(Pause.endpoint(status: reply.status).words)")
+                    + "\(Pause.endpoint(status: reply.status).message)")
         case (300..<500, .append):  // W4
             pause = .endpoint(status: reply.status)
-            return Outcome(message: pause?.words)
+            return Outcome(message: pause?.message)
         default:  // W6
             return backOff(now, random, "the server answers \(reply.status)")
         }
     }
 
-    /// W6, W7, T4: nothing is charged; the whole pipeline waits.
+    /// W6, W7, T4: makes the whole pipeline wait. No retry is counted.
     private mutating func backOff(
         _ now: Int64, _ random: Double, _ reason: String
     ) -> Outcome {
-        // What was still to be tried of a refused batch, or was chosen ahead, is found again
-        // through its lanes.
+        // The events of the parts and of the prefetched batch are still in their lanes.
         parts = []
-        dropAhead()
+        dropPrefetchedBatch()
         backoffEnd = max(backoffEnd, now + Self.backoff(failures, random))
         failures += 1
         return Outcome(message: reason)
     }
 
-    /// The wait that a server asks for, in milliseconds.
+    /// The wait that a server has asked for, within its limit, in milliseconds.
     private static func delay(_ seconds: Double) -> Int64 {
         milliseconds(backoff.delay(asked: seconds))
     }
 
-    /// The wait after one more than these failures in a row, in milliseconds.
+    /// The wait after `failures` earlier failures in a row and one more, in milliseconds.
     private static func backoff(_ failures: Int, _ random: Double) -> Int64 {
         milliseconds(backoff.delay(afterFailures: failures + 1, random: random))
     }
@@ -649,7 +650,7 @@ public struct ReplayState: Sendable {
 
     // MARK: Refused as malformed
 
-    /// W3: halves a refused batch until the refused event is alone.
+    /// W3: halves a refused batch until the refused event is the only one.
     private mutating func bisect(_ items: [ReplayItem], _ status: Int) -> Outcome {
         if items.count > 1 {
             let middle = items.count / 2
@@ -659,41 +660,40 @@ public struct ReplayState: Sendable {
         }
         let item = items[0]
         if let suspect, suspect.item.laneID != item.laneID {
-            // Two different lanes refused in a row: it is not the events.
+            // Single events of two lanes were refused in a row: the endpoint is the likelier cause.
             self.suspect = nil
-            lanes.free(suspect.item)
-            // If it is the events after all, others go first the next time, and show it.
-            lanes.putBehind(suspect.item)
-            lanes.putBehind(item)
+            lanes.releaseLane(of: suspect.item)
+            // If the events are the cause, other events go first the next time and are accepted.
+            lanes.deferLane(of: suspect.item)
+            lanes.deferLane(of: item)
             parts = []
             pause = .endpoint(status: status)
-            return Outcome(message: pause?.words)
+            return Outcome(message: pause?.message)
         }
-        lanes.hold(item)
+        lanes.holdLane(of: item)
         suspect = (item, status)
         guard !lanes.isReady, parts.isEmpty else { return Outcome() }
         return confirmSuspect()
     }
 
-    /// Parks the lone refused event: something else got through, or nothing else is there.
+    /// Parks the suspect: another event was accepted, or there is no other event.
     public mutating func confirmSuspect() -> Outcome {
         guard let suspect else { return Outcome() }
         self.suspect = nil
         return park(suspect.item, "http_\(suspect.status)", "the server calls it malformed")
     }
 
-    /// Lets go of a lone refused event that nothing has confirmed: a run ends, and the next one will
-    /// meet it again.
+    /// Releases the lane of an unconfirmed suspect at the end of a run: the next run sends it again.
     public mutating func releaseSuspect() {
         guard let suspect else { return }
         self.suspect = nil
-        lanes.free(suspect.item)
+        lanes.releaseLane(of: suspect.item)
     }
 
     private mutating func park(_ item: ReplayItem, _ code: String, _ detail: String) -> Outcome {
-        // Somebody may have decided on it meanwhile.
+        // A decision may have removed the event meanwhile.
         guard lanes.isFirst(item) else { return Outcome() }
-        lanes.hold(item)
+        lanes.holdLane(of: item)
         return Outcome(
             entries: [
                 SyncSettled.Entry(
@@ -705,10 +705,10 @@ public struct ReplayState: Sendable {
 
     // MARK: Verdicts
 
-    private mutating func take(
+    private mutating func applyVerdicts(
         _ verdicts: [Verdict], _ items: [ReplayItem], _ now: Int64, _ random: Double
     ) -> Outcome {
-        // Mostly a server answers in the order in which it was asked.
+        // The usual case, without a dictionary.
         let isInOrder =
             verdicts.count == items.count && zip(verdicts, items).allSatisfy { $0.id == $1.id }
         var byID: [UUID: Verdict] = [:]
@@ -719,7 +719,7 @@ public struct ReplayState: Sendable {
             guard !stopped.contains(item.laneID),
                 let verdict = isInOrder ? verdicts[index] : byID[item.id]
             else {
-                // V5, and whatever a server answers behind a lane's stop.
+                // V5, and any verdict after the lane was stopped.
                 stopped.insert(item.laneID)
                 continue
             }
@@ -730,7 +730,7 @@ public struct ReplayState: Sendable {
                 } else {
                     outcome.duplicate.append(item.position)
                 }
-                lanes.settle(item)
+                lanes.removeSettled(item)
                 resolutions[item.laneID] = nil
                 if verdict.code == "source_fork" {
                     outcome.forked.insert(item.source)
@@ -744,7 +744,7 @@ public struct ReplayState: Sendable {
             case .conflict:  // V3
                 stopped.insert(item.laneID)
                 guard lanes.isFirst(item) else { continue }
-                lanes.hold(item)
+                lanes.holdLane(of: item)
                 outcome.conflicts.append((item, verdict.current))
                 outcome.entries.append(
                     SyncSettled.Entry(
@@ -761,7 +761,7 @@ public struct ReplayState: Sendable {
         }
         guard !outcome.applied.isEmpty || !outcome.duplicate.isEmpty || !outcome.entries.isEmpty
         else {
-            return backOff(now, random, "the server looked at no event")
+            return backOff(now, random, "the server processed no event")
         }
         outcome.isServers = true
         failures = 0
@@ -771,19 +771,19 @@ public struct ReplayState: Sendable {
         return outcome
     }
 
-    /// V4: backs the lane off and charges it. The fifth time exhausts the event (PRK-4).
+    /// V4: counts the retry and holds the lane. The fifth retry exhausts the event (PRK-4).
     private mutating func charge(
         _ item: ReplayItem, _ verdict: Verdict, _ now: Int64, _ random: Double
     ) -> SyncSettled.Entry {
         let before = lanes.retryCount(of: item)
         let count = min(before + 1, Retries.max)
         let isExhausted = count == Retries.max
-        let wish = verdict.retryAfterSeconds.map(Self.delay) ?? 0
+        let asked = verdict.retryAfterSeconds.map(Self.delay) ?? 0
         let delay =
             isExhausted
-            ? max(wish, Retries.exhaustedDelay(of: item.id))
-            : wish > 0 ? wish : Self.backoff(before, random)
-        lanes.hold(item, until: now + delay, retryCount: count)
+            ? max(asked, Retries.exhaustedDelay(of: item.id))
+            : asked > 0 ? asked : Self.backoff(before, random)
+        lanes.holdLane(of: item, until: now + delay, retryCount: count)
         return SyncSettled.Entry(
             position: item.position.rawValue, id: item.id,
             outcome: isExhausted ? .parked : .retry, retryCount: count, code: verdict.code,

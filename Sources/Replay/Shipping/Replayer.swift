@@ -1,5 +1,5 @@
-// Ships the outbox and reads what other logs of the account have recorded. What it is told to do is
-// ReplayState's business, how it is done ReplayRun's. Spec/protocol/replay.md.
+// Ships the outbox and reads the events of the account's other logs. ReplayState decides what to do;
+// ReplayRun does it. Spec/protocol/replay.md.
 
 import EventSourcing
 import Foundation
@@ -8,8 +8,8 @@ import LogStorage
 import Logging
 import Telemetry
 
-/// Exchanges a store's events with a server: ships its outbox, and reads what other logs of the
-/// account have recorded.
+/// Exchanges a store's events with a server: ships its outbox, and reads the events of the account's other
+/// logs.
 public struct Replayer: Sendable {
     let store: EventStore
     let transport: any Transport
@@ -25,12 +25,12 @@ public struct Replayer: Sendable {
         public var ships = true
         /// Whether the account's other events are read.
         public var reads = true
-        /// Requests that may be under way at the same time; less than 1 counts as 1. They never hold
-        /// events of one entity.
+        /// The largest number of requests under way at the same time; less than 1 counts as 1. Two of them
+        /// never have events of one lane.
         public var requestsMax = 2
-        /// The resolver of conflicts. Nil: they wait until the app decides them.
+        /// The resolver of conflicts. Nil: conflicts wait until the app decides them.
         public var resolver: (any ConflictResolver)?
-        /// The time between two reads of a run without end. Nil: it reads when it begins, and on
+        /// The time between two reads of a run without end. Nil: the run reads when it begins, and on
         /// the trigger `now`.
         public var readInterval: Duration?
 
@@ -38,17 +38,17 @@ public struct Replayer: Sendable {
         public init() {}
     }
 
-    /// Creates a replayer. The store must keep the view `Outbox`. Time and randomness are those of the
-    /// store's environment.
+    /// Creates a replayer. The store must keep the view `Outbox`. Time and randomness come from the store's
+    /// environment.
     ///
     /// - Parameters:
-    ///   - store: the store of the events that are exchanged.
+    ///   - store: the store whose events are exchanged.
     ///   - transport: carries requests to the server.
     ///   - credentials: the source of tokens.
     ///   - options: the settings.
-    ///   - logger: receives why requests fail, and how long they take, at the level `debug`; nil for
+    ///   - logger: receives the failures of requests, and their durations, at the level `debug`; nil for
     ///     the store's logger.
-    ///   - sleep: waits, and throws where the run is to end; a simulation lets its clock go on.
+    ///   - sleep: waits, and throws if the run is to end; a simulation advances its clock.
     public init(
         _ store: EventStore, transport: any Transport,
         credentials: any Credentials = NoCredentials(), options: Options = Options(),
@@ -67,10 +67,10 @@ public struct Replayer: Sendable {
         self.sleep = sleep
     }
 
-    /// When a run ends.
+    /// The condition that ends a run.
     public enum End: Sendable {
-        /// When nothing more can be done now: a wait of more than five seconds would be needed, or
-        /// the server has been silent for as long as the transport waits.
+        /// When nothing more can be done now: the next wait would be longer than five seconds, or a request
+        /// has timed out.
         case whenNothingMoves
         /// At a time at the latest.
         case at(Timestamp)
@@ -78,33 +78,33 @@ public struct Replayer: Sendable {
         case never
     }
 
-    /// What can happen to a run without end, beside what is recorded in the store.
+    /// An input of a run without end, beside the store's commits.
     public enum Trigger: Sendable {
-        /// What the world allows has changed.
+        /// The conditions have changed.
         case conditions(ReplayState.Conditions)
-        /// Everything that can be done is to be done now, without waiting any longer, and what
-        /// other logs have recorded is to be read.
+        /// Ends all waits, ships everything that can be shipped, and reads the events of the account's other
+        /// logs.
         case now
     }
 
-    /// Ships what the outbox holds, then reads what other logs of the account have recorded.
+    /// Ships the outbox, then reads the events of the account's other logs.
     ///
-    /// Every event that the server settles is recorded in the same log. A crash between the
-    /// server's reply and that record costs one duplicate send, which the server recognises. What is
-    /// read is recorded together with the place where it ended.
+    /// The verdicts of each reply are recorded in the same log. After a crash between the reply and its
+    /// record, the batch is sent again, and the server answers `duplicate`. The events of a page are
+    /// recorded in one commit with the cursor after them.
     ///
-    /// One run at a time: where another one works on the same store, this one ends at once, with what
-    /// is left and a message.
+    /// One run at a time: while another run exchanges the store's events, this one ends at once, with the
+    /// number of pending events and a message.
     ///
     /// - Parameters:
     ///   - end: when to stop.
-    ///   - conditions: what the world allows when it begins.
-    ///   - triggers: what happens meanwhile, for a run without end.
-    ///   - progress: called when something was sent, and after every reply.
-    /// - Returns: what was done and what is left. Its records are on the disk.
-    /// - Throws: `LogError` where the log could not be read or written, or was closed; `EventError`
+    ///   - conditions: the conditions at the beginning.
+    ///   - triggers: the triggers of a run without end.
+    ///   - progress: called after a batch was sent, and after every reply.
+    /// - Returns: the report. Its records are durable.
+    /// - Throws: `LogError` if the log could not be read or written, or was closed; `EventError`
     ///   (`refused`) for the store that all accounts share; `TransportError` (`badEndpoint`,
-    ///   `tokenInClear`) where the transport cannot be used as the app has set it up. Failures of
+    ///   `tokenInClear`) if the transport cannot be used with the app's settings. Failures of
     ///   the network are no errors; they are in the report.
     public func run(
         until end: End = .whenNothingMoves,
@@ -116,7 +116,7 @@ public struct Replayer: Sendable {
             throw EventError(
                 .refused,
                 "the log in \(store.directory) is shared by all accounts and belongs to none, so it "
-                    + "cannot be synced. Sync the account's own log")
+                    + "cannot be synced; sync the account's own log")
         }
         let claim = ShippingClaim(store)
         guard claim.isOurs else {
@@ -131,7 +131,7 @@ public struct Replayer: Sendable {
             return try await run.run(triggers)
         }
         do {
-            // A run without an end takes as long as the app runs.
+            // A run without end is not measured: it lasts as long as the app.
             let report =
                 if case .never = end {
                     try await exchange()
@@ -147,9 +147,9 @@ public struct Replayer: Sendable {
     }
 }
 
-/// The right to exchange a store's events: at most one run has it.
+/// The exclusive right to exchange a store's events.
 private struct ShippingClaim {
-    /// The run that has the right, in memory.
+    /// The run that has the right. Kept in memory.
     private enum Holder: TransientState {
         typealias Key = Bool
         typealias Value = UUID
@@ -168,7 +168,7 @@ private struct ShippingClaim {
         isOurs = holder[true] == id
     }
 
-    /// Gives the right up and wakes those that follow the store: one may be waiting for it.
+    /// Releases the right and signals a change of the store, since another run may wait for it.
     func release() async {
         store.transient(Holder.self).update(true) { _ in nil }
         await store.signalChange()

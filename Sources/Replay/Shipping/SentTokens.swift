@@ -1,5 +1,5 @@
-// The tokens that a run has sent: a server can send them back in whatever it answers, and none of
-// them may be recorded. Used by ReplayRun. Spec/operations/secrets.md, SEC-1.
+// The tokens that a run has sent. A server can return them in any part of an answer, and none of them may be
+// recorded. Spec/operations/secrets.md, SEC-1.
 
 import EventSourcing
 import LogFormat
@@ -12,13 +12,13 @@ struct SentTokens: Sendable {
     /// Lower case, latest last.
     private var tokens: [[UInt8]] = []
 
-    /// Tokens that are remembered at most. A run without end renews its token again and again.
+    /// The largest number of stored tokens: a run without end renews its token again and again.
     private static let countMax = 16
-    /// Events and cursors are searched for tokens of at least so many bytes. Shorter ones are part of
-    /// common words, and are guessed sooner than leaked.
+    /// The smallest size in bytes of a token for which events and cursors are searched. Shorter ones are part
+    /// of common words, and can be guessed.
     private static let searchedBytesMin = 8
 
-    /// Adds a token that is about to be sent. Forgets the oldest one beyond `countMax`.
+    /// Adds a token that is about to be sent. Drops the oldest one beyond `countMax`.
     mutating func insert(_ token: String) {
         let token = Self.lowercased(token.utf8)
         guard !token.isEmpty, token != tokens.last else { return }
@@ -27,8 +27,8 @@ struct SentTokens: Sendable {
         if tokens.count > Self.countMax { tokens.removeFirst() }
     }
 
-    /// The verdict without tokens: they are masked in its code and detail, and a `current` that holds
-    /// one is left out.
+    /// The verdict without tokens: they are masked in its code and detail, and a `current` that contains
+    /// one is removed.
     func masked(_ verdict: Verdict) -> Verdict {
         guard !tokens.isEmpty else { return verdict }
         var verdict = verdict
@@ -45,24 +45,24 @@ struct SentTokens: Sendable {
         var bytes = Array(text.utf8)
         for token in tokens {
             let searched = Self.lowercased(bytes)
-            var rest: [UInt8] = []
+            var masked: [UInt8] = []
             var start = 0
-            while let found = Self.offset(of: token, in: searched, from: start) {
-                rest += bytes[start..<found] + Array("…".utf8)
-                start = found + token.count
+            while let match = Self.offset(of: token, in: searched, from: start) {
+                masked += bytes[start..<match] + Array("…".utf8)
+                start = match + token.count
             }
-            if start > 0 { bytes = rest + bytes[start...] }
+            if start > 0 { bytes = masked + bytes[start...] }
         }
         return String(decoding: bytes, as: UTF8.self)
     }
 
-    /// Whether a JSON text holds a token, in whatever way it is escaped. O(bytes).
+    /// Whether a JSON text contains a token, escaped or not. O(bytes).
     func isFound(inJSON text: RawSpan) -> Bool {
         guard tokens.contains(where: { $0.count >= Self.searchedBytesMin }) else { return false }
         return isFound(in: Self.unescapedJSON(text))
     }
 
-    /// Whether a cursor holds a token, as it is or percent-encoded.
+    /// Whether a cursor contains a token, percent-encoded or not.
     func isFound(inCursor cursor: String) -> Bool {
         let bytes = Array(cursor.utf8)
         return isFound(in: bytes) || isFound(in: AccountHeader.percentDecoded(bytes))
@@ -91,8 +91,8 @@ struct SentTokens: Sendable {
         bytes.map { UInt8(ascii: "A")...UInt8(ascii: "Z") ~= $0 ? $0 | 0x20 : $0 }
     }
 
-    /// The bytes of a JSON text with its escapes resolved. A token is visible ASCII, so an escape of
-    /// anything else is only a byte that matches none.
+    /// The bytes of a JSON text with its escapes decoded. A token is visible ASCII, so the escape of any
+    /// other character becomes 0xFF, which matches no token.
     private static func unescapedJSON(_ text: RawSpan) -> [UInt8] {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(text.byteCount)

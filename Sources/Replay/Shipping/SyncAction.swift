@@ -1,44 +1,44 @@
-// What an app shows of one action: what was done, and how far it has come on its way to the server.
-// Spec/protocol/sync-records.md, OUT-5.
+// An action as an app shows it, with its state on the way to the server. Spec/protocol/sync-records.md,
+// OUT-5.
 
 import EventSourcing
 import Foundation
 
-/// Something a user did that the server is to hear of.
+/// An action of the user that is sent to the server.
 public struct SyncAction: Hashable, Sendable, Identifiable {
     /// The event's id: the idempotency key.
     public let id: UUID
     /// The action's name: `PLAN_TRIP`.
     public let actionType: String
-    /// What the action is about.
+    /// The id of the action's entity.
     public let entityId: String
     /// The event's data, as JSON.
     public let actionData: [UInt8]
-    /// When it was performed.
+    /// The event's time.
     public let timestamp: Timestamp
-    /// How far it has come.
+    /// The state on the way to the server.
     public let syncStatus: Status
-    /// How often the server asked for a retry: 0 to 5. Attempts without a verdict charge nothing.
+    /// The number of `retry` verdicts: 0 to 5. Attempts without a verdict are not counted.
     public let retryCount: Int
-    /// When an attempt was made last; nil if none was. After a success: when the log recorded it, nil
-    /// once compaction has folded that record.
+    /// The time of the last attempt; nil before the first. After a success, the time of its record, or nil
+    /// once a folded record has replaced that record.
     public let lastAttemptAt: Timestamp?
-    /// Why the last attempt did not succeed; nil if none was made or it has succeeded.
+    /// The reason why the last attempt failed; nil before the first attempt and after a success.
     public let errorMessage: String?
-    /// Why the action is parked; nil unless it is FAILED.
+    /// The reason why the action is parked; nil unless it is FAILED.
     public let parking: OutboxEntry.Parking?
-    /// When an exhausted action is sent again by itself, on a device that syncs then; nil for others.
+    /// The earliest time at which the replayer sends an exhausted action again; nil for other actions.
     public let nextAttemptAt: Timestamp?
 
     /// The states of an action.
     public enum Status: String, Sendable, CaseIterable {
-        /// It waits to be sent.
+        /// Not sent yet, or to be sent again.
         case pending = "PENDING"
-        /// It is on its way.
+        /// In a request that was not answered yet.
         case syncing = "SYNCING"
         /// The server has it, durably.
         case success = "SUCCESS"
-        /// It is parked; `parking` says why.
+        /// Parked; `parking` has the reason.
         case failed = "FAILED"
         /// The server has a newer change; its lane waits for a resolution.
         case conflict = "CONFLICT"
@@ -46,27 +46,27 @@ public struct SyncAction: Hashable, Sendable, Identifiable {
 }
 
 extension OutboxCommands {
-    /// An action by its id, whether or not the server has it by now.
+    /// The action with an id, settled or not.
     ///
     /// - Parameters:
-    ///   - id: the event's.
-    ///   - report: of the sync that is under way, if there is one: it knows what is on its way.
-    ///     `SyncService.report` has it.
-    /// - Returns: nil for an id that the log does not know, that is none of an action of this
-    ///   device, or whose event was discarded or compacted away.
+    ///   - id: the event's id.
+    ///   - report: the report of the sync under way, such as `SyncService.report`: it has the ids of the
+    ///     events in unanswered requests.
+    /// - Returns: nil if no event has the id, if it is not an action of this device, or if the event was
+    ///   retracted or removed by compaction.
     /// - Throws: `LogError`.
-    /// - Complexity: one frame of the log to read, O(log outbox). For an action that has succeeded
-    ///   also O(bytes of the log from its event to the record of that).
+    /// - Complexity: one frame of the log, O(log outbox). For an action that has succeeded also O(bytes of
+    ///   the log from its event to the record that settled it).
     public func action(_ id: UUID, during report: SyncReport = SyncReport()) async throws
         -> SyncAction?
     {
         guard let event = try await store.event(id: id), event.isOwn, let action = event.action,
-            await !store.isTakenBack(event.position)
+            await !store.isRetracted(event.position)
         else { return nil }
         let entry = store.view(Outbox.self).entry(at: event.position)?
             .with(store.transient(SyncAttempts.self)[event.position])
-        // It may have been discarded meanwhile.
-        if entry == nil, await store.isTakenBack(event.position) { return nil }
+        // It may have been retracted meanwhile.
+        if entry == nil, await store.isRetracted(event.position) { return nil }
         let status: SyncAction.Status =
             switch entry?.status {
             case nil: .success
@@ -85,13 +85,13 @@ extension OutboxCommands {
             nextAttemptAt: entry?.nextAttemptAt)
     }
 
-    /// The actions that wait to be sent, the oldest first: without those that are parked or in
-    /// conflict. O(1), then O(1) each of the outbox.
+    /// The actions that are neither parked nor in conflict, the oldest first. O(1), then O(1) for each action
+    /// of the outbox.
     public var pending: some Sequence<OutboxEntry> {
         entries.lazy.filter { $0.status == .pending }
     }
 
-    /// The actions about an entity that the server has not settled, the oldest first. O(outbox).
+    /// The unsettled actions of an entity, the oldest first. O(outbox).
     public func entries(about entityId: String) -> [OutboxEntry] {
         entries.filter { EntityID($0.entityId) == EntityID(entityId) }
     }

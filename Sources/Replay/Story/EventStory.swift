@@ -1,12 +1,11 @@
-// What a log knows of one event: where it is stored, what caused it and what it caused, what the server
-// said of it, what was decided, and what it waits for. Made by StoryReader. Spec/operations/logtool.md,
-// TOOL-22.
+// The history of one event: its segment, causes and replacements, the server's verdicts, decisions, and its
+// present state. Built by StoryReader. Spec/operations/logtool.md, TOOL-22.
 
 import EventSourcing
 import Foundation
 import LogFormat
 
-/// What became of one event.
+/// The history and the present state of one event.
 ///
 /// ```swift
 /// if let story = try await store.story(of: id) {
@@ -17,23 +16,22 @@ import LogFormat
 public struct EventStory: Hashable, Sendable {
     /// The event's id.
     public let id: UUID
-    /// The event's position; that of its line before compaction removed it.
+    /// The event's position, also after compaction has removed the event.
     public let position: Position
     /// The name of the segment file that holds the event; nil once compaction has removed it.
     public let segment: String?
     /// The event as it was recorded; nil once compaction has removed it.
     public let event: Event?
-    /// What is on record after the event, in the order of the log.
+    /// The records of the event, in the order of the log.
     public let steps: [Step]
     /// The event's present state, and what it waits for.
     public let status: Status
 
-    /// The id of the event that this one replaces (`causationid`): it was made when a conflict was
-    /// resolved.
+    /// The id of the event that this one replaces (`causationid`), if a resolution of a conflict recorded it.
     public var replacedID: String? { event?.content.string("causationid") }
     /// The id of the event on which this one is based (`baseid`).
     public var baseID: String? { event?.content.string("baseid") }
-    /// The steps that are the server's words.
+    /// The steps that come from the server.
     public var verdicts: [Step] { steps.filter(\.kind.isVerdict) }
     /// The events that replace this one.
     public var replacements: [Replacement] { steps.compactMap(\.replacement) }
@@ -42,19 +40,19 @@ public struct EventStory: Hashable, Sendable {
     public struct Step: Hashable, Sendable, CustomStringConvertible {
         /// The position of the record.
         public let position: Position
-        /// When it happened; nil where records were summed up.
+        /// The time of the step; nil if a folded record has replaced the record of the time.
         public let time: Timestamp?
-        /// What happened.
+        /// The kind of the step.
         public let kind: Kind
-        /// What happened, in English.
+        /// The step, in English.
         public internal(set) var description: String
-        /// What the server said: for `retry`, `parked` and `conflict`.
+        /// The server's verdict: for `retry`, `parked` and `conflict`.
         public internal(set) var verdict: Verdict?
         /// The other event: for `replacement`.
         public internal(set) var replacement: Replacement?
     }
 
-    /// What can happen to an event.
+    /// The kinds of steps.
     public enum Kind: String, Sendable {
         /// The server asked to send it again later.
         case retry
@@ -62,7 +60,7 @@ public struct EventStory: Hashable, Sendable {
         case parked
         /// The server has a newer change.
         case conflict
-        /// A person had it sent once more.
+        /// A retry was requested by the user or the app.
         case retried
         /// The server applied it.
         case applied
@@ -70,13 +68,13 @@ public struct EventStory: Hashable, Sendable {
         case duplicate
         /// The server has it; whether it was a duplicate is no longer on record.
         case settled
-        /// It was discarded: it counts as never recorded.
+        /// It was discarded, and so retracted.
         case discarded
-        /// A conflict was resolved: it counts as never recorded.
+        /// A conflict was resolved, and the event was retracted.
         case superseded
         /// Another event replaces it, or others that were superseded with it.
         case replacement
-        /// The server turned out to have it: it counts again.
+        /// The server turned out to have it: it is not retracted any more.
         case reinstated
 
         var isVerdict: Bool {
@@ -84,13 +82,13 @@ public struct EventStory: Hashable, Sendable {
         }
     }
 
-    /// The server's words on an attempt that did not settle the event.
+    /// The server's verdict on an attempt that did not settle the event.
     public struct Verdict: Hashable, Sendable {
         /// The server's code, or one that begins with `http_`.
         public let code: String?
         /// The server's message.
         public let message: String?
-        /// How often the server has asked for a retry so far.
+        /// The number of `retry` verdicts so far.
         public let retryCount: Int
     }
 
@@ -106,18 +104,17 @@ public struct EventStory: Hashable, Sendable {
     public enum Status: Hashable, Sendable {
         /// The server has it.
         case settled
-        /// It waits for the server.
+        /// The server has not settled it.
         ///
         /// - Parameters:
-        ///   - ahead: how many events of its lane are before it.
-        ///   - first: the first of them; parked or in conflict, it holds up the lane.
+        ///   - ahead: the number of earlier unsettled events in its lane.
+        ///   - first: the first of them; if it is parked or in conflict, it holds the lane.
         case pending(ahead: Int, first: OutboxEntry?)
-        /// It is parked: until the time when it is sent again by itself, or, without one, until a person
-        /// decides.
+        /// It is parked until the time of the next attempt, or, without one, until a decision.
         case parked(nextAttemptAt: Timestamp?)
-        /// Its conflict is to be decided.
+        /// Its conflict is not decided yet.
         case conflict
-        /// It was discarded or superseded: it counts as never recorded.
+        /// It was discarded or superseded.
         case retracted
         /// It came from another log: nothing is to be sent.
         case received
@@ -152,8 +149,8 @@ extension EventStory.Status: CustomStringConvertible {
         case .retracted: return "it counts as never recorded"
         case .received: return "it came from elsewhere, so there is nothing to send"
         case .local: return "its type stays on the device"
-        case .unknownType: return "its type is not known here, and is not sent"
-        case .removed: return "compaction took it out, since later events had replaced it"
+        case .unknownType: return "its type is unknown, so it is not sent"
+        case .removed: return "compaction removed it, since later events had replaced it"
         }
     }
 }

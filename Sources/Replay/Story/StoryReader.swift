@@ -1,5 +1,5 @@
-// Puts the story of one event together while its log is read in order, as the outbox is folded. Before
-// EventStory. Spec/operations/logtool.md, TOOL-22.
+// Builds the story of one event: reads the log in order and folds the outbox. Spec/operations/logtool.md,
+// TOOL-22.
 
 import EventSourcing
 import Foundation
@@ -10,9 +10,9 @@ extension EventStory {
     /// Reads a log for the story of an event.
     ///
     /// - Parameters:
-    ///   - now: the time, in milliseconds since 1970: ids of removed events are known for 90 days.
+    ///   - now: the time, in milliseconds since 1970: the ids of removed events are kept for 90 days.
     ///   - body: called with every event.
-    /// - Returns: the story, and how the log ends; nil if no event with the id is known.
+    /// - Returns: the story, and the log's torn tail, if it has one; nil if no event with the id is known.
     /// - Throws: `LogError` as `LogReader.forEachEvent`, and what `body` throws.
     /// - Complexity: O(bytes of the log); memory for one frame and the outbox.
     package static func read(
@@ -20,7 +20,7 @@ extension EventStory {
         catalogue: EventCatalogue, now: Int64, _ body: (Event) throws -> Void = { _ in }
     ) throws -> (story: EventStory, tornTail: TornTail?)? {
         let reader = LogReader(directory, fileSystem: fileSystem)
-        // Compaction may remove the event between the two reads: then the second turn finds the id.
+        // Compaction may remove the event between the two reads: then the second pass finds the id.
         for _ in 0..<2 {
             var story = StoryReader(
                 of: id, removedFrom: try reader.removed(id: id.integer, now: now)?.position)
@@ -39,11 +39,11 @@ extension EventStory {
     }
 }
 
-/// Takes in the events of a log for the story of one.
+/// Folds the events of a log into the story of one.
 private struct StoryReader {
     private let id: UUID
     private var outbox = Outbox()
-    /// The event's position; nil while the event was not met.
+    /// The event's position; nil until the event was read.
     private(set) var position: Position?
     private var event: Event?
     private var steps: [EventStory.Step] = []
@@ -54,7 +54,7 @@ private struct StoryReader {
     private var superseded: Set<UUID> = []
     private var replacements: [(step: EventStory.Step, isDirect: Bool)] = []
 
-    /// What distinguishes two attempts.
+    /// The identity of an attempt.
     private struct Attempt: Equatable {
         var outcome: SyncSettled.Outcome
         var retryCount: Int
@@ -67,7 +67,7 @@ private struct StoryReader {
         self.position = position
     }
 
-    /// Takes in the next event of the log.
+    /// Folds the next event of the log.
     mutating func fold(_ next: Event) {
         if next.id == id { (event, position) = (next, next.position) }
         let isWaiting = position.map { outbox.entry(at: $0) != nil } ?? false
@@ -99,7 +99,7 @@ private struct StoryReader {
         let before = lastRecord
         lastRecord = event.position
         if let replaces = record.replaces {
-            // Made without the records that came after: it changes nothing.
+            // It was computed before the records that came after `replaces`, so it has no effect.
             guard before <= replaces, replaces < event.position else { return }
         }
         guard let position, wasWaiting || self.event == nil else { return }
@@ -111,7 +111,7 @@ private struct StoryReader {
         if record.replaces != nil {
             appendStep(
                 .settled, event, at: nil,
-                "the server has it; when it said so was summed up with other records")
+                "the server has it; the time of its verdict is not on record any more")
         } else if record.duplicate.contains(where: { $0.contains(position.rawValue) }) {
             appendStep(.duplicate, event, at: event.time, "the server had it already")
         } else {
@@ -124,7 +124,7 @@ private struct StoryReader {
     ) {
         let attempt = Attempt(
             outcome: entry.outcome, retryCount: entry.retryCount, time: entry.at ?? event.time)
-        // What a folded record says of an attempt that is still on record itself.
+        // A folded record repeats an attempt whose own record is still in the log.
         guard attempt != lastAttempt else { return }
         lastAttempt = attempt
         let message = [entry.code, entry.detail].compactMap { $0 }.joined(separator: ": ")
@@ -139,7 +139,7 @@ private struct StoryReader {
         case .parked: appendStep(.parked, event, at: attempt.time, "it was parked\(suffix)")
         case .conflict:
             appendStep(
-                .conflict, event, at: attempt.time, "the server holds something newer\(suffix)")
+                .conflict, event, at: attempt.time, "the server has a newer change\(suffix)")
         }
         let index = steps.count - 1
         if !entry.isDecision {
@@ -178,7 +178,7 @@ private struct StoryReader {
         isRetracted = false
         appendStep(
             .reinstated, event, at: event.time,
-            "the server turned out to hold it: it counts again")
+            "the server turned out to have it: it counts again")
     }
 
     private mutating func fold(replacement event: Event) {
@@ -190,7 +190,7 @@ private struct StoryReader {
             (
                 EventStory.Step(
                     position: event.position, time: event.time, kind: .replacement,
-                    description: "the event \(event.id.text) stands for it"
+                    description: "the event \(event.id.text) replaces it"
                         + (isDirect ? "" : " and others of its lane"),
                     replacement: EventStory.Replacement(id: event.id, type: event.type)),
                 isDirect
@@ -204,7 +204,7 @@ private struct StoryReader {
         let areDirect = replacements.contains(where: \.isDirect)
         let shown = replacements.filter { $0.isDirect || !areDirect }.map(\.step)
         if let index = steps.lastIndex(where: { $0.kind == .superseded }) {
-            if shown.isEmpty { steps[index].description += ", and what the server holds stands" }
+            if shown.isEmpty { steps[index].description += ", and the server's state wins" }
             steps.insert(contentsOf: shown, at: index + 1)
         } else {
             steps += shown

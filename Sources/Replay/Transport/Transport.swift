@@ -1,12 +1,12 @@
-// How a request reaches the server: the one method that a host app replaces to ship by itself.
+// The transport of requests to the server. An app that ships by itself implements it.
 // Spec/protocol/sync-protocol.md.
 
 /// A request to the server.
 public enum TransportRequest: Hashable, Sendable {
-    /// Take these events in: a JSON array of them (SYNC-5 to SYNC-10).
+    /// Append events: a JSON array of them (SYNC-5 to SYNC-10).
     case append(batch: [UInt8])
-    /// Give the page of the account's events after a cursor; nil for the first page (SYNC-30 to
-    /// SYNC-35). The cursor is what a reply's `next` said.
+    /// Read the page of the account's events after a cursor; nil for the first page (SYNC-30 to
+    /// SYNC-35). The cursor is the `next` of an earlier reply.
     case read(after: String?)
 }
 
@@ -20,7 +20,7 @@ public struct TransportReply: Hashable, Sendable {
     public var date: Int64?
     /// The `Retry-After` header in seconds from now.
     public var retryAfterSeconds: Double?
-    /// The cursor of the page after this one, for a request to read.
+    /// The cursor of the next page, for a `read` request.
     public var next: String?
 
     /// Creates a reply.
@@ -36,31 +36,31 @@ public struct TransportReply: Hashable, Sendable {
     }
 }
 
-/// Carries requests to the server.
+/// A transport of requests to the server.
 public protocol Transport: Sendable {
-    /// Carries one request and returns the server's answer, whatever its status.
+    /// Sends one request and returns the server's answer, whatever its status.
     ///
     /// - Parameters:
-    ///   - request: what is asked.
+    ///   - request: the request.
     ///   - token: the bearer token, if there is one.
-    /// - Throws: any error where no complete answer came.
+    /// - Throws: any error if no complete answer was received.
     func send(_ request: TransportRequest, token: String?) async throws -> TransportReply
 
-    /// Carries one request of an account's log and returns the server's answer.
+    /// Sends one request of an account's log and returns the server's answer.
     ///
     /// - Parameters:
-    ///   - request: what is asked.
+    ///   - request: the request.
     ///   - token: the bearer token, if there is one.
-    ///   - account: the account to which the log belongs; nil if to none. A transport whose server
-    ///     names the account of a token refuses to mix the two (`TransportError`, `wrongAccount`).
-    /// - Throws: any error where no complete answer came.
+    ///   - account: the account that owns the log; nil if none does. A transport whose server names the
+    ///     token's account throws `TransportError` (`wrongAccount`) if the two differ.
+    /// - Throws: any error if no complete answer was received.
     func send(
         _ request: TransportRequest, token: String?, account: String?
     ) async throws -> TransportReply
 }
 
 extension Transport {
-    /// Carries the request without checking the account.
+    /// Sends the request without checking the account.
     public func send(
         _ request: TransportRequest, token: String?, account: String?
     ) async throws -> TransportReply {

@@ -1,24 +1,24 @@
-// What a transport of this library refuses, and what the network refuses it: what, where, what to
-// do; never a token, a header's value, or what a server wrote. Spec/operations/secrets.md, SEC-1.
+// The error of this library's transports. It never contains a token, a header's value, or text from a server.
+// Spec/operations/secrets.md, SEC-1.
 
 import Foundation
 
 /// A failure of a transport.
 public struct TransportError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// What kind of failure it is. The raw value is stable and machine-readable.
+    /// The kinds of failures. The raw value is stable and machine-readable.
     public enum Code: String, Sendable, CaseIterable {
         /// The name or the value of a header is not what RFC 9110 allows.
         case badHeader = "bad-header"
-        /// A header that the transport sets by itself, or that would change the request's frame.
+        /// A header that the transport sets, or that would change the framing of the request.
         case reservedHeader = "reserved-header"
-        /// An endpoint that is no http or https URL with a host, or that has a user name.
+        /// An endpoint that is not an http or https URL with a host, or that has a user name.
         case badEndpoint = "bad-endpoint"
-        /// A token, or headers of the app, that would go over `http` to another machine, which was
-        /// not allowed.
+        /// A token, or headers of the app, would be sent over `http` to another machine, which is not
+        /// allowed.
         case tokenInClear = "token-in-clear"
-        /// The token is for another account than the log.
+        /// The token belongs to another account than the log.
         case wrongAccount = "wrong-account"
-        /// A token that cannot stand in a header.
+        /// A token that is not a valid header value.
         case badToken = "bad-token"
         /// A client certificate that cannot be opened.
         case badCertificate = "bad-certificate"
@@ -26,19 +26,19 @@ public struct TransportError: Error, Hashable, Sendable, CustomStringConvertible
         case badProxy = "bad-proxy"
         /// The system's HTTP client cannot present client certificates.
         case certificatesUnsupported = "certificates-unsupported"
-        /// A link to another server, to which the token must not go.
+        /// A link to another server, which must not get the token.
         case foreignPage = "foreign-page"
         /// A reply of more than 4 MiB.
         case replyTooLong = "reply-too-long"
-        /// A reply that is not what the contract says, or not HTTP.
+        /// A reply that violates the protocol, or is not HTTP.
         case malformedReply = "malformed-reply"
-        /// There was no connection, or it ended before the reply did.
+        /// There was no connection, or it ended before the reply was complete.
         case connectionFailed = "connection-failed"
-        /// The server was silent, or did not finish in time.
+        /// The server sent nothing, or did not finish, within the timeout.
         case timedOut = "timed-out"
     }
 
-    /// Whether the same request may succeed later with nothing changed on this side.
+    /// Whether the same request may succeed later without a change by the app or the user.
     public var isTransient: Bool {
         switch code {
         case .connectionFailed, .timedOut, .malformedReply, .replyTooLong: true
@@ -48,17 +48,17 @@ public struct TransportError: Error, Hashable, Sendable, CustomStringConvertible
         }
     }
 
-    /// True if the app must change the endpoint: nothing goes to this one.
+    /// True if the app must change the endpoint: nothing is ever sent to this one.
     var isMisuse: Bool { code == .badEndpoint || code == .tokenInClear }
 
     /// The kind of failure.
     public var code: Code
-    /// What it is about: the name of a header, the host of a server.
+    /// The name of the header, the host of the server, or the option that is affected.
     public var place: String
-    /// What happened, with what to do where that is not plain.
+    /// What happened, and what to do if that is not obvious.
     public var detail: String
 
-    /// Creates an error. `detail` must hold no token and nothing that a server wrote.
+    /// Creates an error. `detail` must contain neither a token nor text from a server.
     public init(_ code: Code, place: String, _ detail: String) {
         self.code = code
         self.place = place
@@ -73,7 +73,7 @@ extension TransportError: LocalizedError {
     /// The same as `description`.
     public var errorDescription: String? { description }
 
-    /// What to do next.
+    /// The remedy.
     public var recoverySuggestion: String? {
         switch code {
         case .badHeader, .reservedHeader: "Correct or remove the header in HTTPOptions."

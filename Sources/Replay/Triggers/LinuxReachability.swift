@@ -1,20 +1,20 @@
-// The state of the network on Linux: the kernel says by netlink that routes, addresses or interfaces
-// have changed, and its files say how things are then. Spec/protocol/triggers.md, COND-5.
+// The state of the network on Linux: netlink messages announce changes of routes, addresses and interfaces;
+// the files in /proc and /sys have the state. Spec/protocol/triggers.md, COND-5.
 
 #if os(Linux)
     import Foundation
     import Glibc
     import Synchronization
 
-    /// What the kernel says: there is a network if a default route leads out of the machine, and it is
-    /// paid by volume if that is a modem's. It knows of no Wi-Fi that is paid by volume, such as a
-    /// phone's hotspot, and of no server on this machine without another network: an app that knows
-    /// better brings a `Reachability` of its own.
+    /// The network's state according to the kernel: connected if a default route leads out of the machine,
+    /// metered if the route's interface is a modem. A metered Wi-Fi, such as a phone's hotspot, is reported
+    /// as unmetered, and a machine without a default route as not connected, even if the server runs on it:
+    /// for these cases an app brings its own `Reachability`.
     ///
-    /// Waits without a timer and without a thread. Where the kernel lets no netlink socket be opened,
-    /// the path stays as it is when an iteration begins.
+    /// Waits without a timer and without a thread. If no netlink socket can be opened, the path stays as it
+    /// is when an iteration begins.
     public struct SystemReachability: Reachability {
-        /// Creates it.
+        /// Creates the source.
         public init() {}
 
         public var paths: AsyncStream<NetworkPath> {
@@ -26,9 +26,9 @@
         }
     }
 
-    /// Reports the path now, and whenever a change in the kernel's tables has made it another.
+    /// Reports the present path, and each new one after a change in the kernel's tables.
     private final class RouteMonitor: Sendable {
-        /// The wait after a change before the state is read: a change comes with many messages.
+        /// The wait between a message and the read of the state: one change causes many messages.
         private static let settling = DispatchTimeInterval.milliseconds(200)
 
         private let report: @Sendable (NetworkPath) -> Void
@@ -39,7 +39,7 @@
             var isReadScheduled = false
             var isCancelled = false
         }
-        // On the queue only.
+        // Accessed on the queue only.
         nonisolated(unsafe) private var state = State()
 
         init(_ report: @escaping @Sendable (NetworkPath) -> Void) { self.report = report }
@@ -47,7 +47,7 @@
         func start() {
             queue.async { [self] in
                 guard !state.isCancelled else { return }
-                // Before the first reading, so that no change is missed.
+                // Before the first read of the state, so that no change is missed.
                 if let socket = Self.open() { listen(to: socket) }
                 readPath()
             }
@@ -61,8 +61,8 @@
             }
         }
 
-        /// A socket that gets the kernel's messages on interfaces, addresses and routes; nil where there
-        /// is none to be had. rtnetlink(7).
+        /// Opens a socket for the kernel's messages on interfaces, addresses and routes; nil if it cannot be
+        /// opened. rtnetlink(7).
         private static func open() -> Int32? {
             let routes: Int32 = 0  // NETLINK_ROUTE
             let flags = Int32(SOCK_RAW.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
@@ -87,8 +87,8 @@
             let source = DispatchSource.makeReadSource(fileDescriptor: socket, queue: queue)
             source.setEventHandler { [weak self] in
                 var piece = [UInt8](repeating: 0, count: 16_384)
-                // What the messages say is read from the kernel's files. Messages that were lost
-                // (ENOBUFS) stand for a change, too.
+                // The content of the messages is not needed: the state is read from the kernel's files.
+                // ENOBUFS means lost messages, so it counts as a change.
                 while recv(socket, &piece, piece.count, 0) > 0 || errno == ENOBUFS {}
                 self?.scheduleRead()
             }
@@ -114,13 +114,13 @@
         }
     }
 
-    /// The way out of this machine, as the kernel's files have it.
+    /// The default routes of this machine, read from the kernel's files.
     struct LinuxNetwork {
-        /// Stands before `/proc` and `/sys`. Tests bring their own.
+        /// The prefix of `/proc` and `/sys`. Tests set another.
         var root = ""
 
-        /// The path of the default route with the least metric that is no tunnel's: what a tunnel runs
-        /// over decides whether it is paid by volume.
+        /// The path of the default route with the least metric that is not a tunnel's: the network below a
+        /// tunnel decides whether it is metered.
         var path: NetworkPath {
             let routes = defaultRoutes.sorted { $0.metric < $1.metric }.map(\.interface)
                 .filter(isUp)
@@ -135,7 +135,7 @@
             var metric: UInt32
         }
 
-        /// Flags of a route: it is usable, it refuses. linux/route.h.
+        /// The flags RTF_UP and RTF_REJECT of a route. linux/route.h.
         private static let (isUsable, isRefusing): (UInt32, UInt32) = (0x1, 0x200)
 
         private var defaultRoutes: [Route] {
@@ -165,7 +165,8 @@
             return Route(interface: interface, metric: metric)
         }
 
-        /// An interface that knows its state and is not up leads nowhere, whatever the routes say.
+        /// Whether the interface is up, or does not report its state. A route of an interface that is down is
+        /// not usable.
         private func isUp(_ interface: String) -> Bool {
             ["up", "unknown", ""].contains(
                 text("/sys/class/net/\(interface)/operstate")
@@ -193,7 +194,7 @@
             }
         }
 
-        /// The content of one of the kernel's files; empty where there is none.
+        /// The content of one of the kernel's files; empty if it cannot be read.
         private func text(_ path: String) -> String {
             // The kernel reports a length of 0, so the file is read to its end.
             guard let file = FileHandle(forReadingAtPath: root + path),

@@ -1,5 +1,5 @@
-// The state of the network: reachable or not, and paid by volume or not. The system's answer on Apple
-// systems; that of Linux is in LinuxReachability.swift. Spec/protocol/triggers.md.
+// The state of the network: connected or not, metered or not. The implementation for Apple systems; that for
+// Linux is in LinuxReachability.swift. Spec/protocol/triggers.md.
 
 import Foundation
 
@@ -7,26 +7,26 @@ import Foundation
     import Network
 #endif
 
-/// The way to the server.
+/// The kind of the network connection.
 public enum NetworkPath: Hashable, Sendable {
-    /// There is none.
+    /// No connection.
     case none
-    /// Wi-Fi, or a wire: one need not be sparing.
+    /// An unmetered connection: Wi-Fi or a cable.
     case wifi
-    /// One that is paid by volume, as a phone's is.
+    /// A metered connection, such as a phone's.
     case cellular
 }
 
-/// Knows whether there is a network.
+/// A source of the network's state.
 public protocol Reachability: Sendable {
-    /// The present path, then every change. Ends when nobody listens any more.
+    /// The present path, then every change. The stream ends with its iteration.
     var paths: AsyncStream<NetworkPath> { get }
 }
 
-/// A network that is taken to be there always and not to be paid by volume: for servers, and for a
-/// server on the same machine. Requests that fail back off by themselves.
+/// A network that is always connected and unmetered: for apps on servers, and for a sync server on the same
+/// machine. Requests that fail are retried with backoff.
 public struct AlwaysReachable: Reachability {
-    /// Creates it.
+    /// Creates the source.
     public init() {}
     public var paths: AsyncStream<NetworkPath> {
         AsyncStream { continuation in continuation.yield(.wifi) }
@@ -34,9 +34,10 @@ public struct AlwaysReachable: Reachability {
 }
 
 #if canImport(Network)
-    /// What the system says. Not tested: this one is for Apple systems.
+    /// The network's state according to the system. The project's tests run on Linux and do not reach this
+    /// type.
     public struct SystemReachability: Reachability {
-        /// Creates it.
+        /// Creates the source.
         public init() {}
 
         public var paths: AsyncStream<NetworkPath> {

@@ -1,4 +1,4 @@
-// The wire protocol of learning material against a server of this machine. Spec/model/learning.md, LRN-40.
+// The wire protocol of learning material against a local server. Spec/model/learning.md, LRN-40.
 
 import DaybookTestKit
 import DownloadHistories
@@ -25,7 +25,8 @@ import Testing
         return (store, downloads)
     }
 
-    @Test func `sessions and lessons come by their addresses, files with the token to one origin`()
+    @Test
+    func `sessions and lessons are fetched by their addresses, files with the token to one origin`()
         async throws
     {
         let elsewhere = try ImageServer { request in
@@ -76,7 +77,7 @@ import Testing
     ]
 
     @Test(.verifies("LRN-38"), arguments: answers.indices)
-    func `an answer that is none is a typed error, and leaves nothing`(index: Int) async throws {
+    func `an invalid response is a typed error, and stores nothing`(index: Int) async throws {
         let (reply, code) = Self.answers[index]
         let server = try ImageServer { _ in reply }
         let (store, downloads) = try await Self.open(server)
@@ -89,7 +90,7 @@ import Testing
         try await store.close()
     }
 
-    @Test func `an id that cannot stand in an address is refused`() async throws {
+    @Test func `an id that cannot be part of a URL is refused`() async throws {
         let server = try ImageServer { _ in .init(500) }
         let (store, downloads) = try await Self.open(server)
         await #expect(throws: DownloadError.self) {

@@ -1,5 +1,5 @@
-// Lessons and review sessions are fetched ahead and when the user asks; what is fetched is there whole
-// or not at all; no session starts meanwhile. Spec/model/learning.md, LRN-30 to LRN-39.
+// Prefetches and requested downloads of lessons and review sessions: a unit is stored completely or not at
+// all, and no session starts meanwhile. Spec/model/learning.md, LRN-30 to LRN-39.
 
 import DaybookTestKit
 import Foundation
@@ -13,13 +13,13 @@ private let spanish = LanguageCombination(learn: "es", display: "de")
 private let french = LanguageCombination(learn: "fr", display: "de")
 private let hour: Int64 = 3_600_000
 
-/// A source that tests steer: what it has, what it refuses, what it holds back.
+/// A source that the tests control: its sessions, its failures, its delayed responses.
 private final class TestSource: LearningSource {
     private struct State {
         var sessions: [String] = ["r1", "r2", "r3", "r4", "r5", "r6", "r7"]
         var asked: [String] = []
         var failures: [String: any Error] = [:]
-        /// Who waits for an answer that is held back.
+        /// The requests that wait for a delayed response.
         var held: [String: [AsyncStream<Void>.Continuation]] = [:]
         var edition = 1
     }
@@ -32,7 +32,7 @@ private final class TestSource: LearningSource {
     func fail(_ what: String, _ error: (any Error)?) {
         state.withLock { $0.failures[what] = error }
     }
-    /// Holds an answer back until it is let go.
+    /// Delays a response until its release.
     func hold(_ what: String) { state.withLock { $0.held[what] = [] } }
     func letGo(_ what: String) {
         for waiting in state.withLock({ $0.held.removeValue(forKey: what) }) ?? [] {
@@ -85,7 +85,7 @@ private final class TestSource: LearningSource {
     }
 }
 
-/// Waits that end when a test says so.
+/// A clock whose waits end when a test calls `ring()`.
 private final class Alarms: Sendable {
     private let waiting = Mutex<[UUID: (Duration, AsyncStream<Void>.Continuation)]>([:])
 
@@ -144,7 +144,7 @@ private struct LearningBench {
     var reviews: [String] { store.learning.reviews(of: "u").current.map(\.reviewId) }
     var fileCount: Int { ((try? files.list(store.files.directory)) ?? []).count }
 
-    /// How often sessions were asked for.
+    /// The number of requests for sessions.
     var fetches: Int { source.asked.filter { $0.hasPrefix("reviews") }.count }
 
     func complete(_ reviewId: String) async throws {
@@ -152,7 +152,7 @@ private struct LearningBench {
             reviewId, course: "c", by: "u", itemsSeen: 1, itemsCorrect: 1)
     }
 
-    /// Runs while a test does something.
+    /// Calls `body` while `run()` is active.
     func running(_ body: () async throws -> Void) async throws {
         let work = Task { try await downloads.run() }
         do { try await body() } catch {
@@ -165,10 +165,11 @@ private struct LearningBench {
 }
 
 @Suite struct LearningDownloadsTests {
-    // MARK: By itself
+    // MARK: Automatic fetches
 
     @Test(.verifies("LRN-21", "LRN-31"))
-    func `at the start the first five sessions are fetched, also if they are there`() async throws {
+    func `at the start the first five sessions are fetched, also if they are stored`() async throws
+    {
         let bench = try await LearningBench()
         let five = ["es-r1", "es-r2", "es-r3", "es-r4", "es-r5"]
         try await bench.running { try await eventually { bench.reviews == five } }
@@ -190,18 +191,18 @@ private struct LearningBench {
                     try await bench.store.files.read(file.file) == Array("\(file.url) 2".utf8))
             }
         }
-        // One for each session and one that they share; of the first edition nothing is left.
+        // One for each session and a shared one; no file of the first edition is left.
         #expect(bench.fileCount == 6)
     }
 
     @Test(.verifies("LRN-31"), arguments: [NetworkPath.wifi, .none])
-    func `a run that is to end when it is idle fetches what is due and ends`(
+    func `a run until idle fetches the due work and ends`(
         network: NetworkPath
     ) async throws {
         let bench = try await LearningBench(network: network)
         try await bench.downloads.run(untilIdle: true)
         #expect(bench.reviews.count == (network == .none ? 0 : 5))
-        // It can be run again.
+        // A second run is possible.
         bench.network.set(.wifi)
         try await bench.downloads.run(untilIdle: true)
         #expect(bench.reviews.count == 5)
@@ -214,7 +215,7 @@ private struct LearningBench {
     }
 
     @Test(.verifies("LRN-31"))
-    func `a run that is to end when it is idle does not wait for the next try of what has failed`()
+    func `a run until idle does not wait for the retry of failed work`()
         async throws
     {
         let bench = try await LearningBench()
@@ -224,7 +225,7 @@ private struct LearningBench {
     }
 
     @Test(.verifies("LRN-31", "LRN-20"))
-    func `a completed review and another combination are noticed in the log`() async throws {
+    func `a completed review and another combination in the log trigger a fetch`() async throws {
         let bench = try await LearningBench()
         try await bench.running {
             try await eventually { await bench.isIdle(bench.reviews.count == 5) }
@@ -243,7 +244,7 @@ private struct LearningBench {
     }
 
     @Test(.verifies("LRN-22", "LRN-31"))
-    func `on Android sessions are fetched when the last one is done`() async throws {
+    func `on Android sessions are fetched when the last one is completed`() async throws {
         let bench = try await LearningBench(.android)
         bench.source.have(["r1", "r2"])
         try await bench.running {
@@ -253,7 +254,7 @@ private struct LearningBench {
             bench.source.have(["r3"])
             try await bench.complete("es-r2")
             try await eventually { bench.reviews == ["es-r3"] }
-            // The loop has done all before this one.
+            // The loop has completed all earlier work.
             #expect(try await bench.downloads.startLesson("l1", course: "c") == nil)
             try await eventually {
                 bench.store.learning.isAvailable("l2", course: "c").current
@@ -299,7 +300,7 @@ private struct LearningBench {
     }
 
     @Test(.verifies("LRN-42", "LRN-32"))
-    func `what is due after eighteen hours follows from the log and survives restarts`()
+    func `the work due after eighteen hours is computed from the log and survives restarts`()
         async throws
     {
         let (files, clock, source) = (
@@ -320,7 +321,7 @@ private struct LearningBench {
             clock.advance(by: .hours(2))
             try await bench.store.close()
         }
-        // Not by the start of the app this time.
+        // Not triggered by the start of the app this time.
         policy.reviewTriggers.remove(.appStart)
         let bench = try await LearningBench(policy, files: files, source: source, clock: clock)
         let due = Timestamp(milliseconds: clock.milliseconds + 16 * hour)
@@ -338,7 +339,7 @@ private struct LearningBench {
     }
 
     @Test(.verifies("LRN-32"))
-    func `a server that has no sessions, or refuses, is not asked again and again`() async throws {
+    func `a server that has no sessions, or refuses, is not asked repeatedly`() async throws {
         for refuses in [false, true] {
             var policy = PrefetchPolicy.android
             policy.reviewTriggers.remove(.appStart)
@@ -352,7 +353,7 @@ private struct LearningBench {
             try await bench.running {
                 try await eventually { await bench.isIdle(bench.fetches == 1) }
                 try await bench.store.progress.activateCourse("c", by: "u")
-                // The loop has done all before this one.
+                // The loop has completed all earlier work.
                 #expect(try await bench.downloads.startLesson("l1", course: "c") == nil)
                 try await eventually {
                     bench.store.learning.isAvailable("l2", course: "c").current
@@ -364,7 +365,7 @@ private struct LearningBench {
     }
 
     @Test(.verifies("LRN-33"))
-    func `what failed is tried again after a while, when there is a network anew, or by a trigger`()
+    func `failed work is retried after a time, on another network, or by a trigger`()
         async throws
     {
         let bench = try await LearningBench()
@@ -388,7 +389,7 @@ private struct LearningBench {
     }
 
     @Test(.verifies("LRN-24", "LRN-31"))
-    func `a started lesson brings the next one`() async throws {
+    func `a started lesson causes a fetch of the next one`() async throws {
         let bench = try await LearningBench(.android)
         try await bench.running {
             try await eventually { await bench.isIdle(bench.reviews.count == 5) }
@@ -409,10 +410,10 @@ private struct LearningBench {
         #expect(bench.source.asked.filter { $0.hasPrefix("lesson") } == ["lesson l2", "lesson l3"])
     }
 
-    // MARK: When the user asks
+    // MARK: Requested downloads
 
     @Test(.verifies("LRN-34"))
-    func `the user downloads lessons and sessions, which stay`() async throws {
+    func `lessons and sessions that the user downloads are kept`() async throws {
         let bench = try await LearningBench()
         let lesson = try await bench.downloads.downloadLesson("l3", course: "c")
         #expect(lesson.material.isExplicit && lesson.material.files.count == 1)
@@ -421,7 +422,7 @@ private struct LearningBench {
         #expect(reviews.allSatisfy(\.material.isExplicit) && reviews.map(\.order) == [0, 1])
         bench.source.have(["r6"])
         try await bench.running {
-            // What is fetched ahead later takes the place of what was fetched ahead, not of these.
+            // A later prefetch replaces prefetched sessions, not these.
             try await eventually { bench.reviews == ["es-r1", "es-r6", "es-r2"] }
         }
         #expect(try await bench.downloads.downloadReviews(first: -1).isEmpty)
@@ -443,12 +444,12 @@ private struct LearningBench {
         await refuses(.downloadInProgress) {
             try await bench.downloads.startReview("es-r1")
         }
-        // Past the manager it cannot be read either, by another user it can.
+        // A direct read is refused, too; one by another user is not.
         await #expect {
             try await bench.store.learning.readReview("es-r1", of: "u")
         } throws: { ($0 as? EventError)?.code == .refused }
         #expect(try await bench.store.learning.readReview("es-r1", of: "v") == nil)
-        // A lesson has nothing to do with it.
+        // Lessons are not affected.
         #expect(try await bench.downloads.startLesson("l1", course: "c") == nil)
         bench.source.letGo("https://x.example/r2")
         #expect(try await download.value.count == 2)
@@ -458,7 +459,7 @@ private struct LearningBench {
     }
 
     @Test(.verifies("LRN-30"))
-    func `a session is there whole or as it was, and no file is left over`() async throws {
+    func `a session is stored completely or unchanged, and no file is left over`() async throws {
         let bench = try await LearningBench()
         try await bench.downloads.downloadReviews(first: 2)
         let files = bench.fileCount
@@ -476,12 +477,12 @@ private struct LearningBench {
                         == Array("\(file.url) \(edition)".utf8))
             }
         }
-        // The shared file is there in both editions now.
+        // The shared file is stored in both editions now.
         #expect(bench.fileCount == files + 1)
     }
 
     @Test(.verifies("LRN-36"))
-    func `a cancelled download leaves everything as it was`() async throws {
+    func `a cancelled download changes nothing`() async throws {
         let bench = try await LearningBench()
         bench.source.hold("https://x.example/l1")
         let download = Task { try await bench.downloads.downloadLesson("l1", course: "c") }
@@ -496,7 +497,7 @@ private struct LearningBench {
     }
 
     @Test(.verifies("LRN-37"))
-    func `nothing is fetched without a network, nor over a mobile one that the user does not want`()
+    func `nothing is fetched without a network, nor over a cellular one against the settings`()
         async throws
     {
         let bench = try await LearningBench(network: .none)
@@ -513,7 +514,7 @@ private struct LearningBench {
     }
 
     @Test(.verifies("LRN-37"), arguments: ["network", "setting"])
-    func `a download ends when the network or the setting does not let it go on`(
+    func `a download ends when the network or the setting does not permit it any more`(
         what: String
     ) async throws {
         let bench = try await LearningBench(network: .cellular)
@@ -531,7 +532,7 @@ private struct LearningBench {
     }
 
     @Test(.verifies("LRN-38"))
-    func `what is no lesson is refused: too many files, one twice, too long, no object`()
+    func `an invalid lesson is refused: too many files, one twice, too long, no object`()
         async throws
     {
         struct Bad: LearningSource {
@@ -585,7 +586,7 @@ private struct LearningBench {
     }
 
     @Test(.verifies("LRN-39", "LRN-33"))
-    func `while the store is suspended nothing is fetched, and afterwards it goes on`()
+    func `nothing is fetched while the store is suspended, and the work continues afterwards`()
         async throws
     {
         let bench = try await LearningBench()
@@ -610,7 +611,7 @@ private struct LearningBench {
     }
 
     @Test(.verifies("LRN-33"))
-    func `a source that says it was cancelled ends nothing`() async throws {
+    func `a source that throws a cancellation does not end the run`() async throws {
         let bench = try await LearningBench()
         bench.source.fail("reviews es 5", CancellationError())
         let work = Task { try await bench.downloads.run() }
@@ -624,7 +625,8 @@ private struct LearningBench {
     }
 
     @Test(.verifies("LRN-30", "LRN-34"))
-    func `a download of fewer sessions removes none, and none are none`() async throws {
+    func `a download of fewer sessions removes none, and a count of 0 downloads none`() async throws
+    {
         let bench = try await LearningBench()
         try await bench.running { try await eventually { bench.reviews.count == 5 } }
         let all = bench.reviews
@@ -639,7 +641,8 @@ private struct LearningBench {
     }
 
     @Test(.verifies("LRN-30"))
-    func `a session that was asked for goes when it is done and not among the next`() async throws {
+    func `a requested session is removed when it is completed and not among the next`() async throws
+    {
         let bench = try await LearningBench()
         try await bench.downloads.downloadReviews(first: 2)
         try await bench.complete("es-r1")
@@ -648,7 +651,7 @@ private struct LearningBench {
     }
 
     @Test(.verifies("LRN-31"))
-    func `completions are noticed although a clock was ahead`() async throws {
+    func `completions are detected although a clock was ahead`() async throws {
         let bench = try await LearningBench()
         bench.clock.advance(by: .hours(100))
         try await bench.complete("es-r9")
@@ -690,7 +693,7 @@ private struct LearningBench {
     }
 
     @Test(.verifies("LRN-38"))
-    func `a source that names a session twice is refused`() async throws {
+    func `a source that returns a session twice is refused`() async throws {
         let bench = try await LearningBench()
         bench.source.have(["r1", "r2", "r1"])
         await #expect(throws: DownloadError.self) {
@@ -700,7 +703,7 @@ private struct LearningBench {
     }
 
     @Test(.verifies("LRN-35"))
-    func `sessions are downloaded by one at a time`() async throws {
+    func `only one download of sessions runs at a time`() async throws {
         let bench = try await LearningBench()
         bench.source.hold("https://x.example/r2")
         let first = Task { try await bench.downloads.downloadReviews(first: 2) }
@@ -717,7 +720,7 @@ private struct LearningBench {
     }
 
     @Test(.verifies("LRN-39"))
-    func `run ends with the store, and a second call at once`() async throws {
+    func `run ends with the store, and a second call returns at once`() async throws {
         let bench = try await LearningBench()
         let work = Task { try await bench.downloads.run() }
         try await eventually { bench.reviews.count == 5 }
@@ -731,7 +734,7 @@ private struct LearningBench {
 }
 
 extension LearningBench {
-    /// Whether something holds, and nothing is being downloaded, nor due at once.
+    /// True if the condition holds, no download runs, and no work is due.
     fileprivate func isIdle(_ condition: Bool) async -> Bool {
         guard condition else { return false }
         return await downloads.isIdle

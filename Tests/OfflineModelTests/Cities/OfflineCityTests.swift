@@ -10,7 +10,7 @@ import Testing
 
 /// A store in memory and a clock that the test sets.
 private struct Bench {
-    /// Stands for a megabyte.
+    /// The bytes that represent a megabyte in these tests.
     static let unit = 1_024
     let files = InMemoryFileSystem()
     let clock: VirtualClock
@@ -26,7 +26,7 @@ private struct Bench {
         try await limit(100)
     }
 
-    /// Sets a storage limit in units, as an import may: a command takes no less than 50 MB.
+    /// Imports a storage limit in units, because the command refuses less than 50 MB.
     func limit(_ units: Int) async throws {
         var changes = PreferencesUpdated.Changes()
         changes.maxStorageLimit = units * Self.unit
@@ -71,7 +71,7 @@ private struct Bench {
 
 @Suite struct OfflineCityTests {
     @Test(.verifies("CITY-1", "CITY-2", "FILE-2"))
-    func `a cached city comes back with all that it had`() async throws {
+    func `a cached city is read back completely`() async throws {
         let bench = try await Bench()
         let image = Bench.image("hero", bytes: 1_000)
         let json = Bench.json("lisbon", more: #""mayor":{"since":2021}"#)
@@ -115,7 +115,7 @@ private struct Bench {
             })
         #expect(fields["cityId"] == #""lisbon""#)
         #expect(fields["cityData"] == String(decoding: json, as: UTF8.self))
-        // The path in the row begins below the log's folder, which may move.
+        // The path in the row is relative to the log's folder, which may move.
         let file = try #require(city.images.first?.file)
         #expect(fields["images"]?.contains(#""localUri":"files/\#(file)""#) == true)
         #expect(bench.store.files.path(of: file) == "/log/files/\(file)")
@@ -129,7 +129,7 @@ private struct Bench {
             ("{}", "id"), (#"{"id":"x"}"#, "name"), ("[]", "object"), ("", "object"),
             (#"{"id":"","name":"n"}"#, "id"),
         ])
-    func `a description that lacks something is refused, naming it`(
+    func `a description without a required member is refused with the name of the member`(
         json: String, name: String
     ) async throws {
         let bench = try await Bench()
@@ -170,7 +170,7 @@ private struct Bench {
     }
 
     @Test(.verifies("CITY-3", "CITY-4", "CITY-7"))
-    func `a new copy counts one up, stays explicit and takes the old images along`()
+    func `a new copy has the next version, stays explicit and replaces the old images`()
         async throws
     {
         let bench = try await Bench()
@@ -209,7 +209,7 @@ private struct Bench {
         }
         try await bench.store.events.flush()
         #expect(await events() - before == 12)
-        // To ask is no access.
+        // A query is no access.
         bench.clock.advance(by: .days(1))
         _ = bench.store.cities.offline("b").current
         #expect(bench.cached == ["a", "b"])
@@ -238,7 +238,7 @@ private struct Bench {
     }
 
     @Test(.verifies("CITY-6"))
-    func `removing a city leaves the mark and the outbox alone`() async throws {
+    func `removing a city keeps the save and the outbox`() async throws {
         let bench = try await Bench()
         try await bench.store.cities.save("a", by: "u")
         try await bench.cache("a", units: 1, explicit: true)
@@ -252,7 +252,7 @@ private struct Bench {
     }
 
     @Test(.verifies("CITY-6"))
-    func `removing a city takes its downloads along in the same commit`() async throws {
+    func `removing a city removes its downloads in the same commit`() async throws {
         let bench = try await Bench()
         try await bench.cache("a")
         let job = try await bench.store.downloads.queue("a")
@@ -260,14 +260,14 @@ private struct Bench {
         try await bench.store.cities.remove("a")
         #expect(bench.store.downloads.job(job.id).current == nil)
         #expect(bench.store.downloads.active.current.map(\.id) == [other.id])
-        // One that was not there yet goes the same way.
+        // The same for a city that is not cached yet.
         try await bench.store.cities.remove("b")
         #expect(bench.store.downloads.active.current.isEmpty)
         try await bench.store.close()
     }
 
     @Test(.verifies("CITY-6", "CITY-8", "CITY-10"))
-    func `a copy that goes for lack of room or for its age takes its downloads along`()
+    func `a copy that is removed for the limit or its age removes its downloads`()
         async throws
     {
         let bench = try await Bench()
@@ -279,7 +279,7 @@ private struct Bench {
         let report = try await bench.store.cities.cleanUp(for: "u")
         #expect(Set(report.outdated) == ["old", "refreshed", "wanted"])
         #expect(downloads.job(automatic.id).current == nil)
-        // What the user asked for and is not finished brings a new copy.
+        // An unfinished explicit download stays, because it brings a new copy.
         #expect(downloads.active.current.map(\.id) == [asked.id])
 
         try await bench.limit(3)
@@ -294,7 +294,7 @@ private struct Bench {
     }
 
     @Test(.verifies("CITY-12"))
-    func `saved cities are queued by themselves, if the user wants it, and not twice`()
+    func `saved cities are queued automatically if the setting is on, and not twice`()
         async throws
     {
         let bench = try await Bench()
@@ -308,8 +308,7 @@ private struct Bench {
         #expect(try await downloads.queueWanted(for: "u") == ["b", "c"])
         #expect(downloads.active.current.allSatisfy { !$0.isExplicit })
         #expect(try await downloads.queueWanted(for: "u") == [])
-        // What failed is not tried again at once, and what was removed stays away until it is
-        // saved anew.
+        // A failed job is not retried at once, and a removed city is not queued until it is saved again.
         let job = try #require(downloads.jobs(of: "b").current.first)
         try await downloads.start(job.id)
         try await downloads.fail(job.id, "no such city", numbers: .initial)
@@ -324,7 +323,7 @@ private struct Bench {
     }
 
     @Test(.verifies("CITY-14"))
-    func `copies and removals count although the clock was ahead before`() async throws {
+    func `copies and removals win even if the clock was ahead before`() async throws {
         let bench = try await Bench()
         bench.clock.advance(by: .days(400))
         try await bench.store.cities.save("a", by: "u")
@@ -342,11 +341,11 @@ private struct Bench {
     }
 
     @Test(.verifies("CITY-14"))
-    func `a full disk does not keep the user from freeing room`() async throws {
+    func `a full disk does not prevent the user from freeing space`() async throws {
         let bench = try await Bench()
         try await bench.cache("a", units: 30)
         bench.files.setQuota(bench.files.usedBytes)
-        // The log has no room to grow any more, whatever it has set aside for the next events.
+        // The log cannot grow any more once its preallocated space is used.
         await #expect(throws: (any Error).self) {
             for number in 0..<100_000 {
                 try await bench.store.notes.add(
@@ -359,7 +358,7 @@ private struct Bench {
     }
 
     @Test(.verifies("CITY-10"))
-    func `a number of days or a version that no command would set does no harm`() async throws {
+    func `extreme numbers of days and versions from an import do no harm`() async throws {
         let bench = try await Bench()
         var changes = PreferencesUpdated.Changes()
         changes.pruneAfterDays = .max
@@ -397,7 +396,7 @@ private struct Bench {
             let again = try await OfflineStore.open(
                 at: URL(filePath: "/log"),
                 environment: LogEnvironment(fileSystem: files, sleep: noTimers))
-            // The first question for an id indexes the segment that is written to.
+            // The first lookup of an id indexes the live segment.
             _ = try await again.events.event(id: UUID())
             let before = files.bytesRead.withLock(\.self)
             _ = try await again.cities.read("a")
@@ -408,7 +407,7 @@ private struct Bench {
     }
 
     @Test(.verifies("CITY-7", "CITY-8"))
-    func `what is over the limit goes, the least recently accessed first, explicit ones never`()
+    func `copies above the limit are evicted in LRU order, explicit ones never`()
         async throws
     {
         let bench = try await Bench()
@@ -417,7 +416,7 @@ private struct Bench {
         bench.clock.advance(by: .days(1))
         _ = try await bench.store.cities.read("a")
         try await bench.cache("d", units: 20)
-        // 110 units and some text: b was looked at longest ago.
+        // 110 units and some text: b is the least recently accessed.
         #expect(bench.cached == ["d", "a", "c", "asked"])
         #expect(bench.fileNames.count == 4)
         #expect(bench.store.cities.evictionCandidates(1).current.map(\.cityId) == ["c"])
@@ -428,7 +427,7 @@ private struct Bench {
     }
 
     @Test(.verifies("CITY-9"))
-    func `what does not fit beside the cities that were asked for is refused by name`()
+    func `a city that does not fit next to the explicit ones is refused with its name`()
         async throws
     {
         let bench = try await Bench()
@@ -445,14 +444,14 @@ private struct Bench {
             }
         }
         #expect(bench.cached == ["other", "asked"] && bench.fileNames == before)
-        // A new copy takes the place of the old one.
+        // The new copy replaces the old one, whose bytes do not count.
         try await bench.cache("asked", units: 90)
         #expect(bench.cached == ["asked"])
         try await bench.store.close()
     }
 
     @Test(.verifies("CITY-10"))
-    func `a clean-up removes what nobody looked at, then what the limit leaves no room for`()
+    func `a clean-up removes outdated copies first, then copies above the limit`()
         async throws
     {
         let bench = try await Bench()
@@ -472,14 +471,14 @@ private struct Bench {
         let third = try await bench.store.cities.cleanUp(for: "u")
         #expect(third.evicted == ["small"])
         #expect(third.limit?.explicitBytes ?? 0 > 51 * Bench.unit && bench.cached == ["asked"])
-        // A year later it is still there: the user asked for it.
+        // A year later the explicit copy is still cached.
         bench.clock.advance(by: .days(365))
         #expect(try await bench.store.cities.cleanUp(for: "u").outdated == [])
         try await bench.store.close()
     }
 
     @Test(.verifies("CITY-11"))
-    func `a copy of more than thirty days is stale, and the user may not want to know`()
+    func `a copy of more than thirty days is stale, and the warning can be turned off`()
         async throws
     {
         let bench = try await Bench()
@@ -544,7 +543,7 @@ private struct Bench {
     }
 }
 
-/// Counts what is read.
+/// Counts the bytes that are read.
 private final class CountedFileSystem: ForwardingFileSystem {
     let base: any FileSystem = InMemoryFileSystem()
     let bytesRead = Mutex(0)

@@ -1,4 +1,4 @@
-// What an app does with cached content: store, use, peek, read, remove. Spec/model/content.md.
+// The commands on cached content: store, use, peek, read, remove. Spec/model/content.md.
 
 import DaybookTestKit
 import Foundation
@@ -38,7 +38,7 @@ extension OfflineStore {
             lastUpdate: try time(text))
     }
 
-    /// The cities of which pages are stored.
+    /// The cities with stored pages.
     fileprivate var cached: [String] { view(PagesView.self).cityCodes }
 
     fileprivate func types() async throws -> [String] {
@@ -56,7 +56,7 @@ extension OfflineStore {
     // MARK: Storing
 
     @Test(.verifies("CONT-10"))
-    func `only what has changed is recorded, what is gone is removed, and the time comes last`()
+    func `only changes are recorded, missing pages and files are removed, and the time comes last`()
         async throws
     {
         let store = try await openStore()
@@ -83,14 +83,14 @@ extension OfflineStore {
         #expect(
             try await content.page("/b/", city: "augsburg", language: "en")?.content == "new")
         #expect(try await content.page("/c/", city: "augsburg", language: "en") == nil)
-        // Another language is another matter.
+        // Storing another language does not change this one.
         try await content.store(
             city: "augsburg", language: "de", pages: [], lastUpdate: try time(update))
         #expect(store.view(PagesView.self).languages(of: "augsburg") == ["en"])
         try await store.close()
     }
 
-    @Test(.verifies("CONT-12")) func `lists that are as they were are not recorded again`()
+    @Test(.verifies("CONT-12")) func `unchanged lists are not recorded again`()
         async throws
     {
         let store = try await openStore()
@@ -115,7 +115,7 @@ extension OfflineStore {
     }
 
     @Test(.verifies("CONT-11"))
-    func `what cannot be recorded is refused before anything is`() async throws {
+    func `content that cannot be recorded is refused before anything is recorded`() async throws {
         let store = try await openStore()
         var place = try page("/x/")
         place.location = .init(latitude: .infinity)
@@ -150,13 +150,13 @@ extension OfflineStore {
     }
 
     @Test(.verifies("CONT-11"))
-    func `a crash in the middle leaves the time before, and storing again records the rest`()
+    func `a crash in the middle keeps the previous time, and storing again completes the update`()
         async throws
     {
         let files = InMemoryFileSystem()
         var store = try await openStore(files)
         try await store.put("augsburg", [page("/0/")])
-        // Random, so that it fills the disk.
+        // Random, so that compression does not keep it from filling the disk.
         var random = SeededRandom(seed: 7)
         let pages = try (0..<12).map { number in
             let bytes = (0..<400_000).map { _ in
@@ -164,7 +164,7 @@ extension OfflineStore {
             }
             return try page("/\(number)/", String(decoding: bytes, as: UTF8.self))
         }
-        // Some commits fit and some do not.
+        // The disk has space for some of the commits.
         files.setQuota(files.usedBytes + 2_500_000)
         let given = store
         await #expect(throws: LogError.self) {
@@ -187,13 +187,13 @@ extension OfflineStore {
     }
 
     @Test(.verifies("CONT-11"))
-    func `content that goes while it is stored is stored again before the time of the update`()
+    func `content that is removed during storing is stored again before the time of the update`()
         async throws
     {
         let pages = try (0..<5).map {
             try page("/\($0)/", String(repeating: "\($0)", count: 600_000))
         }
-        // Where a removal falls is for the scheduler to say: some must fall between two commits.
+        // The time of a removal depends on the scheduler: two must be between two commits.
         var between = 0
         for attempt in 0..<20 where between < 2 {
             let store = try await openStore()
@@ -225,7 +225,7 @@ extension OfflineStore {
     }
 
     @Test(.verifies("CONT-11"))
-    func `two who store one language at once leave what one of them gave`() async throws {
+    func `two concurrent stores of one language leave the content of one of them`() async throws {
         let texts = ["a", "b"]
         let given = try texts.map { text in
             try (0..<3).map {
@@ -262,7 +262,7 @@ extension OfflineStore {
     }
 
     @Test(.verifies("CONT-17"))
-    func `what a clock that was ahead has recorded is replaced and removed all the same`()
+    func `events that were recorded while the clock was ahead are replaced and removed as well`()
         async throws
     {
         let clock = VirtualClock(milliseconds: 1_800_000_000_000)
@@ -285,7 +285,7 @@ extension OfflineStore {
         try await store.put("gone", [page("/a/")])
         try await content.remove("gone")
         clock.advance(by: .minutes(-24 * 60))
-        // Everything takes effect, and said again it is nothing new.
+        // Every command takes effect, and its repetition records nothing.
         let now = Timestamp(milliseconds: clock.milliseconds)
         for _ in 0..<2 {
             try await content.list([ListedLanguage(code: "en")], of: "a")
@@ -314,7 +314,7 @@ extension OfflineStore {
                 == [FileID(of: [2])])
         #expect(content.lastUsage(of: "a").current?.moment == now)
         #expect(try await content.page("/a/", city: "gone", language: "en")?.content == "back")
-        // A fourth city: who goes, goes.
+        // The use of a fourth city evicts cities for good.
         #expect(try await content.use("d") == ["gone", "b"])
         #expect(store.cached == ["a", "c"])
         try await store.events.flush()
@@ -329,7 +329,7 @@ extension OfflineStore {
     // MARK: Reading
 
     @Test(.verifies("CONT-5"))
-    func `a page is read as it was stored, also before it is on the disk and after compaction`()
+    func `a page is read as it was stored, also before it is on disk and after compaction`()
         async throws
     {
         let files = InMemoryFileSystem()
@@ -367,7 +367,7 @@ extension OfflineStore {
     }
 
     @Test(.verifies("CONT-8"))
-    func `questions are answered from memory; only a page's content is read from the disk`()
+    func `queries read from memory; only a page's content is read from the disk`()
         async throws
     {
         let files = InMemoryFileSystem()
@@ -398,7 +398,7 @@ extension OfflineStore {
     // MARK: Using and peeking
 
     @Test(.verifies("CONT-13"))
-    func `a city that is used all day hardly makes the log grow`() async throws {
+    func `the use of a city all day hardly grows the log`() async throws {
         let clock = VirtualClock(milliseconds: 1_800_000_000_000)
         let store = try await openStore(InMemoryFileSystem(), clock)
         for _ in 0..<60 {
@@ -410,7 +410,7 @@ extension OfflineStore {
         #expect(
             store.content.lastUsage(of: "augsburg").current?.moment
                 == Timestamp(milliseconds: 1_800_000_000_000 + 55 * 60_000))
-        // A clock that has gone back: the use that it names is the last, and is recorded once.
+        // The clock was set back: a use at the earlier time becomes the last one, and is recorded once.
         clock.advance(by: .minutes(-1_000))
         for _ in 0..<5 { try await store.content.use("augsburg") }
         try await store.events.flush()
@@ -423,7 +423,9 @@ extension OfflineStore {
     }
 
     @Test(.verifies("CONT-14"))
-    func `three cities are kept; the one used longest ago goes, with its files`() async throws {
+    func `three cities are kept; the least recently used one is evicted, with its files`()
+        async throws
+    {
         let clock = VirtualClock(milliseconds: 1_800_000_000_000)
         let store = try await openStore(InMemoryFileSystem(), clock)
         for city in ["a", "b", "c"] {
@@ -445,13 +447,13 @@ extension OfflineStore {
         }
         #expect(store.content.lastUsage(of: "b").current == nil)
         #expect(try await files.read(FileID(of: Array("a".utf8))) == Array("a".utf8))
-        // It is on record, not only in memory.
+        // The eviction is recorded, not only in memory.
         #expect(try await store.types().last == "content.removed")
         try await store.close()
     }
 
     @Test(.verifies("CONT-15"))
-    func `peeking removes nothing and counts for nothing, and what was peeked at goes first`()
+    func `peeking evicts nothing and is no use, and a peeked city is evicted first`()
         async throws
     {
         let clock = VirtualClock(milliseconds: 1_800_000_000_000)
@@ -466,7 +468,7 @@ extension OfflineStore {
         #expect(try await store.content.page("/p/", city: "peeked-1", language: "en") != nil)
         #expect(try await store.content.use("b") == ["peeked-1", "peeked-2"])
         #expect(store.cached == ["a", "b", "c"])
-        // Peeked at and then used, it counts.
+        // A city that is stored and then used is kept.
         try await store.put("d", [page("/d/")])
         #expect(try await store.content.use("d") == ["a"])
         #expect(store.cached == ["b", "c", "d"])
@@ -474,7 +476,7 @@ extension OfflineStore {
     }
 
     @Test(.verifies("CONT-16"))
-    func `saved cities and those kept by downloads are another cache`() async throws {
+    func `saved and downloaded cities are a separate cache`() async throws {
         let store = try await openStore()
         for city in ["a", "b", "c", "d"] {
             try await store.cities.save(city, by: "u")
@@ -502,7 +504,7 @@ extension OfflineStore {
     // MARK: Files
 
     @Test(.verifies("CONT-22"))
-    func `files come as bytes, as downloads or as what is there, and go when no page shows them`()
+    func `files are given as bytes, downloads or stored, and are deleted when no page names them`()
         async throws
     {
         let files = InMemoryFileSystem()
@@ -526,7 +528,7 @@ extension OfflineStore {
         }
         #expect(stored().map(\.size) == [1, 3])
         #expect(try await store.files.read(stored()[1].file) == [1, 2, 3])
-        // Nothing said of files: they stay. The same said again: nothing is recorded.
+        // Without `resources` the files stay. The same resources again record nothing.
         #expect(try await store.put("augsburg", pages).isEmpty)
         #expect(
             try await store.put(
@@ -546,7 +548,7 @@ extension OfflineStore {
     }
 
     @Test(.verifies("CONT-22"))
-    func `a file that is said to be stored and is not there is refused, and one that is stays`()
+    func `a file given as stored is refused if it does not exist, and kept if it does`()
         async throws
     {
         let files = InMemoryFileSystem()
@@ -577,7 +579,7 @@ extension OfflineStore {
     }
 
     @Test(.verifies("CONT-22"))
-    func `a file that another has replaced is deleted when that is on record`() async throws {
+    func `a replaced file is deleted once the replacement is recorded`() async throws {
         let files = InMemoryFileSystem()
         let store = try await openStore(files)
         func put(_ contents: [UInt8]...) async throws {
@@ -643,7 +645,7 @@ extension OfflineStore {
             "https://?a", "https://-/a", "http://:80/a", "http://user@/x", "http://user:pw@:80/x",
             "http://a@b@/x",
         ])
-    func `what is no absolute URL is an error`(url: String) throws {
+    func `a URL that is not absolute is an error`(url: String) throws {
         #expect { try ResourceName(path: "/a/", url: url) } throws: {
             ($0 as? EventError)?.code == .invalidData
         }

@@ -91,7 +91,9 @@ private let file = String(repeating: "0a", count: 32)
     }
 
     @Test(.verifies("CONT-2", "CONT-3"))
-    func `what is written is read as the same, and written again as the same bytes`() throws {
+    func `an encoded event is decoded to the same value, and encoded again to the same bytes`()
+        throws
+    {
         func check<Payload: EventPayload>(_ payload: Payload) throws {
             let json = try payload.json()
             let read = try Payload(json: json)
@@ -104,7 +106,7 @@ private let file = String(repeating: "0a", count: 32)
     }
 
     @Test(.verifies("CONT-5", "CONT-10"))
-    func `how a page was spelled and what is not known of it do not make it another`() throws {
+    func `the spelling of a page and unknown members do not change it`() throws {
         func digests(_ texts: [String]) throws -> [[UInt8]] {
             try texts.map { try PageStored(json: Array($0.utf8)).json() }
         }

@@ -1,5 +1,4 @@
-// The folder layout of cached content: what is written, that it comes back, and what is refused.
-// Spec/model/content.md, CONT-30 and on.
+// The folder layout of cached content: export, import and errors. Spec/model/content.md, CONT-30 and on.
 
 import DaybookTestKit
 import EventGenerators
@@ -11,7 +10,7 @@ import Testing
 
 @testable import DaybookOffline
 
-/// A store with a disk of its own on which folders are written, too.
+/// A store on its own disk, on which folders are written as well.
 private struct Bench {
     let files: InMemoryFileSystem
     let store: OfflineStore
@@ -22,7 +21,7 @@ private struct Bench {
             at: URL(filePath: "/log"), environment: LogEnvironment(fileSystem: files))
     }
 
-    /// Writes the folder.
+    /// Exports a folder.
     @discardableResult
     func export(to folder: String = "/out") async throws -> ContentLayoutWriter.Summary {
         try await store.events.flush()
@@ -41,7 +40,7 @@ private struct Bench {
         return try #require(summary)
     }
 
-    /// What is in the folder, by path.
+    /// The files of a folder, by path.
     func folder(_ folder: String = "/out") -> [String: String] {
         Dictionary(
             uniqueKeysWithValues: files.image.filter { $0.key.hasPrefix(folder + "/") }.map {
@@ -54,7 +53,7 @@ private struct Bench {
 
     func bytes() -> [String: [UInt8]] { files.image.filter { $0.key.hasPrefix("/out/") } }
 
-    /// Puts a folder there; those above its files are made.
+    /// Writes a folder, with the parents of its files.
     func put(_ folder: [String: String], at root: String = "/in") throws {
         for (path, text) in folder {
             var parent = ""
@@ -76,7 +75,7 @@ private struct Bench {
 private let time = "2011-02-04T00:00:00.000Z"
 
 @Suite struct ContentLayoutTests {
-    /// A folder with everything that there can be, as this project writes it.
+    /// A folder with every part of the layout, as this project writes it.
     private static let sample: [String: String] = [
         "cities-meta.json": """
         {
@@ -142,7 +141,7 @@ private let time = "2011-02-04T00:00:00.000Z"
         """,
     ]
 
-    /// The sample with the right name of its file, and the file.
+    /// The sample with the correct name of its file, and the file.
     private static func complete() throws -> [String: String] {
         let name = try ResourceName(path: "/ahaus/en/donate/", url: "https://x.example/t.png")
         var folder = sample
@@ -155,7 +154,7 @@ private let time = "2011-02-04T00:00:00.000Z"
     }
 
     @Test(.verifies("CONT-30", "CONT-33", "CONT-35"))
-    func `a folder with everything comes out as it went in, and going in again adds nothing`()
+    func `a complete folder is exported as imported, and a repeated import records nothing`()
         async throws
     {
         let bench = try await Bench()
@@ -173,7 +172,7 @@ private let time = "2011-02-04T00:00:00.000Z"
         #expect(Set(written.keys) == Set(folder.keys))
         #expect(try await bench.importFolder().events == 0)
         #expect(try await bench.importFolder("/out").events == 0)
-        // What the app sees.
+        // The app's queries.
         let content = bench.store.content
         #expect(content.liveCities.current.map(\.code) == ["regensburg"])
         let page = try #require(
@@ -187,7 +186,7 @@ private let time = "2011-02-04T00:00:00.000Z"
         try await bench.store.close()
     }
 
-    /// The complete sample with members that no type here names, in every object that a server gives.
+    /// The complete sample with members that no type names, in every object of the server.
     private static func enriched() throws -> [String: String] {
         var folder = try complete()
         func insert(_ members: String, after end: String, in path: String) throws {
@@ -213,16 +212,16 @@ private let time = "2011-02-04T00:00:00.000Z"
     }
 
     @Test(.verifies("CONT-37"))
-    func `members that no type names come out as they went in, through the log and a reopening`()
+    func `members that no type names are exported as they were imported, also after a reopening`()
         async throws
     {
         let bench = try await Bench()
-        // First without them: they are news then.
+        // First without the properties, so that they are changes afterwards.
         try bench.put(try Self.complete(), at: "/less")
         try await bench.importFolder("/less")
         let folder = try Self.enriched()
         try bench.put(folder)
-        // The list of cities, that of languages, two pages, a file.
+        // The lists of cities and languages, two pages, a file.
         #expect(try await bench.importFolder().events == 5)
         #expect(try await bench.importFolder().events == 0)
         let page = try await bench.store.content.page(
@@ -240,7 +239,7 @@ private let time = "2011-02-04T00:00:00.000Z"
     }
 
     @Test(.verifies("CONT-37"))
-    func `a member whose name means one of the type's by an escape is left out and stops nothing`()
+    func `a member whose escaped name equals one of the type is left out without an error`()
         async throws
     {
         let bench = try await Bench()
@@ -255,7 +254,7 @@ private let time = "2011-02-04T00:00:00.000Z"
     }
 
     @Test(.verifies("CONT-37"))
-    func `properties that are no object, or have a member of the page itself, are refused`()
+    func `properties that are no object, or contain a member of the page itself, are refused`()
         async throws
     {
         let bench = try await Bench()
@@ -279,7 +278,7 @@ private let time = "2011-02-04T00:00:00.000Z"
     }
 
     @Test(.verifies("CONT-37"), arguments: ["7", "null", "[]", "{}", #""x""#, #"{"title":"t"}"#])
-    func `a member "properties" of an event that says nothing changes nothing`(value: String)
+    func `a meaningless member "properties" of an event changes nothing`(value: String)
         throws
     {
         let json =
@@ -290,7 +289,7 @@ private let time = "2011-02-04T00:00:00.000Z"
     }
 
     @Test(.verifies("CONT-35"))
-    func `a language is what the folder says of it, and what the folder does not name stays`()
+    func `a language becomes the content of the folder, and a language without a folder stays`()
         async throws
     {
         let bench = try await Bench()
@@ -304,7 +303,7 @@ private let time = "2011-02-04T00:00:00.000Z"
         folder["cities-meta.json"] = nil
         folder["cities.json"] = nil
         try bench.put(folder, at: "/less")
-        // The two categories.
+        // The removal of the two categories.
         #expect(try await bench.importFolder("/less").events == 2)
         let pages = bench.store.view(PagesView.self)
         #expect(pages.pages(.category, city: "ahaus", language: "en") == [])
@@ -316,13 +315,13 @@ private let time = "2011-02-04T00:00:00.000Z"
     }
 
     @Test(.verifies("CONT-30", "CONT-35"))
-    func `any content comes out of another log as it came out of the first`() async throws {
+    func `any content is exported from a second log as from the first`() async throws {
         var foundFiles = 0
         var foundPages = 0
         for seed in 0..<20 {
             var choices = Choices(seed: UInt64(seed) &+ 0xC0)
             let (one, other) = (try await Bench(), try await Bench())
-            for byte in 0...2 { _ = try await one.store.files.add([UInt8(byte)]) }
+            for byte in 0...2 { _ = try await one.store.files.storeRetained([UInt8(byte)]) }
             for _ in 0..<choices.int(in: 1...40) {
                 var draft = try EventDraft(choices.contentPayload())
                 draft.time = Timestamp(milliseconds: Int64(choices.int(in: 0...99)))
@@ -341,7 +340,7 @@ private let time = "2011-02-04T00:00:00.000Z"
             }
             try await other.importFolder()
             try await other.export()
-            // Byte by byte: Swift takes two spellings of one accent for equal.
+            // Compares bytes, because Swift compares canonically equivalent strings as equal.
             #expect(one.bytes() == other.bytes(), "seed \(seed)")
             #expect(try await other.importFolder().events == 0, "seed \(seed)")
             foundFiles += first.resources
@@ -353,7 +352,7 @@ private let time = "2011-02-04T00:00:00.000Z"
     }
 
     @Test(.verifies("CONT-31"))
-    func `no code leads out of the folder, and each comes back`() async throws {
+    func `no code leads out of the folder, and every code is read back`() async throws {
         let codes = [
             "..", ".", "../../etc", "/etc/passwd", "a/b", "a\\b", "languages.json", "files",
             "%2e", "%", "caf\u{E9}", "cafe\u{301}", "A", "a", " ", "con.", "\n", "~",
@@ -386,7 +385,7 @@ private let time = "2011-02-04T00:00:00.000Z"
             #expect(reader.languages(of: code).map(EntityID.init) == [EntityID(code)])
             #expect(try reader.pages(of: code, language: code)?.map(\.path) == ["/../../x/"])
         }
-        // Too long for a name of a file.
+        // The code is too long for the name of a folder.
         try await one.store.content.store(
             city: String(repeating: ".", count: 86), language: "en", pages: [page],
             lastUpdate: page.lastUpdate)
@@ -408,14 +407,14 @@ private let time = "2011-02-04T00:00:00.000Z"
             ("cities.json", "[7]", "cities.json[0] is not a JSON object"),
             ("cities-meta.json", "[]", "cities-meta.json is not a JSON object"),
             ("cities-meta.json", #"{"a":7}"#, "cities-meta.json.a is not a JSON object"),
-            ("cities-meta.json", #"{"":{}}"#, "cities-meta.json has a member with no name"),
+            ("cities-meta.json", #"{"":{}}"#, "cities-meta.json has a member whose name is not an identifier"),
             (
                 "cities-meta.json", #"{"a":{"last_usage":7}}"#,
                 "cities-meta.json.a.last_usage is not a string"
             ),
             (
                 "content/a/languages.json", #"[{"code":"en"},{"code":"en"}]"#,
-                "content/a/languages.json: the language en stands there twice"
+                "content/a/languages.json: the language en occurs twice"
             ),
             (
                 "content/a/en/events.json",
@@ -446,7 +445,7 @@ private let time = "2011-02-04T00:00:00.000Z"
                 "file_path is missing"
             ),
         ])
-    func `what is malformed is named with its place, and nothing is recorded`(
+    func `the error for malformed data has its file and path, and nothing is recorded`(
         path: String, text: String, expected: String
     ) async throws {
         let bench = try await Bench()
@@ -463,7 +462,7 @@ private let time = "2011-02-04T00:00:00.000Z"
     }
 
     @Test(.verifies("CONT-34"))
-    func `whatever bytes a folder has, it is read or refused with an error`() async throws {
+    func `a folder with any bytes is read or refused with an error`() async throws {
         let bench = try await Bench()
         let sample = try Self.complete()
         try bench.put(sample)
@@ -502,7 +501,7 @@ private let time = "2011-02-04T00:00:00.000Z"
     }
 
     @Test(.verifies("CONT-14", "CONT-15", "CONT-35"))
-    func `a folder with four cities is kept whole, and a use of one leaves three`() async throws {
+    func `all four cities of a folder are imported, and a use of one keeps three`() async throws {
         let bench = try await Bench()
         var folder = [
             "cities-meta.json": """
@@ -518,14 +517,14 @@ private let time = "2011-02-04T00:00:00.000Z"
         let taken = try await bench.importFolder()
         #expect(taken.cities == 4 && taken.pages == 4)
         #expect(bench.store.view(PagesView.self).cityCodes == ["a", "b", "c", "d"])
-        // The city that was never used is the first to go.
+        // The city that was never used is evicted first.
         #expect(try await bench.store.content.use("a") == ["d"])
         #expect(bench.store.view(PagesView.self).cityCodes == ["a", "b", "c"])
         try await bench.store.close()
     }
 
     @Test(.verifies("CONT-35"))
-    func `an app takes a folder over by itself, and where there is none it is told so`()
+    func `an app imports a folder itself, and gets an error if there is none`()
         async throws
     {
         let bench = try await Bench()
@@ -545,7 +544,7 @@ private let time = "2011-02-04T00:00:00.000Z"
     }
 
     @Test(.verifies("CONT-35"))
-    func `a member that is null counts as missing where it may be missing`() async throws {
+    func `an optional member that is null counts as missing`() async throws {
         let bench = try await Bench()
         try bench.put([
             "cities.json": #"""
@@ -580,9 +579,10 @@ private let time = "2011-02-04T00:00:00.000Z"
     }
 
     @Test(.verifies("CONT-34"))
-    func `a time that is none is passed over and named, the rest is taken`() async throws {
+    func `an invalid time is skipped with a note, and the other content is imported`() async throws
+    {
         let bench = try await Bench()
-        // As the document itself has it.
+        // The example of the layout's own documentation has this invalid time.
         try bench.put([
             "cities-meta.json": """
             {"regensburg": {"languages": {"de": {"last_update": "2019-08-12T00:03:19.457Z"},
@@ -605,7 +605,7 @@ private let time = "2011-02-04T00:00:00.000Z"
     }
 
     @Test(.verifies("CONT-34"))
-    func `a file is found by the tail of its path, whatever stands before it`() async throws {
+    func `a file is found by the tail of its path, whatever precedes it`() async throws {
         let bench = try await Bench()
         let paths = [
             "resource-cache/a/files/one/1.png": "1", "/data/user/0/app/cache/a/one/2.png": "2",
@@ -638,7 +638,7 @@ private let time = "2011-02-04T00:00:00.000Z"
     }
 
     @Test(.verifies("CONT-34", "CONT-35"))
-    func `a file that the folder names and has not stays as the log has it`() async throws {
+    func `a resource whose file is missing in the folder is not changed`() async throws {
         let bench = try await Bench()
         var folder = try Self.complete()
         try bench.put(folder)
@@ -651,7 +651,7 @@ private let time = "2011-02-04T00:00:00.000Z"
         #expect(resources.count == 1)
         let kept = try #require(resources.first?.file)
         #expect(try await bench.store.files.read(kept) == Array("picture".utf8))
-        // One that the list does not name goes, also of a language that only the log has.
+        // A file that the list does not name is removed, also in a language that only the log has.
         let lastUpdate = try #require(ZonedTime(time))
         try await bench.store.content.store(
             city: "ahaus", language: "fr", pages: [],
@@ -670,7 +670,7 @@ private let time = "2011-02-04T00:00:00.000Z"
     }
 
     @Test(.verifies("CONT-35"))
-    func `what cannot be recorded of one city keeps all of the folder out`() async throws {
+    func `invalid data of one city prevents the whole import`() async throws {
         let long = String(repeating: "x", count: 1_048_576)
         let (url, date) = ("https://x.example/t.png", #""last_update":"\#(time)""#)
         let bad: [[String: String]] = [
@@ -699,7 +699,7 @@ private let time = "2011-02-04T00:00:00.000Z"
             ["cities-meta.json": #"{"z":{"languages":{"\#(long)":{\#(date)}}}}"#],
             ["cities-meta.json": #"{"z":{},"\u007a":{}}"#],
             ["cities-meta.json": #"{"z":{"languages":{"en":{},"\u0065n":{}}}}"#],
-            // Two names for one code.
+            // Two folder names for one code.
             ["content/a b/en/pois.json": "[]", "content/a%20b/en/pois.json": "[]"],
             ["content/z/a b/pois.json": "[]", "content/z/a%20b/pois.json": "[]"],
             ["resource-cache/a b/files.json": "{}", "resource-cache/a%20b/files.json": "{}"],
@@ -714,7 +714,7 @@ private let time = "2011-02-04T00:00:00.000Z"
     }
 
     @Test(.verifies("CONT-35"))
-    func `a file that vanishes while the folder is read is an error, not an empty one`()
+    func `a file that is deleted while the folder is read is an error, not an empty file`()
         async throws
     {
         let bench = try await Bench()
@@ -733,7 +733,7 @@ private let time = "2011-02-04T00:00:00.000Z"
     }
 
     @Test(.verifies("CONT-33"))
-    func `a file that is missing or damaged is left out and named`() async throws {
+    func `a missing or damaged file is left out with a note`() async throws {
         let bench = try await Bench()
         let lastUpdate = try #require(ZonedTime(time))
         try await bench.store.content.store(
@@ -754,7 +754,7 @@ private let time = "2011-02-04T00:00:00.000Z"
     }
 
     @Test(.verifies("CONT-33"))
-    func `of two files under one path and URL in two languages one is left out and named`()
+    func `of two files with one path and URL in two languages one is left out with a note`()
         async throws
     {
         let bench = try await Bench()
@@ -781,7 +781,7 @@ private let time = "2011-02-04T00:00:00.000Z"
     }
 
     @Test(.verifies("CONT-32"))
-    func `an event that has gone meanwhile is noticed, and errors of the disk are told`()
+    func `an event that was compacted meanwhile is detected, and disk errors are thrown`()
         async throws
     {
         let bench = try await Bench()

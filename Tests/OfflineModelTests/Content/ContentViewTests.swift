@@ -1,4 +1,4 @@
-// The views of the content cache: what each says of a history, and which events it still needs.
+// The views of the content cache: folding and retention.
 
 import DaybookTestKit
 import EventGenerators
@@ -23,7 +23,7 @@ private func page(
     return page
 }
 
-/// Events with times of their own, in the order in which they were added.
+/// Events with given times, in the order in which they were added.
 private struct Bench {
     var history = EventHistory()
     var pages = PagesView()
@@ -63,7 +63,7 @@ private struct Bench {
 
 @Suite struct ContentViewTests {
     @Test(.verifies("CONT-4", "VIEW-16"))
-    func `a path shows the page that was stored last, and none once it is removed`() throws {
+    func `a path has the page that was stored last, and none after its removal`() throws {
         var bench = Bench()
         var changed = page("/a/")
         changed.title = "Newer"
@@ -83,7 +83,7 @@ private struct Bench {
     }
 
     @Test(.verifies("CONT-2"))
-    func `pages are in order by order, then beginning, then path; each kind by itself`() throws {
+    func `pages are sorted by order, then start, then path; each kind separately`() throws {
         var bench = Bench()
         var (early, late) = (page("/z/", .event), page("/y/", .event))
         for (hour, update) in [(1, \ContentPage.date), (2, \ContentPage.date)] {
@@ -119,7 +119,7 @@ private struct Bench {
     }
 
     @Test(.verifies("CONT-4", "VIEW-17"))
-    func `the removal of a city takes what came before, in whatever order it arrives`() throws {
+    func `the removal of a city voids all earlier events, in any order of arrival`() throws {
         var bench = Bench()
         try bench.add(
             CitiesListed(cities: [ListedCity(name: "A", code: "augsburg", sortingName: "A")]),
@@ -140,7 +140,7 @@ private struct Bench {
         #expect(bench.content.lastUsage(of: "augsburg") == nil)
         #expect(bench.content.resources(city: "augsburg", language: "en") == [])
         #expect(!bench.content.refers(to: FileID(of: [1])))
-        // What comes late and is older has gone with the city.
+        // Events older than the removal that arrive later are void.
         try bench.add(page("/c/"), at: 4)
         try bench.add(ContentUsed(city: "augsburg", lastUsage: noon), at: 4)
         try bench.resource("/a/", "https://x.example/1.png", 1, at: 4)
@@ -150,7 +150,7 @@ private struct Bench {
     }
 
     @Test(.verifies("CONT-1", "VIEW-17"))
-    func `lists are in the order in which they were given, and live cities are those shown`()
+    func `lists are in their stored order, and live cities are those shown to users`()
         throws
     {
         var bench = Bench()
@@ -172,7 +172,7 @@ private struct Bench {
     }
 
     @Test(.verifies("CONT-22"))
-    func `a file is referred to as long as some resource is it`() throws {
+    func `a file is referred to as long as a resource names it`() throws {
         var bench = Bench()
         let file = FileID(of: [1])
         try bench.resource("/a/", "https://x.example/1.png", 1, at: 1)
@@ -186,7 +186,7 @@ private struct Bench {
                 city: "augsburg", language: "en", path: "/b/", url: "https://x.example/1.png"),
             at: 3)
         #expect(!bench.content.refers(to: file))
-        // Read again, it refers to the same.
+        // A decoded view refers to the same files.
         let again = try ContentView(encodedState: try #require(bench.content.encodedState()))
         #expect(!again.refers(to: file) && again.refers(to: FileID(of: [2])))
         #expect(again.resources(of: "/a/", city: "augsburg", language: "en").map(\.size) == [1])
@@ -234,12 +234,12 @@ private struct Bench {
             for index in shuffled.indices.dropLast() {
                 shuffled.swapAt(index, choices.int(in: index...shuffled.count - 1))
             }
-            choices.note("\(history.events.map { "\($0.type) \($0.stamp)" })")
+            choices.note("\(history.events.map { "\($0.type) \($0.lwwTimestamp)" })")
             let pages = try state(PagesView.self, history.events)
             try #require(try state(PagesView.self, shuffled) == pages)
             try #require(
                 try state(ContentView.self, shuffled) == state(ContentView.self, history.events))
-            // Folding an event twice is folding it once.
+            // Folding is idempotent.
             try #require(
                 try state(PagesView.self, history.events + shuffled).dropFirst()
                     == pages.dropFirst())
@@ -251,14 +251,14 @@ private struct Bench {
         }
     }
 
-    // MARK: What compaction may take
+    // MARK: Retention
 
     @Test(.verifies("CMP-3", "CONT-9"))
-    func `pages need the holder of each path and the last removal of each city`() throws {
+    func `pages need the winner of each path and the last removal of each city`() throws {
         var bench = Bench()
         func says() -> [Retention] { bench.history.events.map(bench.pages.retention) }
         func superseded(by index: Int) -> Retention {
-            .superseded(by: [bench.history.events[index].stamp])
+            .superseded(by: [bench.history.events[index].lwwTimestamp])
         }
         try bench.add(page("/a/"), page("/b/"), at: 1)
         try bench.add(page("/a/"), at: 2)
@@ -280,7 +280,7 @@ private struct Bench {
     }
 
     @Test(.verifies("CMP-3", "CONT-9"))
-    func `the other registers need their holders until their city is removed`() throws {
+    func `the other registers need their winners until their city is removed`() throws {
         var bench = Bench()
         func says() -> [Retention] { bench.history.events.map(bench.content.retention) }
         let listed = [ListedLanguage(code: "en")]
@@ -296,18 +296,21 @@ private struct Bench {
             ResourceRemoved(
                 city: "augsburg", language: "en", path: "/b/", url: "https://x.example/1"), at: 2)
         for number in 0..<5 {
-            #expect(says()[number] == .superseded(by: [bench.history.events[number + 5].stamp]))
+            #expect(
+                says()[number] == .superseded(by: [bench.history.events[number + 5].lwwTimestamp]))
             #expect(says()[number + 5] == .needed(.current))
         }
         #expect(says()[10] == .needed(.current))
         let removed = try bench.add(ContentRemoved(city: "augsburg"), at: 3)
         #expect(says()[5] == .needed(.current))
-        for number in 6...10 { #expect(says()[number] == .superseded(by: [removed.stamp])) }
+        for number in 6...10 { #expect(says()[number] == .superseded(by: [removed.lwwTimestamp])) }
         #expect(says()[11] == .needed(.deletion))
     }
 
     @Test(.verifies("CMP-1", "CONT-9"))
-    func `without what compaction may take, every later history folds to the same states`() throws {
+    func `without the events that compaction may remove, any history folds to the same states`()
+        throws
+    {
         func check<View: CompactableView & ListableView>(
             _ view: View.Type, _ events: [Event], _ later: [Event], _ choices: inout Choices
         ) throws {
@@ -337,7 +340,7 @@ private struct Bench {
     }
 
     @Test(.verifies("CMP-4"))
-    func `data that no rule can read are counted, change nothing and stay`() throws {
+    func `events with invalid data are counted, change nothing and are kept`() throws {
         var history = EventHistory()
         let ofPages = [PageStored.type, PageRemoved.type, ContentRemoved.type]
         let ofContent = [

@@ -1,4 +1,4 @@
-// The two hashes, against their official vectors and the system's tools.
+// The two hash functions, tested with their official vectors and the system's tools.
 
 import Cryptography
 import DaybookTestKit
@@ -8,7 +8,7 @@ import Testing
 
 @testable import DaybookOffline
 
-/// What a tool of the system says of a file.
+/// The output of a system tool for a file.
 private func digest(_ tool: String, _ bytes: [UInt8]) throws -> String {
     let folder = try TemporaryFolder()
     defer { folder.remove() }
@@ -36,7 +36,7 @@ private func md5(_ bytes: [UInt8]) -> String { Hexadecimal.text(of: MD5.hash(byt
             "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1"
         ),
     ])
-    func `SHA-256 is that of FIPS 180-4`(text: String, digest: String) {
+    func `SHA-256 matches the vectors of FIPS 180-4`(text: String, digest: String) {
         #expect(FileID(of: Array(text.utf8)).description == digest)
     }
 
@@ -48,11 +48,11 @@ private func md5(_ bytes: [UInt8]) -> String { Hexadecimal.text(of: MD5.hash(byt
             "57edf4a22be3c955ac49da2e2107b67a"
         ),
     ])
-    func `MD5 is that of RFC 1321`(text: String, digest: String) {
+    func `MD5 matches the vectors of RFC 1321`(text: String, digest: String) {
         #expect(md5(Array(text.utf8)) == digest)
     }
 
-    @Test func `lengths around every block border agree with the system's tools`() throws {
+    @Test func `lengths around every block boundary agree with the system's tools`() throws {
         var choices = Choices(seed: Property.defaultSeed)
         for count in [1, 55, 56, 63, 64, 65, 119, 120, 127, 128, 129, 100_003] {
             let bytes = choices.bytes(count: count)
@@ -62,7 +62,7 @@ private func md5(_ bytes: [UInt8]) -> String { Hexadecimal.text(of: MD5.hash(byt
         }
     }
 
-    @Test func `bytes in any portions have the hash of all of them`() throws {
+    @Test func `bytes in any portions give the hash of the whole`() throws {
         try Property.check("SHA-256 of portions = SHA-256 of the whole", runs: 200) { choices in
             let bytes = choices.bytes(count: choices.int(in: 0...300))
             var hash = SHA256()
@@ -76,7 +76,7 @@ private func md5(_ bytes: [UInt8]) -> String { Hexadecimal.text(of: MD5.hash(byt
         }
     }
 
-    @Test func `an id is read from its digits and from nothing else`() {
+    @Test func `an id is parsed from its digits and from nothing else`() {
         let id = FileID(of: [1, 2, 3])
         #expect(FileID(id.description) == id)
         #expect(FileID(id.description.uppercased()) == nil)

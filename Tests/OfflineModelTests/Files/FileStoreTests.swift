@@ -1,4 +1,4 @@
-// Files beside the log: stored, read, collected; and what happens to them when the power goes.
+// The file store: storing, reading, collection, and power cuts.
 
 import DaybookTestKit
 import Foundation
@@ -7,7 +7,7 @@ import Testing
 
 @testable import DaybookOffline
 
-/// An event and a view that name a file, as an app's own would.
+/// An event and a view of an app that name a file.
 private struct PictureTaken: EventPayload, Codable {
     static let type = "com.example.picture.taken"
     var picture: String
@@ -40,8 +40,8 @@ private func names(_ files: any FileSystem) throws -> [String] {
     do { return try files.list("/log/files").sorted() } catch { return [] }
 }
 
-/// Stores a picture and says so.
-private func take(
+/// Stores a picture and records it.
+private func storePicture(
     _ picture: String, _ content: [UInt8], _ store: OfflineStore
 ) async throws {
     try await store.files.store(content) { file in
@@ -51,12 +51,12 @@ private func take(
 
 @Suite struct FileStoreTests {
     @Test(.verifies("FILE-1", "FILE-5"))
-    func `what was stored is read back, and equal contents are one file`() async throws {
+    func `stored content is read back, and equal contents are one file`() async throws {
         let files = InMemoryFileSystem()
         let store = try await open(files)
-        try await take("a", [1, 2, 3], store)
-        try await take("b", [1, 2, 3], store)
-        try await take("c", [], store)
+        try await storePicture("a", [1, 2, 3], store)
+        try await storePicture("b", [1, 2, 3], store)
+        try await storePicture("c", [], store)
         let id = FileID(of: [1, 2, 3])
         #expect(try await store.files.read(id) == [1, 2, 3])
         #expect(try await store.files.read(FileID(of: [])) == [])
@@ -66,7 +66,7 @@ private func take(
     }
 
     @Test(.verifies("FILE-5"))
-    func `a file that is missing, damaged or too long is an error that names it`() async throws {
+    func `the error for a missing, damaged or too long file names it`() async throws {
         let files = InMemoryFileSystem()
         let store = try await open(files)
         let id = FileID(of: [1, 2, 3])
@@ -77,26 +77,26 @@ private func take(
             } catch { return (error as? FileStoreError)?.code }
         }
         #expect(await code() == .missing)
-        try await take("a", [1, 2, 3], store)
+        try await storePicture("a", [1, 2, 3], store)
         #expect(await code() == nil)
         try files.open("/log/files/\(id)", .readWrite).write([9], at: 1)
         #expect(await code() == .damaged)
         await #expect { try await store.files.read(id) } throws: {
             ($0 as? FileStoreError)?.code == .damaged && "\($0)".contains("\(id)")
         }
-        // What is stored again is whole again.
-        try await take("a", [1, 2, 3], store)
+        // Storing the content again repairs the file.
+        try await storePicture("a", [1, 2, 3], store)
         #expect(await code() == nil)
         try await store.close()
     }
 
     @Test(.verifies("FILE-4", "FILE-6"))
-    func `what no view names is collected, and what is held is not`() async throws {
+    func `files that no view names are collected, unless they are retained`() async throws {
         let files = InMemoryFileSystem()
         let store = try await open(files)
-        try await take("a", [1], store)
-        try await take("b", [2], store)
-        let held = try await store.files.add([3])
+        try await storePicture("a", [1], store)
+        try await storePicture("b", [2], store)
+        let held = try await store.files.storeRetained([3])
         _ = try files.open("/log/files/new-left", .createNew)
         _ = try files.open("/log/files/of-somebody-else", .createNew)
         try await store.append(PictureTaken(picture: "a", file: nil))
@@ -105,30 +105,30 @@ private func take(
         #expect(
             try names(files)
                 == ["of-somebody-else", held.description, FileID(of: [2]).description].sorted())
-        // Held twice, released twice.
-        _ = try await store.files.add([3])
+        // A file that is retained twice must be released twice.
+        _ = try await store.files.storeRetained([3])
         await store.files.release([held])
         #expect(try await store.files.collect().files == 0)
         await store.files.release([held])
         gone = try await store.files.collect()
         #expect(gone.files == 1)
-        #expect(await store.files.hold(FileID(of: [2])))
-        #expect(await !store.files.hold(held))
+        #expect(await store.files.retain(FileID(of: [2])))
+        #expect(await !store.files.retain(held))
         try await store.close()
     }
 
     @Test(.verifies("FILE-6"))
-    func `what is no file of the store's stops no collection`() async throws {
+    func `entries that are no files of the store do not stop a collection`() async throws {
         let files = InMemoryFileSystem()
         let store = try await open(files)
-        try await take("a", [1], store)
+        try await storePicture("a", [1], store)
         try await store.append(PictureTaken(picture: "a", file: nil))
         let odd = String(repeating: "0", count: 64)
         try files.createDirectory("/log/files/\(odd)")
         try files.createDirectory("/log/files/new-folder")
         #expect(try await store.files.collect().files == 1)
         #expect(try names(files) == [odd, "new-folder"].sorted())
-        // A tool that does not know this view leaves its files alone.
+        // A tool that does not know this view does not delete its files.
         let tool = FileStore(store.events, collects: false)
         _ = try files.open("/log/files/\(FileID(of: [7]))", .createNew)
         #expect(try await tool.collect() == FileCollection())
@@ -139,8 +139,8 @@ private func take(
     func `a file that was stored before a suspension has to be stored again`() async throws {
         let files = InMemoryFileSystem()
         let store = try await open(files)
-        let id = try await store.files.add([1])
-        try await store.files.requireHeld([id])
+        let id = try await store.files.storeRetained([1])
+        try await store.files.requireRetained([id])
         try await store.suspend()
         try await store.suspend()
         let other = try await open(files)
@@ -148,14 +148,14 @@ private func take(
         try await other.close()
         try await store.resume()
         await #expect {
-            try await store.files.requireHeld([id])
+            try await store.files.requireRetained([id])
         } throws: { ($0 as? FileStoreError)?.code == .missing }
-        try await take("a", [1], store)
+        try await storePicture("a", [1], store)
         try await store.close()
     }
 
     @Test(.verifies("FILE-6"))
-    func `of many who store and collect at once, nobody loses a file`() async throws {
+    func `concurrent stores and collections lose no file`() async throws {
         let files = InMemoryFileSystem()
         let store = try await open(files)
         await withTaskGroup(of: Void.self) { group in
@@ -164,7 +164,7 @@ private func take(
                     let content = [UInt8(number % 7)]
                     switch number % 3 {
                     case 0: _ = try? await store.files.collect()
-                    case 1: try? await take("p\(number % 5)", content, store)
+                    case 1: try? await storePicture("p\(number % 5)", content, store)
                     default:
                         _ = try? await store.append(
                             PictureTaken(picture: "p\(number % 5)", file: nil))
@@ -191,7 +191,8 @@ private func take(
             let content = [UInt8](repeating: byte, count: 3_000_000)
             try files.open("/cache/part", .createNew).write(content, at: 0)
             await #expect {
-                try await store.files.add(moving: "/cache/part", expecting: FileID(of: [0]))
+                try await store.files.storeRetained(
+                    moving: "/cache/part", expecting: FileID(of: [0]))
             } throws: {
                 ($0 as? FileStoreError)?.code == .damaged
             }
@@ -203,12 +204,12 @@ private func take(
                         : nil
                 }
             }
-            let id = try await store.files.add(
+            let id = try await store.files.storeRetained(
                 moving: "/cache/part", expecting: FileID(of: content))
             files.failing(nil)
             #expect(try await store.files.read(id) == content)
             #expect(try files.list("/cache") == [])
-            // Held once, however it came in.
+            // The file is retained once, whether it was renamed or copied.
             await store.files.release([id])
             #expect(try await store.files.collect().files == 1)
         }
@@ -216,34 +217,38 @@ private func take(
     }
 
     @Test(.verifies("FILE-8"))
-    func `a store that is closed, suspended or erased takes no files and keeps none`()
+    func `a closed, suspended or erased store accepts no files and keeps none`()
         async throws
     {
         let files = InMemoryFileSystem()
         var store = try await open(files)
-        try await take("a", [1], store)
+        try await storePicture("a", [1], store)
         try await store.suspend()
-        await #expect(throws: LogError.self) { try await store.files.add([2]) }
+        await #expect(throws: LogError.self) { try await store.files.storeRetained([2]) }
         try await store.resume()
         try await store.close()
-        await #expect(throws: LogError.self) { try await store.files.add([2]) }
+        await #expect(throws: LogError.self) { try await store.files.storeRetained([2]) }
         #expect(try names(files) == [FileID(of: [1]).description])
         store = try await open(files)
         try await store.cities.save("c", by: "u")
         await #expect(throws: UnsyncedError(count: 1)) { try await store.erase() }
-        try await take("b", [2], store)
+        try await storePicture("b", [2], store)
         try await store.erase(discardingUnsynced: true)
-        await #expect(throws: LogError.self) { try await store.files.add([3]) }
+        await #expect(throws: LogError.self) { try await store.files.storeRetained([3]) }
         #expect(try files.list("/log") == [])
     }
 
     @Test(.verifies("FILE-3"))
-    func `a file that is too big, or finds no room, is refused and leaves nothing`() async throws {
+    func `a file that is too large, or for which there is no space, is refused and leaves nothing`()
+        async throws
+    {
         let files = InMemoryFileSystem()
         let store = try await open(files)
-        try await take("a", [1], store)
+        try await storePicture("a", [1], store)
         files.setQuota(files.usedBytes + 1_000)
-        await #expect { try await store.files.add([UInt8](repeating: 7, count: 100_000)) } throws: {
+        await #expect {
+            try await store.files.storeRetained([UInt8](repeating: 7, count: 100_000))
+        } throws: {
             ($0 as? FileStoreError)?.code == .noSpace
         }
         #expect(try names(files) == [FileID(of: [1]).description])
@@ -252,7 +257,7 @@ private func take(
     }
 
     @Test(.verifies("FILE-1"))
-    func `files are the owner's alone, and a folder that is a symbolic link is refused`()
+    func `only the owner can read files, and a folder that is a symbolic link is refused`()
         async throws
     {
         let folder = try TemporaryFolder()
@@ -262,7 +267,7 @@ private func take(
         }
         let log = folder.appending("log")
         var store = try await OfflineStore.open(at: log)
-        let id = try await store.files.add([1])
+        let id = try await store.files.storeRetained([1])
         #expect(try mode(store.files.directory) == 0o700)
         #expect(try mode(store.files.path(of: id)) == 0o600)
         try await store.close()
@@ -271,7 +276,7 @@ private func take(
         try FileManager.default.createSymbolicLink(
             at: log.appending(path: "files"), withDestinationURL: elsewhere)
         store = try await OfflineStore.open(at: log)
-        await #expect(throws: FileStoreError.self) { try await store.files.add([2]) }
+        await #expect(throws: FileStoreError.self) { try await store.files.storeRetained([2]) }
         await #expect(throws: FileStoreError.self) { try await store.files.collect() }
         #expect(
             try FileManager.default.contentsOfDirectory(atPath: elsewhere.path)
@@ -281,19 +286,19 @@ private func take(
 }
 
 @Suite struct FilePowerCutTests {
-    /// Pictures come and go; what the log says of each is checked after every crash.
+    /// Stores and removes pictures. The files that the log names are checked after every crash.
     private static func work(_ store: OfflineStore) async throws {
-        try await take("a", [1, 1], store)
-        try await take("b", [2, 2], store)
-        try await take("a", [3, 3], store)
+        try await storePicture("a", [1, 1], store)
+        try await storePicture("b", [2, 2], store)
+        try await storePicture("a", [3, 3], store)
         try await store.files.collect()
         try await store.append(PictureTaken(picture: "b", file: nil), durability: .relaxed)
         try await store.files.collect()
-        try await take("b", [1, 1], store)
+        try await storePicture("b", [1, 1], store)
     }
 
     @Test(.verifies("FILE-3", "FILE-6", "FILE-7"))
-    func `after a power cut or a kill at any operation every file that is named can be read`()
+    func `after a power cut or a kill at any operation every named file can be read`()
         async throws
     {
         let files = SimulatedFileSystem()
@@ -317,8 +322,8 @@ private func take(
                 try await again.files.collect()
                 let named = Set(again.view(Pictures.self).files.values.map(\.description))
                 try #require(try Set(names(machine)) == named, "before \(point.next)")
-                // Work goes on.
-                try await take("c", [9], again)
+                // The store stays usable.
+                try await storePicture("c", [9], again)
                 try await again.files.verify(FileID(of: [9]))
                 try await again.close()
             }
@@ -328,7 +333,7 @@ private func take(
     }
 
     @Test(.verifies("FILE-3"))
-    func `a call that fails leaves every file that is named, and work goes on`() async throws {
+    func `a failed call keeps every named file, and the store stays usable`() async throws {
         for fault in SimulatedFault.all {
             for call in 0..<200 {
                 let files = SimulatedFileSystem()
@@ -337,7 +342,7 @@ private func take(
                 do { try await Self.work(store) } catch {}
                 let wasHit = files.faultsHit > 0
                 files.endFaults()
-                // After a commit that failed nobody knows what the log names.
+                // After a failed commit it is unknown which files the log names, so this may throw.
                 _ = try? await store.files.collect()
                 try? await store.close()
                 let again = try await open(files)

@@ -1,4 +1,4 @@
-// The image cache: two layers, limits, single flight, and what goes wrong. Spec/model/images.md.
+// The image cache: two layers, limits, single flight, and failures. Spec/model/images.md.
 
 import DaybookTestKit
 import Foundation
@@ -47,7 +47,7 @@ private struct Bench {
         Set(view.leastRecentlyUsed(kind).map(\.id))
     }
 
-    /// How many events of a type there are.
+    /// The number of events of a type.
     func count(_ type: String) throws -> Int {
         var count = 0
         try LogReader("/log", fileSystem: files).forEachLine { _, line in
@@ -58,7 +58,7 @@ private struct Bench {
     }
 }
 
-/// Lets whoever waits go on when it is opened; counts who came.
+/// A gate: callers wait until it is opened; it counts them.
 private actor Gate {
     private var isOpen = false
     private var waiting: [CheckedContinuation<Void, Never>] = []
@@ -81,7 +81,7 @@ private struct NoNetwork: Error {}
 
 @Suite struct ImageCacheTests {
     @Test(.verifies("IMG-1", "IMG-7", "IMG-8"))
-    func `what was stored is there, from memory, from the disk and after reopening`() async throws {
+    func `a stored image is found, from memory, from the disk and after reopening`() async throws {
         let bench = try await Bench()
         let images = bench.store.images
         #expect(await images.image(.thumbnail, "a") == nil)
@@ -102,14 +102,14 @@ private struct NoNetwork: Error {}
     }
 
     @Test(.verifies("IMG-8"))
-    func `memory holds so many bytes and images, the last used`() async throws {
+    func `memory is limited to a number of bytes and images, the last used`() async throws {
         let bench = try await Bench(thumbnails: 20)
         let images = bench.store.images
         for byte in UInt8(0)..<5 { try await images.store([byte], .thumbnail, "\(byte)") }
         #expect(await images.memorySize == ImageCacheSize(images: 3, bytes: 3))
         try await images.store([UInt8](repeating: 7, count: 99), .thumbnail, "big")
         #expect(await images.memorySize == ImageCacheSize(images: 2, bytes: 100))
-        // Too big for memory, and on the disk all the same.
+        // Too large for memory, but stored on the disk.
         try await images.store([UInt8](repeating: 8, count: 101), .thumbnail, "bigger")
         #expect(await images.memorySize.bytes == 100)
         #expect(await images.image(.thumbnail, "bigger")?.count == 101)
@@ -118,7 +118,7 @@ private struct NoNetwork: Error {}
     }
 
     @Test(.verifies("IMG-6", "IMG-9"))
-    func `the least recently used goes in the commit of the one that comes`() async throws {
+    func `the least recently used image is removed in the commit of the new one`() async throws {
         let bench = try await Bench()
         let images = bench.store.images
         for id in ["a", "b", "c"] { try await images.store(Array(id.utf8), .thumbnail, id) }
@@ -129,7 +129,7 @@ private struct NoNetwork: Error {}
         #expect(bench.ids() == ["a", "c", "d"])
         #expect(bench.ids(.preview) == ["a"])
         #expect(bench.files.usedBytes > before)
-        // What replaces needs no room.
+        // A replacement evicts no image.
         try await images.store([5], .thumbnail, "d")
         #expect(bench.ids() == ["a", "c", "d"])
         #expect(try bench.count(ImageRemoved.type) == 1)
@@ -137,7 +137,7 @@ private struct NoNetwork: Error {}
     }
 
     @Test(.verifies("IMG-17"))
-    func `processes that store little and are killed leave no files behind for good`()
+    func `processes that store little and are killed leave no files behind permanently`()
         async throws
     {
         let (files, clock) = (InMemoryFileSystem(), VirtualClock(milliseconds: 1_771_756_200_000))
@@ -148,14 +148,15 @@ private struct NoNetwork: Error {}
                 try await store.images.store(
                     [UInt8(process), UInt8(number)], .thumbnail, "\(process)-\(number)")
             }
-            // A kill: neither the cache nor the store is told; only the lock goes.
+            // A kill: neither the cache nor the store is closed; only the lock is released.
             try await store.events.close()
         }
         #expect(try files.list("/log/files").count <= 16)
     }
 
     @Test(.verifies("IMG-10"))
-    func `after removals of a clock that was ahead an image is cached anew once, not at each look`()
+    func
+        `after removals of a clock that was ahead an image is cached again once, not at each read`()
         async throws
     {
         let (files, clock) = (InMemoryFileSystem(), VirtualClock(milliseconds: 1_771_756_200_000))
@@ -169,13 +170,13 @@ private struct NoNetwork: Error {}
             })
         try await store.images.store([1], .thumbnail, "a")
         for _ in 0..<5 { #expect(await store.images.image(.thumbnail, "a") == [1]) }
-        // The removals, the image, and once the image anew.
+        // The removals, the image, and the image once more.
         #expect(await store.events.lastDurable.rawValue == 2_502)
         try await store.close()
     }
 
     @Test(.verifies("IMG-6"))
-    func `without any other word the limits are those of the settings`() async throws {
+    func `the default limits are those of the settings`() async throws {
         let store = try await OfflineStore.inMemory()
         #expect(await store.images.limits == ImageCacheLimits())
         try await store.settings.put(.thumbnailCacheSize, 2)
@@ -185,7 +186,7 @@ private struct NoNetwork: Error {}
         }
         let sizes = { store.view(ImagesView.self).size(of: $0).images } as (ImageKind) -> Int
         #expect(ImageKind.allCases.map(sizes) == [2, 1, 3])
-        // Counts with the next image of its kind, or at once if that is asked for.
+        // Takes effect with the next image of its kind, or at once on request.
         try await store.settings.put(.thumbnailCacheSize, 1)
         try await store.settings.put(.albumThumbnailCacheSize, 2)
         try await store.images.store([1], .thumbnail, "d")
@@ -196,10 +197,10 @@ private struct NoNetwork: Error {}
     }
 
     @Test(.verifies("IMG-6"))
-    func `limits that shrink take images with them, and 0 keeps none`() async throws {
+    func `reduced limits remove images, and 0 keeps none`() async throws {
         let bench = try await Bench(thumbnails: 5_000)
         let images = bench.store.images
-        // More than go in one commit.
+        // More than one commit removes.
         try await bench.store.files.store([1]) { file in
             try await bench.store.events.append(
                 (0..<2_500).map {
@@ -258,7 +259,7 @@ private struct NoNetwork: Error {}
     }
 
     @Test(.verifies("IMG-7"))
-    func `a file that is missing or damaged is a miss, and is recorded as one`() async throws {
+    func `a missing or damaged file is a miss, and is recorded`() async throws {
         let bench = try await Bench()
         let images = bench.store.images
         for (id, damage) in [("a", nil), ("b", [9, 9])] as [(String, [UInt8]?)] {
@@ -269,14 +270,14 @@ private struct NoNetwork: Error {}
             #expect(await images.image(.thumbnail, id) == nil)
             #expect(bench.view.image(.thumbnail, id) == nil)
             #expect(bench.names.isEmpty)
-            // It can be stored again.
+            // The image can be stored again.
             try await images.store(content, .thumbnail, id)
             await images.releaseMemory()
             #expect(await images.image(.thumbnail, id) == content)
             try await images.remove(.thumbnail, id)
         }
         #expect(try bench.count(ImageRemoved.type) == 4)
-        // One that cannot be read just now is a miss, and stays.
+        // An image that cannot be read now is a miss, and remains.
         try await images.store([1], .thumbnail, "c")
         await images.releaseMemory()
         bench.files.failing { operation, path in
@@ -290,7 +291,7 @@ private struct NoNetwork: Error {}
     }
 
     @Test(.verifies("IMG-3", "IMG-8"))
-    func `what ends images ends them in memory at once`() async throws {
+    func `an event that ends images ends them in memory at once`() async throws {
         let bench = try await Bench()
         let images = bench.store.images
         try await images.store([1], .thumbnail, "a")
@@ -306,7 +307,7 @@ private struct NoNetwork: Error {}
     }
 
     @Test(.verifies("IMG-10"))
-    func `an access is recorded once an hour, and its order is exact all the same`() async throws {
+    func `an access is recorded once an hour, and the order in memory is exact`() async throws {
         let bench = try await Bench()
         let images = bench.store.images
         for id in ["a", "b", "c"] { try await images.store(Array(id.utf8), .thumbnail, id) }
@@ -328,7 +329,7 @@ private struct NoNetwork: Error {}
     }
 
     @Test(.verifies("IMG-10"))
-    func `an access that need not be recorded puts off no later one`() async throws {
+    func `an access that is not recorded does not delay a later one`() async throws {
         let bench = try await Bench()
         let images = bench.store.images
         try await images.store([1], .thumbnail, "a")
@@ -344,7 +345,7 @@ private struct NoNetwork: Error {}
     }
 
     @Test(.verifies("IMG-4", "IMG-10"))
-    func `an image that is looked at is cached anew before it is summed up`() async throws {
+    func `an image that is read is cached again before the floor reaches it`() async throws {
         let bench = try await Bench()
         let images = bench.store.images
         for id in ["a", "b"] { try await images.store(Array(id.utf8), .preview, id) }
@@ -368,7 +369,7 @@ private struct NoNetwork: Error {}
     }
 
     @Test(.verifies("IMG-15"))
-    func `clearing takes images and leaves everything else`() async throws {
+    func `clearing removes images and nothing else`() async throws {
         let bench = try await Bench()
         let images = bench.store.images
         try await bench.store.cities.save("lisbon", by: "u")
@@ -394,7 +395,7 @@ private struct NoNetwork: Error {}
     }
 
     @Test(.verifies("IMG-11"))
-    func `what a clock that was ahead has cached can be replaced, removed and cleared`()
+    func `an image cached by a clock that was ahead can be replaced, removed and cleared`()
         async throws
     {
         let bench = try await Bench()
@@ -417,7 +418,7 @@ private struct NoNetwork: Error {}
     }
 
     @Test(.verifies("IMG-16"))
-    func `on a full disk fetched bytes come back, reading goes on and clearing makes room`()
+    func `on a full disk fetched bytes are returned, reading works and clearing frees space`()
         async throws
     {
         let bench = try await Bench()
@@ -440,7 +441,7 @@ private struct NoNetwork: Error {}
     }
 
     @Test(.verifies("IMG-1"))
-    func `an id that is none is refused and leaves no file`() async throws {
+    func `an invalid id is refused and leaves no file`() async throws {
         let bench = try await Bench()
         await #expect(throws: EventError.self) {
             try await bench.store.images.store([1], .thumbnail, "")
@@ -453,7 +454,7 @@ private struct NoNetwork: Error {}
     }
 
     @Test(.verifies("IMG-17"))
-    func `ended files go together, and none that is named`() async throws {
+    func `files of ended images are deleted in groups, and no referenced file is`() async throws {
         let bench = try await Bench(thumbnails: 10)
         let images = bench.store.images
         for number in 0..<300 {
@@ -476,7 +477,9 @@ private struct NoNetwork: Error {}
 
 @Suite struct ImageFetchTests {
     @Test(.verifies("IMG-12"))
-    func `an image is fetched once for all who wait, stored, and not fetched again`() async throws {
+    func `an image is fetched once for all waiting callers, stored, and not fetched again`()
+        async throws
+    {
         let bench = try await Bench()
         let (images, gate) = (bench.store.images, Gate())
         let all = (0..<20).map { _ in
@@ -497,7 +500,9 @@ private struct NoNetwork: Error {}
     }
 
     @Test(.verifies("IMG-12"))
-    func `a fetch that fails fails for all who wait, and the next one fetches anew`() async throws {
+    func `a failed fetch fails for all waiting callers, and the next one fetches again`()
+        async throws
+    {
         let bench = try await Bench()
         let (images, gate) = (bench.store.images, Gate())
         let all = (0..<5).map { _ in
@@ -517,7 +522,7 @@ private struct NoNetwork: Error {}
     }
 
     @Test(.verifies("IMG-13"))
-    func `who is cancelled waits no longer, and the others get the image`() async throws {
+    func `a cancelled caller stops waiting, and the others receive the image`() async throws {
         let bench = try await Bench()
         let (images, gate) = (bench.store.images, Gate())
         let all = (0..<3).map { _ in
@@ -541,7 +546,9 @@ private struct NoNetwork: Error {}
     }
 
     @Test(.verifies("IMG-13"))
-    func `when all are cancelled the fetch is, and the next one fetches anew`() async throws {
+    func `when all callers are cancelled the fetch is cancelled, and the next one fetches again`()
+        async throws
+    {
         let bench = try await Bench()
         let (images, gate) = (bench.store.images, Gate())
         let wasCancelled = Mutex(false)
@@ -556,7 +563,7 @@ private struct NoNetwork: Error {}
         try await eventually { await gate.arrivals == 1 }
         first.cancel()
         await #expect(throws: CancellationError.self) { try await first.value }
-        // The first fetch has not ended, and nobody joins it.
+        // The first fetch has not ended, and no caller joins it.
         #expect(try await images.image(.thumbnail, "a") { [2] } == [2])
         await gate.open()
         try await eventually { wasCancelled.withLock { $0 } }
@@ -570,7 +577,7 @@ private struct NoNetwork: Error {}
     }
 
     @Test(.verifies("IMG-14"))
-    func `what an album's change overtakes is not stored, and who comes later fetches anew`()
+    func `a fetch during an album's change is not stored, and later callers fetch again`()
         async throws
     {
         let bench = try await Bench()
@@ -593,10 +600,12 @@ private struct NoNetwork: Error {}
     }
 
     @Test(.verifies("IMG-9", "IMG-12"))
-    func `of many who fetch, look and remove at once, what is there can be read`() async throws {
+    func `after concurrent fetches, reads and removals every cached image can be read`()
+        async throws
+    {
         let bench = try await Bench(thumbnails: 5)
         let images = bench.store.images
-        // They meet a cache that is full already.
+        // The cache is already full.
         for number in 0..<13 {
             let id = "\(number)"
             _ = try await images.image(.thumbnail, id) { Array("content of \(id)".utf8) }
@@ -633,7 +642,7 @@ private struct NoNetwork: Error {}
     }
 }
 
-/// The cache against lists of ids.
+/// Compares the cache with lists of ids.
 private struct Machine: StateMachine {
     enum Command {
         case store(ImageKind, String, UInt8)
@@ -652,7 +661,7 @@ private struct Machine: StateMachine {
 
     let bench: Bench
     var limits = Bench.limits(3)
-    /// Ids with contents, those first that were not used for longest.
+    /// Ids with contents, the least recently used first.
     var images: [ImageKind: [(id: String, content: [UInt8])]] = [:]
 
     func next(_ choices: inout Choices) -> Command {
@@ -756,7 +765,7 @@ private struct Machine: StateMachine {
 
 @Suite struct ImageModelTests {
     @Test(.verifies("IMG-2", "IMG-3", "IMG-6", "IMG-8", "IMG-9", "IMG-11"))
-    func `the cache holds what a list in order of use holds, at wrong times too`() async throws {
+    func `the cache equals a list in order of use, also with wrong clocks`() async throws {
         try await Property.check("the image cache is an LRU", runs: 100) { choices in
             var machine = Machine(bench: try await Bench())
             try await choices.run(&machine, steps: 0...60)

@@ -1,5 +1,5 @@
-// Cached images when the power goes, a process is killed or a call fails: whatever the view names
-// can be read. Spec/model/images.md, IMG-17 and IMG-18.
+// Cached images after a power cut, a kill or a failed call: every image of the view can be read.
+// Spec/model/images.md, IMG-17 and IMG-18.
 
 import DaybookTestKit
 import Foundation
@@ -22,7 +22,7 @@ private func names(_ files: any FileSystem, _ folder: String) -> Set<String> {
     Set((try? files.list(folder)) ?? [])
 }
 
-/// Images come, are replaced, evicted, ended and cleared; then one more.
+/// Stores, replaces, evicts, ends and clears images, then stores one more.
 private func work(_ store: OfflineStore) async throws {
     let images = store.images
     try await images.store([1, 1], .thumbnail, "a")
@@ -36,7 +36,8 @@ private func work(_ store: OfflineStore) async throws {
     try await images.store([4, 4], .thumbnail, "e")
 }
 
-/// Everything that is named can be read, after a collection nothing else is there, work goes on.
+/// Checks that every referenced image can be read, that a collection leaves no other file, and that work
+/// continues.
 private func check(
     _ files: any FileSystem, _ cache: String?, _ place: String
 ) async throws {
@@ -61,7 +62,7 @@ private func check(
 
 @Suite struct ImagePowerCutTests {
     @Test(.verifies("IMG-18", "IMG-19"), arguments: [nil, "/cache"])
-    func `after a power cut or a kill at any operation every image that is named can be read`(
+    func `after a power cut or a kill at any operation every cached image can be read`(
         cache: String?
     ) async throws {
         let files = SimulatedFileSystem()
@@ -86,7 +87,7 @@ private func check(
     }
 
     @Test(.verifies("IMG-16", "IMG-18", "IMG-19"), arguments: [nil, "/cache"])
-    func `a call that fails leaves every image that is named, and work goes on`(
+    func `a failed call leaves every cached image, and work continues`(
         cache: String?
     ) async throws {
         for fault in SimulatedFault.all {
@@ -97,11 +98,11 @@ private func check(
                 do { try await work(store) } catch {}
                 let wasHit = files.faultsHit > 0
                 files.endFaults()
-                // Looking is never an error.
+                // A read is never an error.
                 for id in ["a", "b", "c", "d", "e"] {
                     _ = await store.images.image(.thumbnail, id)
                 }
-                // After a commit that failed nobody knows what the log names.
+                // After a failed commit the references of the log are unknown.
                 _ = try? await store.files.collect()
                 try? await store.close()
                 try await check(files, cache, "\(fault) at \(call)")

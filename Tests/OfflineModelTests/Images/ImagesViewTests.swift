@@ -1,5 +1,5 @@
-// The view of the image cache: what ends an image, in which order images were used, what is told
-// apart, and which events are still needed. Spec/model/images.md.
+// The view of the image cache: ends of images, order of use, tracked ids, and the events that are still
+// needed. Spec/model/images.md.
 
 import DaybookTestKit
 import EventGenerators
@@ -16,7 +16,7 @@ private struct Bench {
     var history = EventHistory()
     var view: ImagesView
 
-    init(toldApartMax: Int? = nil) { view = ImagesView(toldApartMax: toldApartMax) }
+    init(trackedMax: Int? = nil) { view = ImagesView(trackedMax: trackedMax) }
 
     @discardableResult
     mutating func add(_ payload: some EventPayload, at milliseconds: Int64) throws -> Event {
@@ -35,11 +35,11 @@ private struct Bench {
             at: milliseconds)
     }
 
-    /// What the view says now, event by event.
+    /// The retention of each event.
     var says: [Retention] { history.events.map(view.retention) }
 
     func superseded(by indices: Int...) -> Retention {
-        .superseded(by: indices.map { history.events[$0].stamp })
+        .superseded(by: indices.map { history.events[$0].lwwTimestamp })
     }
 
     func ids(_ kind: ImageKind = .thumbnail) -> [String] {
@@ -52,7 +52,7 @@ private func album(_ id: String) -> Album {
     return Album(id: id, ownerId: "u", name: "", createdAt: time, modifiedAt: time)
 }
 
-/// Events of the image cache and what ends images, few of each kind.
+/// Events of the image cache and events that end images, few of each kind.
 private func history(
     _ choices: inout Choices, _ count: ClosedRange<Int>
 ) throws -> EventHistory {
@@ -71,7 +71,7 @@ private func history(
         }
     }
     let notes = history.events.map { event in
-        "\(event.type) \(String(decoding: event.content.json ?? [], as: UTF8.self)) \(event.stamp)"
+        "\(event.type) \(String(decoding: event.content.json ?? [], as: UTF8.self)) \(event.lwwTimestamp)"
     }
     choices.note("\(notes)")
     return history
@@ -85,27 +85,27 @@ private func shuffled(_ events: [Event], _ choices: inout Choices) -> [Event] {
     return events
 }
 
-private func fold(_ events: some Sequence<Event>, toldApartMax: Int?) -> ImagesView {
-    var view = ImagesView(toldApartMax: toldApartMax)
+private func fold(_ events: some Sequence<Event>, trackedMax: Int?) -> ImagesView {
+    var view = ImagesView(trackedMax: trackedMax)
     for event in events { view.fold(event) }
     return view
 }
 
-/// What is said of the images, from all events at once and without any bound.
+/// A model of the view: computed from all events at once, without bounds.
 private struct Exact {
     struct Name: Hashable {
         var kind: ImageKind
         var id: EntityID
     }
 
-    var cached: [Name: Stamp] = [:]
-    var ended: [Name: Stamp] = [:]
-    var accessed: [Name: Stamp] = [:]
-    var cleared: [ImageKind: Stamp] = [:]
+    var cached: [Name: LWWTimestamp] = [:]
+    var ended: [Name: LWWTimestamp] = [:]
+    var accessed: [Name: LWWTimestamp] = [:]
+    var cleared: [ImageKind: LWWTimestamp] = [:]
 
     init(_ events: [Event]) {
-        func raise(_ all: inout [Name: Stamp], _ name: Name, _ event: Event) {
-            all[name] = max(all[name] ?? event.stamp, event.stamp)
+        func raise(_ all: inout [Name: LWWTimestamp], _ name: Name, _ event: Event) {
+            all[name] = max(all[name] ?? event.lwwTimestamp, event.lwwTimestamp)
         }
         for event in events {
             let json = event.content.json ?? []
@@ -117,7 +117,7 @@ private struct Exact {
                 raise(&accessed, Name(kind: used.kind, id: EntityID(used.id)), event)
             } else if event.type == ImagesCleared.type, let gone = try? ImagesCleared(json: json) {
                 for kind in gone.kinds {
-                    cleared[kind] = max(cleared[kind] ?? event.stamp, event.stamp)
+                    cleared[kind] = max(cleared[kind] ?? event.lwwTimestamp, event.lwwTimestamp)
                 }
             } else if let id = event.subject.map(EntityID.init) {
                 let kinds: [ImageKind] =
@@ -127,11 +127,11 @@ private struct Exact {
         }
     }
 
-    /// Ids, those first that were not used for longest.
+    /// Ids, the least recently used first.
     func ids(_ kind: ImageKind) -> [String] {
-        cached.filter { name, stamp in
-            name.kind == kind && (ended[name].map { $0 < stamp } ?? true)
-                && (cleared[kind].map { $0 < stamp } ?? true)
+        cached.filter { name, lwwTimestamp in
+            name.kind == kind && (ended[name].map { $0 < lwwTimestamp } ?? true)
+                && (cleared[kind].map { $0 < lwwTimestamp } ?? true)
         }.sorted { a, b in
             (max(a.value, accessed[a.key] ?? a.value), a.key.id)
                 < (max(b.value, accessed[b.key] ?? b.value), b.key.id)
@@ -141,7 +141,7 @@ private struct Exact {
 
 @Suite struct ImagesViewTests {
     @Test(.verifies("IMG-1", "IMG-2", "VIEW-25"))
-    func `an image is the one that was cached last, unless something ended it later`() throws {
+    func `an image is the one cached last, unless a later event ended it`() throws {
         var bench = Bench()
         try bench.cache("a", 7, at: 9)
         try bench.cache("a", 3, at: 5)
@@ -166,7 +166,8 @@ private struct Exact {
     }
 
     @Test(.verifies("IMG-3"))
-    func `the removal of an asset ends its thumbnail and its preview, and what comes later counts`()
+    func
+        `the removal of an asset ends its thumbnail and its preview, and later images take effect`()
         throws
     {
         var bench = Bench()
@@ -178,7 +179,7 @@ private struct Exact {
         #expect(bench.ids() == ["b"])
         #expect(bench.ids(.preview) == [])
         #expect(bench.ids(.albumThumbnail) == ["a"])
-        // Late, and cached before the removal.
+        // Arrives late, and was cached before the removal.
         try bench.cache("a", at: 4)
         #expect(bench.ids() == ["b"])
         try bench.cache("a", at: 6)
@@ -206,7 +207,7 @@ private struct Exact {
     }
 
     @Test(.verifies("IMG-2"))
-    func `clearing ends the images of the kinds it names`() throws {
+    func `clearing ends the images of the given kinds`() throws {
         var bench = Bench()
         try bench.cache("a", at: 1)
         try bench.cache("b", at: 9)
@@ -221,7 +222,7 @@ private struct Exact {
     }
 
     @Test(.verifies("IMG-5"))
-    func `images are in order of their last access, to have been cached included`() throws {
+    func `images are sorted by last access, caching included`() throws {
         var bench = Bench()
         for (id, time) in [("a", 1), ("b", 2), ("c", 3)] { try bench.cache(id, at: Int64(time)) }
         try bench.add(ImageAccessed(kind: .thumbnail, id: "a"), at: 7)
@@ -233,7 +234,7 @@ private struct Exact {
     }
 
     @Test(.verifies("VIEW-3"))
-    func `what breaks the rules of its type is counted, and what is not its own costs nothing`()
+    func `events with invalid data are counted, and events of other types cost nothing`()
         throws
     {
         var bench = Bench()
@@ -261,10 +262,10 @@ private struct Exact {
     }
 
     @Test(.verifies("IMG-2", "IMG-3", "IMG-5"))
-    func `the view says what all events together say`() throws {
+    func `the view equals a model of all events`() throws {
         try Property.check("fold = the exact rule", runs: 300) { choices in
             let events = try history(&choices, 1...30).events
-            let (view, exact) = (fold(events, toldApartMax: nil), Exact(events))
+            let (view, exact) = (fold(events, trackedMax: nil), Exact(events))
             for kind in ImageKind.allCases {
                 let ids = view.leastRecentlyUsed(kind).map(\.id)
                 try #require(ids.map(EntityID.init) == exact.ids(kind).map(EntityID.init))
@@ -274,7 +275,7 @@ private struct Exact {
     }
 
     @Test(.verifies("IMG-4", "VIEW-2"))
-    func `however little is told apart, order does not matter, and what has ended is not there`()
+    func `for any number of tracked ids order does not matter, and no ended image is found`()
         throws
     {
         try Property.check(
@@ -282,8 +283,8 @@ private struct Exact {
         ) { choices in
             let events = try history(&choices, 1...30).events
             let most = choices.int(in: 1...3)
-            let (view, exact) = (fold(events, toldApartMax: most), Exact(events))
-            let other = fold(shuffled(events, &choices), toldApartMax: most)
+            let (view, exact) = (fold(events, trackedMax: most), Exact(events))
+            let other = fold(shuffled(events, &choices), trackedMax: most)
             try #require(view.encodedState() == other.encodedState())
             try #require(view.rows() == other.rows())
             for kind in ImageKind.allCases {
@@ -298,7 +299,7 @@ private struct Exact {
     }
 
     @Test(.verifies("CMP-1", "IMG-4"))
-    func `what is superseded can go, whatever comes later`() throws {
+    func `superseded events can be removed, whatever arrives later`() throws {
         try Property.check(
             "fold(L - R + X) = fold(L + X)", runs: 500, covering: ["went"]
         ) { choices in
@@ -306,13 +307,13 @@ private struct Exact {
             let most = choices.bool() ? choices.int(in: 1...3) : nil
             let cut = choices.int(in: 0...all.count)
             let (past, later) = (Array(all[..<cut]), all[cut...])
-            let view = fold(past, toldApartMax: most)
-            let stamps = Set(past.map(\.stamp))
+            let view = fold(past, trackedMax: most)
+            let lwwTimestamps = Set(past.map(\.lwwTimestamp))
             let kept = try past.filter { event in
                 guard case .superseded(let others) = view.retention(of: event) else { return true }
-                // By events that are there and are needed themselves.
-                try #require(!others.isEmpty && stamps.isSuperset(of: others))
-                for other in past where others.contains(other.stamp) {
+                // By events that exist and are needed themselves.
+                try #require(!others.isEmpty && lwwTimestamps.isSuperset(of: others))
+                for other in past where others.contains(other.lwwTimestamp) {
                     guard case .needed = view.retention(of: other) else {
                         Issue.record("superseded by what is not needed")
                         continue
@@ -321,16 +322,18 @@ private struct Exact {
                 choices.count("went")
                 return false
             }
-            let gone = past.filter { event in !kept.contains { $0.stamp == event.stamp } }
+            let gone = past.filter { event in
+                !kept.contains { $0.lwwTimestamp == event.lwwTimestamp }
+            }
             let some = kept + gone.filter { _ in choices.bool() }
             try #require(
-                fold(some + later, toldApartMax: most).encodedState()
-                    == fold(all, toldApartMax: most).encodedState())
+                fold(some + later, trackedMax: most).encodedState()
+                    == fold(all, trackedMax: most).encodedState())
         }
     }
 
     @Test(.verifies("CMP-3"))
-    func `the view needs what is there, the last access, and what has ended images`() throws {
+    func `the view needs cached images, last accesses, and the events that ended images`() throws {
         var bench = Bench()
         try bench.cache("a", at: 1)
         try bench.cache("a", at: 3)
@@ -358,7 +361,7 @@ private struct Exact {
     }
 
     @Test(.verifies("IMG-4"))
-    func `assets without images cost what is told apart of them and no more`() throws {
+    func `assets without images cost their tracked ids and no more`() throws {
         var bench = Bench()
         try bench.cache("kept", at: 1_000_000)
         for number in 0..<100_000 {

@@ -1,5 +1,5 @@
-// Real learners' events through the progress view, against a count that knows nothing of views. Runs
-// where there is a checkout beside the data. Spec/model/learning.md, LRN-41.
+// Real learners' events through the progress view, compared with an independent count. Runs only with a
+// checkout beside the data. Spec/model/learning.md, LRN-41.
 
 import DaybookTestKit
 import EventGenerators
@@ -15,7 +15,7 @@ private let journey = URL(filePath: #filePath).deletingLastPathComponent()
     .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
     .appending(path: "../shared/data/journey.ndjson").standardizedFileURL
 
-/// What stands in one line, read in another way than the view reads it.
+/// The content of one line, decoded independently of the view.
 private struct Line: Decodable {
     struct Data: Decodable {
         var userId: String?
@@ -34,7 +34,7 @@ private struct Line: Decodable {
     @Test(
         .verifies("LRN-41"),
         .enabled(if: FileManager.default.fileExists(atPath: journey.path)))
-    func `the progress of real learners is what a plain count says`() throws {
+    func `the progress of real learners equals a plain count`() throws {
         let lines = try Foundation.Data(contentsOf: journey).split(separator: UInt8(ascii: "\n"))
         try #require(lines.count >= 1_000)
         var history = EventHistory()

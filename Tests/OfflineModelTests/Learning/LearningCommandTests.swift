@@ -1,4 +1,4 @@
-// What an app does with lessons, review sessions, courses and vocabulary. Spec/model/learning.md.
+// The commands for lessons, review sessions, courses and vocabulary. Spec/model/learning.md.
 
 import DaybookTestKit
 import Foundation
@@ -52,7 +52,7 @@ extension OfflineStore {
     }
 
     @Test(.verifies("LRN-10", "LRN-11"))
-    func `a lesson that was asked for stays so, and files that nothing names go`() async throws {
+    func `a requested lesson remains explicit, and unreferenced files are deleted`() async throws {
         let files = InMemoryFileSystem()
         let store = try await openStore(files)
         let learning = store.learning
@@ -71,7 +71,7 @@ extension OfflineStore {
     }
 
     @Test(.verifies("LRN-2"))
-    func `what is refused leaves everything as it was, files included`() async throws {
+    func `a refused command changes nothing, files included`() async throws {
         let files = InMemoryFileSystem()
         let store = try await openStore(files)
         let learning = store.learning
@@ -93,7 +93,7 @@ extension OfflineStore {
         await refused("", content, [other])
         await refused("s", Array("[]".utf8), [other])
         await refused("s", Array("{".utf8), [other])
-        // What would be more than one member of the event.
+        // Texts that would add members to the event.
         await refused("s", Array(#"{},"x":{}"#.utf8), [other])
         await refused("s", order: -1, content, [other])
         await refused("s", content, [other, other])
@@ -104,7 +104,7 @@ extension OfflineStore {
     }
 
     @Test(.verifies("LRN-2"))
-    func `a content cannot bring members of its own into the event`() async throws {
+    func `a content cannot add members to the event`() async throws {
         let store = try await openStore()
         let learning = store.learning
         let bytes = Array(#"{},"courseTitle":{}"#.utf8)
@@ -147,7 +147,7 @@ extension OfflineStore {
     }
 
     @Test(.verifies("LRN-3", "LRN-8", "LRN-12"))
-    func `users, combinations and courses that are known are not recorded again`() async throws {
+    func `unchanged users, combinations and courses are not recorded again`() async throws {
         let store = try await openStore()
         let learning = store.learning
         let courses = [ListedCourse(id: "c", title: "A", lessons: [ListedLesson(id: "l")])]
@@ -171,7 +171,7 @@ extension OfflineStore {
     }
 
     @Test(.verifies("LRN-7"))
-    func `of a vocabulary the first 200 items are cached, as they came`() async throws {
+    func `the first 200 items of a vocabulary are cached, in the given order`() async throws {
         let store = try await openStore()
         let learning = store.learning
         let items = try (0..<250).map {
@@ -190,7 +190,7 @@ extension OfflineStore {
     }
 
     @Test(.verifies("LRN-13"))
-    func `commands count although a clock was ahead`() async throws {
+    func `commands take effect although a clock was ahead`() async throws {
         let (files, clock) = (InMemoryFileSystem(), VirtualClock(milliseconds: 1_800_000_000_000))
         var store = try await openStore(files, clock)
         clock.advance(by: .hours(100))
@@ -210,7 +210,7 @@ extension OfflineStore {
         #expect(store.learning.combination(of: "u").current == spanish)
     }
 
-    @Test(.verifies("LRN-8")) func `a query tells what has become of its answer`() async throws {
+    @Test(.verifies("LRN-8")) func `a query reports the changes of its value`() async throws {
         let store = try await openStore()
         var changes = store.learning.isAvailable("l", course: "c").changes.makeAsyncIterator()
         #expect(await changes.next() == false)
@@ -220,7 +220,7 @@ extension OfflineStore {
     }
 
     @Test(.verifies("LRN-9"))
-    func `what was replaced is compacted away, and the rest reads as before`() async throws {
+    func `replaced events are compacted away, and the others read as before`() async throws {
         let store = try await openStore()
         for number in 0..<50 {
             try await store.learning.storeLesson(

@@ -1,4 +1,4 @@
-// The data of learning's events: what comes out as it went in, and what is refused.
+// The data of learning's events: round trips and refused data.
 // Spec/model/events.md, EVT-7.
 
 import DaybookTestKit
@@ -11,7 +11,7 @@ import Testing
 @testable import DaybookOffline
 
 @Suite(.verifies("EVT-7", "LRN-1")) struct LearningEventTests {
-    @Test func `whatever is written reads back as the same bytes`() throws {
+    @Test func `written data read back as the same bytes`() throws {
         func check<Payload: EventPayload>(_ payload: Payload) throws {
             let json = try payload.json()
             let again = try Payload(json: json)
@@ -21,7 +21,7 @@ import Testing
         try Property.check("read(write(p)) = p", runs: 300) { try check($0.learningPayload()) }
     }
 
-    @Test func `members that no type names are kept with the content and passed over elsewhere`()
+    @Test func `members that no type names are kept with the content and ignored elsewhere`()
         throws
     {
         let content = #"{"steps":[{"a":1.50}],"x":null}"#

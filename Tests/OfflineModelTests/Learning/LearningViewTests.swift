@@ -1,4 +1,4 @@
-// LearningView: what it says of a history, and which events it still needs. Spec/model/learning.md.
+// LearningView: its queries after a history, and the events that it still needs. Spec/model/learning.md.
 
 import DaybookTestKit
 import EventGenerators
@@ -57,7 +57,7 @@ private struct Bench {
 
     var says: [Retention] { history.events.map(view.retention) }
     func superseded(by index: Int) -> Retention {
-        .superseded(by: [history.events[index].stamp])
+        .superseded(by: [history.events[index].lwwTimestamp])
     }
 }
 
@@ -69,7 +69,8 @@ private struct Bench {
     }
 
     @Test(.verifies("LRN-3"))
-    func `the next lesson is that of the same course, and the last of a course has none`() throws {
+    func `the next lesson is in the same course, and the last lesson of a course has none`() throws
+    {
         var bench = Bench()
         try bench.add(
             CoursesListed(
@@ -92,7 +93,7 @@ private struct Bench {
     }
 
     @Test(.verifies("LRN-4"))
-    func `of everything the newest counts, whatever the order of arrival`() throws {
+    func `the newest event of each register wins, whatever the order of arrival`() throws {
         var bench = Bench()
         try bench.lesson("l", 1, explicit: true, at: 5)
         try bench.lesson("l", 2, at: 3)
@@ -110,7 +111,7 @@ private struct Bench {
     }
 
     @Test(.verifies("LRN-6"))
-    func `review sessions are in their order, and of the languages that are asked for`() throws {
+    func `review sessions are in their order, and of the requested languages`() throws {
         var bench = Bench()
         try bench.review("late", order: 4, at: 1)
         try bench.review("b", order: 0, at: 2)
@@ -127,7 +128,7 @@ private struct Bench {
     }
 
     @Test(.verifies("LRN-5", "FILE-6"))
-    func `a file is named for as long as a lesson or a session names it`() throws {
+    func `a file is referenced as long as a lesson or a session references it`() throws {
         var bench = Bench()
         let (one, two) = (FileID(of: [1]), FileID(of: [2]))
         try bench.lesson("l", 1, at: 1)
@@ -142,7 +143,7 @@ private struct Bench {
     }
 
     @Test(.verifies("CMP-3", "LRN-9"))
-    func `an event is needed while it holds its register`() throws {
+    func `an event is needed while it is the winner of its register`() throws {
         var bench = Bench()
         func vocabulary(_ combination: LanguageCombination) -> VocabularyCached {
             VocabularyCached(userId: "u", combination: combination, items: [])
@@ -178,13 +179,13 @@ private struct Bench {
                 bench.superseded(by: 2), bench.superseded(by: 3), .needed(.current),
                 .needed(.current),
             ])
-        // Others' events cost nothing and are nobody's business here.
+        // Events of other types are unconcerned.
         try bench.add(LessonCompleted(userId: "u", courseId: "c", lessonId: "l"), at: 5)
         try bench.add(CitySaved(userId: "u", cityId: "c"), at: 6)
         #expect(bench.says[4...] == [.unconcerned, .unconcerned] && bench.view.ignored == 0)
     }
 
-    @Test(.verifies("VIEW-24")) func `rows name courses, then lessons, then users`() throws {
+    @Test(.verifies("VIEW-24")) func `rows contain courses, then lessons, then users`() throws {
         var bench = Bench()
         try bench.add(
             CoursesListed(combination: spanish, courses: Self.graph([("c", ["l"])])), at: 1)

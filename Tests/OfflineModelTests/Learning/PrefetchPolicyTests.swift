@@ -1,4 +1,4 @@
-// What is fetched ahead, row by row: which trigger means what on which system.
+// The prefetch policy, row by row: the triggers of each system.
 // Spec/model/learning.md, LRN-20 to LRN-24.
 
 import DaybookTestKit
@@ -13,7 +13,7 @@ import Testing
 private let hour: Int64 = 3_600_000
 private let now: Int64 = 1_800_000_000_000
 
-/// A state that events have led to.
+/// A state computed from events.
 private struct Bench {
     var history = EventHistory()
     var learning = LearningView()
@@ -74,7 +74,7 @@ private struct Bench {
     private static let reviews = [PrefetchPolicy.Work.reviews(first: 5, spanish)]
     private static let policies = ["iOS": PrefetchPolicy.iOS, "Android": .android]
 
-    /// The table of the document: a trigger, and whether it makes sessions be fetched.
+    /// The table of the document: a trigger, and true if it causes a fetch of sessions.
     static let rows: [(PrefetchPolicy.Trigger, iOS: Bool, android: Bool)] = [
         (.appStart, true, true),
         (.appResume, true, false),
@@ -90,7 +90,7 @@ private struct Bench {
         trigger: PrefetchPolicy.Trigger, iOS: Bool, android: Bool
     ) throws {
         var bench = try Bench()
-        // So that the last two are true: one session, done, long ago.
+        // Makes the last two triggers true: one session, completed long ago.
         try bench.store("r", at: now - 100 * hour)
         try bench.complete("r", at: now - 50 * hour)
         #expect(
@@ -101,7 +101,7 @@ private struct Bench {
     }
 
     @Test(.verifies("LRN-21"))
-    func `five sessions are fetched whatever is there, and none before languages are chosen`()
+    func `five sessions are fetched whatever is stored, and none before languages are chosen`()
         throws
     {
         var bench = try Bench()
@@ -123,7 +123,7 @@ private struct Bench {
     }
 
     @Test(.verifies("LRN-22"))
-    func `the last session is done when there are some and all are completed`() throws {
+    func `the last session is done when there are sessions and all are completed`() throws {
         var bench = try Bench()
         func work() -> [PrefetchPolicy.Work] {
             PrefetchPolicy.android.work(for: .lastReviewDone, in: bench.state())
@@ -140,7 +140,7 @@ private struct Bench {
         #expect(work().isEmpty)
         try bench.complete("t", at: now)
         #expect(work() == Self.reviews)
-        // What was fetched anew is to be done anew.
+        // A session that was fetched again counts as not completed.
         try bench.store("t", at: now + 1)
         #expect(
             PrefetchPolicy.android.work(
@@ -163,11 +163,11 @@ private struct Bench {
         #expect(due(bench.state()) == nil)
         try bench.add(
             LessonCompleted(userId: "u", courseId: "c", lessonId: "a"), at: now - 18 * hour + 1)
-        // A later one does not put it off.
+        // A later completion does not delay the fetch.
         try bench.complete("r", at: now - 2 * hour)
         #expect(due(bench.state()) == now + 1 && !isDue(bench.state()))
         #expect(isDue(bench.state(at: now + 1)))
-        // A fetch that brought nothing counts, too; and one that is on record.
+        // A fetch without sessions counts, too; and a recorded one.
         #expect(due(bench.state(fetchedAt: now - hour)) == nil)
         try bench.store("s", at: now - 3 * hour)
         #expect(due(bench.state()) == now + 16 * hour)
@@ -175,7 +175,7 @@ private struct Bench {
     }
 
     @Test(.verifies("LRN-42"), arguments: [nil, now - 60 * hour])
-    func `what is done again puts nothing off`(fetchedAt: Int64?) throws {
+    func `a repeated completion does not delay the fetch`(fetchedAt: Int64?) throws {
         for isLesson in [false, true] {
             try expectNothingPutOff(isLesson, fetchedAt)
         }
@@ -191,7 +191,7 @@ private struct Bench {
     }
 
     @Test(.verifies("LRN-42"), arguments: [false, true])
-    func `what was done before the last fetch and after it is fetched early, not late`(
+    func `completions before and after the last fetch make the fetch early, not late`(
         isLesson: Bool
     ) throws {
         var bench = try Bench()
@@ -207,7 +207,7 @@ private struct Bench {
     }
 
     @Test(.verifies("LRN-42"))
-    func `times of wrong clocks put nothing off by more than eighteen hours, and trap nowhere`()
+    func `times of wrong clocks delay no fetch by more than eighteen hours, and never trap`()
         throws
     {
         var bench = try Bench()
@@ -216,11 +216,11 @@ private struct Bench {
         func due(at now: Int64, fetchedAt: Int64? = nil) -> Int64? {
             policy.due(in: bench.state(at: now, fetchedAt: fetchedAt))?.milliseconds
         }
-        // It does not move on with the time.
+        // The time does not move with the clock.
         for later in [now, now + 17 * hour, now + 18 * hour] {
             #expect(due(at: later, fetchedAt: now) == now + 18 * hour)
             #expect(due(at: later) == later)
-            // What was fetched in a time yet to come does not count.
+            // A fetch in the future does not count.
             #expect(due(at: later, fetchedAt: later + 1) == later)
         }
         policy.completionAgeSeconds = .max
@@ -236,7 +236,7 @@ private struct Bench {
     }
 
     @Test(.verifies("LRN-24"), arguments: [PrefetchPolicy.iOS, .android])
-    func `a started lesson makes the next one be fetched unless it is there or the last`(
+    func `a started lesson causes a fetch of the next one unless it is stored or the last`(
         policy: PrefetchPolicy
     ) throws {
         var bench = try Bench()

@@ -1,4 +1,4 @@
-// A user's assets follow the server: all at first, then what has changed. Spec/model/media.md, MED-20.
+// The refresh of a user's assets from the server: first all, then changes. Spec/model/media.md, MED-20.
 
 import DaybookTestKit
 import Foundation
@@ -29,7 +29,7 @@ private func asset(
 
 @Suite struct AssetRefreshTests {
     @Test(.verifies("MED-20", "SET-3"))
-    func `the first refresh brings all, the next sends the tag, and no change is no event`()
+    func `the first refresh stores all, the next sends the tag, and no change records no event`()
         async throws
     {
         let store = try await open()
@@ -56,7 +56,9 @@ private func asset(
     }
 
     @Test(.verifies("MED-20"))
-    func `what the server has no more goes, unless there is a copy on the device`() async throws {
+    func `assets that the server has removed are removed, unless there is a copy on the device`()
+        async throws
+    {
         let store = try await open()
         try await store.assets.putAll([
             asset("both", local: "l1", properties: #"{"camera":"x"}"#), asset("server"),
@@ -79,11 +81,11 @@ private func asset(
     }
 
     @Test(.verifies("MED-20"))
-    func `what the server knows by another id keeps the copy that it has on the device`()
+    func `an asset with another id on the server keeps its copy on the device`()
         async throws
     {
         let store = try await open()
-        // One was backed up by this device, one has just been uploaded, one is known by its id.
+        // One was backed up by this device, one was just uploaded, one has a known id.
         try await store.assets.putAll([
             asset("a", remote: "r1", local: "l1", checksum: "c1"),
             AssetStored(
@@ -113,7 +115,7 @@ private func asset(
     }
 
     @Test(.verifies("MED-20"))
-    func `what becomes known while the server is asked is not taken for gone`() async throws {
+    func `an asset stored during the request does not count as removed`() async throws {
         let store = try await open()
         try await store.assets.putAll([asset("old"), asset("moved")])
         let refresh = try await store.assets.refresh(of: "ada") { _, _ in
@@ -126,7 +128,7 @@ private func asset(
     }
 
     @Test(.verifies("MED-20"))
-    func `of two refreshes at once no tag is left, so that the next one asks for all`()
+    func `after two concurrent refreshes no tag is left, so that the next one requests all`()
         async throws
     {
         let store = try await open()
@@ -145,7 +147,7 @@ private func asset(
     }
 
     @Test(.verifies("MED-20"))
-    func `a tag that a refresh has not recorded is sent for nobody`() async throws {
+    func `a tag that no refresh has recorded is not sent`() async throws {
         let store = try await open()
         try await store.assets.refresh(of: "grace") { _, _ in .all([], eTag: "of grace") }
         try await store.assets.refresh(of: "ada") { _, _ in .all([], eTag: "of ada") }

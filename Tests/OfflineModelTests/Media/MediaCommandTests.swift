@@ -1,4 +1,4 @@
-// What an app does with assets and albums: put, find, delete, link, free space. Spec/model/media.md.
+// The commands for assets and albums: put, find, delete, link, free space. Spec/model/media.md.
 
 import DaybookTestKit
 import EventGenerators
@@ -42,7 +42,7 @@ private func album(_ id: String, remote: String? = nil) -> Album {
 
 private struct AppError: Error {}
 
-/// What a device's media library does when it is asked to delete.
+/// A device's media library that deletes on request.
 private actor Library {
     private(set) var asked: [[String]] = []
     private var there: Set<String>
@@ -92,13 +92,13 @@ private actor Library {
         #expect(store.view(AssetsView.self).count == all.count)
         #expect(try await store.assets.putInBatches(all) == 0)
         #expect(await store.events.lastDurable.rawValue == 10_000)
-        // Another name, and another spelling of a name, are news.
+        // Another name, and another spelling of a name, are changes.
         var changed = all[7]
         changed.asset.fileName = "caf\u{E9}"
         #expect(try await store.assets.putInBatches([all[6], changed]) == 1)
         changed.asset.fileName = "cafe\u{301}"
         #expect(try await store.assets.putInBatches([changed]) == 1)
-        // Of two with one id the last counts, however often the call is repeated.
+        // Of two with one id the last wins, however often the call is repeated.
         for count in [1, 0, 0] {
             #expect(try await store.assets.putInBatches([changed, all[7]]) == count)
             #expect(store.view(AssetsView.self)["asset-7"] == all[7].asset)
@@ -107,7 +107,7 @@ private actor Library {
     }
 
     @Test(.verifies("MED-19"))
-    func `where one asset of a batch is refused none is recorded, and two can change places`()
+    func `if one asset of a batch is refused none is recorded, and two can exchange keys`()
         async throws
     {
         let store = try await openStore()
@@ -133,7 +133,7 @@ private actor Library {
     }
 
     @Test(.verifies("MED-1", "MED-2", "MED-3"))
-    func `an asset that was put is found by each of its keys, with its properties`() async throws {
+    func `a stored asset is found by each of its keys, with its properties`() async throws {
         let files = InMemoryFileSystem()
         var store = try await openStore(files)
         let photo = asset("a", remote: "r", local: "1")
@@ -155,7 +155,7 @@ private actor Library {
         try await store.close()
         store = try await openStore(files)
         try await check()
-        // To put it again keeps nothing of the old one.
+        // A new put replaces the old asset completely.
         try await store.assets.put(asset("a"))
         #expect(store.assets.asset(remoteId: "r").current == nil)
         #expect(try await store.assets.properties(of: "a") == nil)
@@ -170,7 +170,7 @@ private actor Library {
             (asset("b", local: "1"), "the local id 1"),
             (asset("b", checksum: "a"), "the checksum a of the owner u"),
         ])
-    func `an asset with a key of another is refused, which is named`(
+    func `an asset with a key of another is refused, and the message names the other`(
         other: Asset, words: String
     ) async throws {
         let store = try await openStore()
@@ -187,10 +187,10 @@ private actor Library {
     }
 
     @Test(.verifies("MED-4"))
-    func `what counts is how things are when all are stored`() async throws {
+    func `the keys are checked against the state after the whole batch`() async throws {
         let store = try await openStore()
         try await store.assets.putAll([asset("a", remote: "1"), asset("b", remote: "2")])
-        // Two change places; the last word on an asset counts.
+        // Two exchange keys; the last value of an asset wins.
         try await store.assets.putAll([
             asset("a", remote: "1"), asset("a", remote: "2"), asset("b", remote: "1"),
         ])
@@ -203,7 +203,7 @@ private actor Library {
     }
 
     @Test(.verifies("MED-4", "MED-6"))
-    func `commands keep to the rule of a model that searches through all assets`() async throws {
+    func `commands follow the rule of a model that searches all assets`() async throws {
         try await Property.check(
             "the unique rule", runs: 60, covering: ["refused", "put", "deleted", "imported"]
         ) { choices in
@@ -220,7 +220,7 @@ private actor Library {
                     for id in expected { model[id] = nil }
                     choices.count("deleted")
                 case 1 where choices.bool(oneIn: 3):
-                    // What is imported is taken as fact.
+                    // Imported events are not checked.
                     try await store.append(AssetStored(assets[0]))
                     model[EntityID(assets[0].id)] = assets[0]
                     isRuled = Self.isRuled(model)
@@ -246,7 +246,7 @@ private actor Library {
         }
     }
 
-    /// Whether no two assets have one key.
+    /// True if no two assets share a key.
     private static func isRuled(_ assets: [EntityID: Asset]) -> Bool {
         func unique(_ keys: [[EntityID]]) -> Bool { Set(keys).count == keys.count }
         return unique(assets.values.compactMap { $0.remoteId.map { [EntityID($0)] } })
@@ -255,7 +255,7 @@ private actor Library {
     }
 
     @Test(.verifies("MED-5"))
-    func `what is too large is refused with the limit, and nothing of it is recorded`()
+    func `an event that is too large is refused with the limit, and nothing is recorded`()
         async throws
     {
         let store = try await openStore()
@@ -285,7 +285,7 @@ private actor Library {
     }
 
     @Test(.verifies("MED-5"))
-    func `assets that are put together are there or not, wherever the power fails`() async throws {
+    func `the assets of one call are stored all or none, wherever the power fails`() async throws {
         let files = SimulatedFileSystem()
         let store = try await OfflineStore.open(
             at: URL(filePath: "/log"), environment: LogEnvironment(fileSystem: files))
@@ -310,7 +310,7 @@ private actor Library {
     }
 
     @Test(.verifies("MED-6"))
-    func `assets are deleted by id and by the server's id; what is not there is passed over`()
+    func `assets are deleted by id and by the server's id; unknown ids are ignored`()
         async throws
     {
         let store = try await openStore()
@@ -320,7 +320,7 @@ private actor Library {
         #expect(try await store.assets.delete(["a", "x", "a"]) == ["a"])
         #expect(try await store.assets.deleteAllByRemoteId(["1", "3", "3"]) == ["c"])
         #expect(store.assets.count.current == 1)
-        // Imported assets with one server's id all go.
+        // All imported assets with one server's id are deleted.
         try await store.append(AssetStored(asset("d", remote: "2")))
         #expect(try await store.assets.deleteAllByRemoteId(["2"]) == ["d", "b"])
         let before = await store.events.lastDurable
@@ -330,7 +330,7 @@ private actor Library {
     }
 
     @Test(.verifies("MED-12"))
-    func `commands count although the clock was ahead before`() async throws {
+    func `commands take effect although the clock was ahead before`() async throws {
         let clock = VirtualClock(milliseconds: 1_800_000_000_000)
         let store = try await openStore(InMemoryFileSystem(), clock)
         clock.advance(by: .days(30))
@@ -359,7 +359,7 @@ private actor Library {
     }
 
     @Test(.verifies("MED-1", "MED-13"))
-    func `properties are read after compaction, and gone with their asset`() async throws {
+    func `properties are read after compaction, and removed with their asset`() async throws {
         let store = try await openStore()
         for number in 0..<40 {
             try await store.assets.put(
@@ -377,7 +377,7 @@ private actor Library {
     // MARK: Albums
 
     @Test(.verifies("MED-8"))
-    func `albums are linked to what is there, each link once`() async throws {
+    func `albums are linked to stored assets, each link once`() async throws {
         let store = try await openStore()
         try await store.assets.putAll([asset("a"), asset("b")])
         try await store.albums.putAll([album("s", remote: "r"), album("t")])
@@ -409,7 +409,7 @@ private actor Library {
     }
 
     @Test(.verifies("MED-7", "MED-8"))
-    func `an album that was put has all its fields and links after reopening`() async throws {
+    func `a stored album has all its fields and links after reopening`() async throws {
         let files = InMemoryFileSystem()
         var store = try await openStore(files)
         let whole = Album(
@@ -431,7 +431,7 @@ private actor Library {
     // MARK: The small collections
 
     @Test(.verifies("MED-10", "MED-11"))
-    func `the small collections are put, read and deleted`() async throws {
+    func `the small collections are stored, read and deleted`() async throws {
         let store = try await openStore()
         let device = store.deviceMedia
         let camera = BackupAlbum(id: "1", name: "Camera", selection: .exclude)
@@ -492,7 +492,7 @@ private actor Library {
     // MARK: Freeing space
 
     @Test(.verifies("MED-14", "MED-15"))
-    func `each setting keeps what it says, and only what is backed up goes`() async throws {
+    func `each setting keeps its assets, and only backed-up copies are removed`() async throws {
         let store = try await openStore()
         var trashed = asset("trashed", remote: "5", local: "5")
         trashed.isTrashed = true
@@ -526,7 +526,7 @@ private actor Library {
         #expect(await candidates(CleanUpSettings(cutoffDaysAgo: .max)).isEmpty)
         #expect(await candidates(CleanUpSettings(cutoffDaysAgo: .min)).count == 5)
         #expect(await candidates(CleanUpSettings(cutoffDaysAgo: -2)).count == 5)
-        // What the user has set, if nothing else is said; what is not understood deletes nothing.
+        // The user's settings by default; an invalid value deletes nothing.
         func chosen() async -> [String] { await store.assets.cleanUpCandidates().map(\.id) }
         #expect(await chosen() == ["photo", "video", "sound", "recent"])
         try await store.settings.put(.cleanupKeepFavorites, false)
@@ -540,13 +540,13 @@ private actor Library {
     }
 
     @Test(.verifies("MED-14", "MED-16"))
-    func `what becomes the last copy while the app deletes others is not deleted`() async throws {
+    func `a copy that becomes the last one during a deletion is not deleted`() async throws {
         let store = try await openStore()
         try await store.assets.putAll(
             (0..<700).map {
                 asset("\($0)", remote: "r\($0)", local: "l\($0)", daysAgo: 900 - Int64($0))
             })
-        // Another asset has the same copy, and must stay.
+        // Another asset has the same copy, and must remain.
         try await store.events.append(
             [EventDraft(AssetStored(asset("twin", local: "l650")))])
         let asked = Mutex<[[String]]>([])
@@ -564,14 +564,14 @@ private actor Library {
     }
 
     @Test(.verifies("MED-6", "IMG-3"))
-    func `an asset that is deleted takes the cached covers of its albums along`() async throws {
+    func `the deletion of an asset ends the cached covers of its albums`() async throws {
         let store = try await openStore()
         try await store.assets.putAll([asset("a"), asset("b")])
         var shown = album("shown")
         shown.thumbnailAssetId = "a"
         for album in [album("holds"), shown, album("other")] {
             try await store.albums.put(album)
-            // What is stored already is no change.
+            // Storing an equal value is no change.
             try await store.images.store([1], .albumThumbnail, album.id)
             try await store.albums.put(album)
         }
@@ -587,7 +587,7 @@ private actor Library {
     }
 
     @Test(.verifies("MED-18", "IMG-11"))
-    func `an asset that is deleted and an album that changes end images of a clock that was ahead`()
+    func `a deleted asset and a changed album end images of a clock that was ahead`()
         async throws
     {
         let (files, now) = (InMemoryFileSystem(), Int64(1_771_756_214_425))
@@ -619,7 +619,9 @@ private actor Library {
     }
 
     @Test(.verifies("MED-16", "MED-18"))
-    func `local copies that the app deletes go from the record, the assets stay`() async throws {
+    func `local copies that the app deletes are removed from the view, the assets remain`()
+        async throws
+    {
         let store = try await openStore()
         let properties = Array(#"{"exif":7}"#.utf8)
         try await store.assets.put(asset("a", remote: "1", local: "l-1"), properties: properties)
@@ -641,7 +643,8 @@ private actor Library {
     }
 
     @Test(.verifies("MED-16"))
-    func `it goes in portions; what was reported before an error stays on record`() async throws {
+    func `deletions run in portions; those reported before an error remain recorded`() async throws
+    {
         let files = InMemoryFileSystem()
         var store = try await openStore(files)
         let ids = (0..<1_200).map { "l-\($0)" }
@@ -656,7 +659,7 @@ private actor Library {
         #expect(await library.asked.map(\.count) == [500, 500])
         #expect(await store.assets.cleanUpCandidates(CleanUpSettings()).count == 700)
         try await store.close()
-        // Killed after the deletion and before its record: what is not there any more is gone.
+        // Killed after the deletion and before its record: a missing copy counts as deleted.
         store = try await openStore(files)
         let again = Library([])
         let freed = try await store.assets.freeUpSpace(CleanUpSettings()) {
@@ -685,7 +688,7 @@ private actor Library {
     }
 
     @Test(.verifies("MED-17"))
-    func `what changes while the app deletes counts`() async throws {
+    func `changes during a deletion take effect`() async throws {
         let store = try await openStore()
         try await store.assets.putAll([
             asset("same", remote: "1", local: "l-1"), asset("changed", remote: "2", local: "l-2"),

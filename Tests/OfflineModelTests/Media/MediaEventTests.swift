@@ -93,7 +93,7 @@ private func normalised(_ type: String, _ data: String) throws(EventError) -> Ev
     }
 
     @Test(.verifies("MED-1"))
-    func `what is written is read as the same, and written again as the same bytes`() throws {
+    func `written data read back equal, and are written again as the same bytes`() throws {
         func check<Payload: EventPayload>(_ payload: Payload) throws {
             let json = try payload.json()
             let read = try Payload(json: json)
@@ -109,7 +109,7 @@ private func normalised(_ type: String, _ data: String) throws(EventError) -> Ev
     }
 
     @Test(.verifies("EVT-1", "MED-1"))
-    func `members that an asset has no name for are kept as they are`() throws {
+    func `members that an asset does not name are stored unchanged`() throws {
         let json =
             #"{"mood":"glad \u0041",\#(Self.asset),"own\u0049d":"x","exif":{ "iso" : 1e2 }}"#
         let stored = try AssetStored(json: Array(json.utf8))
@@ -124,7 +124,7 @@ private func normalised(_ type: String, _ data: String) throws(EventError) -> Ev
     @Test(
         .verifies("MED-1"),
         arguments: ["[]", #"{"isFavorite":true}"#, #"{"x":1,"x":2}"#, "{", #"{"x":}"#])
-    func `properties that are no object or name a member of an asset are refused`(
+    func `properties that are not an object or contain a member of an asset are refused`(
         properties: String
     ) throws {
         let stored = try AssetStored(json: Array("{\(Self.asset)}".utf8))

@@ -1,5 +1,5 @@
-// The views of photos, albums and the device's media library: what each says of a history, and which
-// events it still needs.
+// The views of photos, albums and the device's media library: their queries after a history, and the events
+// that they still need.
 
 import DaybookTestKit
 import EventGenerators
@@ -62,12 +62,14 @@ private struct Bench {
         ).map(\.id)
     }
 
-    func superseded(by index: Int) -> Retention { .superseded(by: [history.events[index].stamp]) }
+    func superseded(by index: Int) -> Retention {
+        .superseded(by: [history.events[index].lwwTimestamp])
+    }
 }
 
 @Suite struct MediaViewTests {
     @Test(.verifies("MED-2", "MED-3", "VIEW-21"))
-    func `an asset is what was stored last, and none once it is removed`() throws {
+    func `an asset is the one stored last, and nil after its removal`() throws {
         var bench = Bench()
         try bench.store(asset("a", remote: "new", local: "1"), at: 2)
         try bench.store(asset("a", remote: "old"), at: 1)
@@ -76,7 +78,7 @@ private struct Bench {
         try bench.add(AssetRemoved(assetId: "a"), at: 1)
         #expect(bench.assets.count == 1)
         try bench.store(asset("a", checksum: "z"), at: 3)
-        // Nothing of the old one is kept.
+        // No value of the old asset remains.
         #expect(bench.assets["a"] == asset("a", checksum: "z"))
         #expect(bench.assets.asset(remoteId: "new") == nil)
         #expect(bench.assets.asset(localId: "1") == nil)
@@ -89,7 +91,7 @@ private struct Bench {
     }
 
     @Test(.verifies("MED-3"))
-    func `a range of dates includes both ends, and its assets are in order`() throws {
+    func `a range of dates includes both ends, and its assets are sorted`() throws {
         var bench = Bench()
         try bench.store(
             asset("d", taken: 20), asset("b", taken: 10), asset("c", taken: 10),
@@ -103,7 +105,7 @@ private struct Bench {
     }
 
     @Test(.verifies("MED-4"))
-    func `of imported assets with one key the one that was stored last is found`() throws {
+    func `of imported assets with one key the one stored last is found`() throws {
         var bench = Bench()
         try bench.store(asset("a", remote: "r", local: "1", checksum: "x"), at: 3)
         try bench.store(asset("b", remote: "r", local: "1", checksum: "x"), at: 5)
@@ -124,7 +126,7 @@ private struct Bench {
     }
 
     @Test(.verifies("MED-3", "MED-4", "MED-9", "VIEW-10"))
-    func `every key finds what a search through all assets would find`() throws {
+    func `every key finds the same asset as a search of all assets`() throws {
         try Property.check(
             "index = search", runs: 400, covering: ["removed", "several with one key"]
         ) { choices in
@@ -151,12 +153,12 @@ private struct Bench {
         _ view: AssetsView, _ events: [Event], _ choices: inout Choices
     ) throws {
         var last: [EntityID: Event] = [:]
-        for event in events.sorted(by: { $0.stamp < $1.stamp }) {
+        for event in events.sorted(by: { $0.lwwTimestamp < $1.lwwTimestamp }) {
             last[EntityID(event.subject ?? "")] = event
         }
-        // The one that was stored last comes first.
+        // The asset stored last is first.
         let all = try last.values.filter { $0.type == AssetStored.type }
-            .sorted { $0.stamp > $1.stamp }
+            .sorted { $0.lwwTimestamp > $1.lwwTimestamp }
             .map { try AssetStored(json: $0.content.json ?? []).asset }
         func same(_ one: String?, _ other: String?) -> Bool {
             one.map(EntityID.init) == other.map(EntityID.init)
@@ -201,7 +203,7 @@ private struct Bench {
     // MARK: Albums
 
     @Test(.verifies("MED-7", "VIEW-22"))
-    func `an album has the assets and users that are linked, and an asset knows its albums`()
+    func `an album has its linked assets and users, and an asset has its albums`()
         throws
     {
         var bench = Bench()
@@ -214,7 +216,7 @@ private struct Bench {
         #expect(bench.albums.userIDs(of: "summer") == ["v", "w"])
         #expect(bench.albums.albums(containing: "a").map(\.id) == ["summer"])
         #expect(bench.albums.album(remoteId: "r")?.id == "summer")
-        // The links waited for their album.
+        // The links arrived before their album.
         #expect(bench.albums.assetIDs(of: "pets").isEmpty)
         try bench.add(AlbumStored(album("pets")), at: 1)
         #expect(bench.albums.albums(containing: "a").map(\.id) == ["pets", "summer"])
@@ -222,7 +224,7 @@ private struct Bench {
             AlbumUnlinked(AlbumLinks(albumId: "summer", assetIds: ["a"], userIds: ["v"])), at: 3)
         #expect(bench.albums.assetIDs(of: "summer") == ["b"])
         #expect(bench.albums.userIDs(of: "summer") == ["w"])
-        // To store it again leaves the links.
+        // Storing the album again keeps the links.
         try bench.add(AlbumStored(album("summer")), at: 4)
         #expect(bench.albums.album(remoteId: "r") == nil)
         #expect(bench.albums.assetIDs(of: "summer") == ["b"])
@@ -234,7 +236,7 @@ private struct Bench {
     }
 
     @Test(.verifies("MED-7"))
-    func `an asset that is removed goes from its albums, and does not come back by itself`()
+    func `a removed asset leaves its albums, and does not return by itself`()
         throws
     {
         var bench = Bench()
@@ -253,7 +255,7 @@ private struct Bench {
     // MARK: The small collections
 
     @Test(.verifies("MED-10", "VIEW-23"))
-    func `the small collections hold the last word on each key`() throws {
+    func `the small collections have the winner of each key`() throws {
         var bench = Bench()
         let camera = BackupAlbum(id: "1", name: "Camera", selection: .include, lastBackup: time(5))
         try bench.add(BackupAlbumStored(camera), at: 2)
@@ -276,7 +278,7 @@ private struct Bench {
         try bench.add(ETagRemoved(userId: "u"), at: 2)
         #expect(bench.device.deviceAsset("x", on: .ios) == nil)
         #expect(bench.device.deviceAsset("x", on: .android) == android)
-        // The removal at 2 came behind the album at 2: same time, later sequence.
+        // The removal at 2 is after the album at 2: same time, later sequence.
         #expect(bench.device.backupAlbums.isEmpty && bench.device.etag(of: "u") == nil)
         #expect(!bench.device.isDuplicate("d") && bench.device.rows().count == 1)
     }
@@ -298,12 +300,12 @@ private struct Bench {
                 history.addForeign(draft, source: UUID(integer: 2), sequence: 7)
             }
         }
-        choices.note("\(history.events.map { "\($0.type) \($0.stamp)" })")
+        choices.note("\(history.events.map { "\($0.type) \($0.lwwTimestamp)" })")
         return history
     }
 
     @Test(.verifies("MED-2", "MED-7", "MED-10", "VIEW-1", "VIEW-2", "VIEW-10"))
-    func `any permutation of a history folds to the same states, rows and answers`() throws {
+    func `any permutation of a history folds to the same states, rows and query results`() throws {
         func state<View: ListableView>(_ view: View.Type, _ events: [Event]) throws -> [[UInt8]] {
             let view = View(folding: events)
             let state = try #require(try view.encodedState())
@@ -378,10 +380,10 @@ private struct Bench {
         }
     }
 
-    // MARK: What compaction may take
+    // MARK: What compaction may remove
 
     @Test(.verifies("CMP-3", "MED-13"))
-    func `assets need the holder of each register`() throws {
+    func `assets need the winner of each register`() throws {
         var bench = Bench()
         func says() -> [Retention] { bench.history.events.map(bench.assets.retention) }
         try bench.store(asset("a"), asset("b"), at: 1)
@@ -394,12 +396,12 @@ private struct Bench {
             ])
         try bench.store(asset("b"), at: 3)
         #expect(says()[3...] == [bench.superseded(by: 4), .needed(.current)])
-        // Links that came before it must find it, however late.
+        // Older links must meet the removal, however late they arrive.
         #expect(bench.albums.retention(of: bench.history.events[3]) == .needed(.deletion))
     }
 
     @Test(.verifies("CMP-3", "MED-13"))
-    func `albums need the holders of their registers and the last removals`() throws {
+    func `albums need the winners of their registers and the last removals`() throws {
         var bench = Bench()
         func says() -> [Retention] { bench.history.events.map(bench.albums.retention) }
         try bench.add(AlbumStored(album("s")), at: 1)
@@ -413,7 +415,9 @@ private struct Bench {
         try bench.add(AssetRemoved(assetId: "b"), at: 5)
         #expect(
             says()[2...] == [
-                .superseded(by: [bench.history.events[3].stamp, bench.history.events[4].stamp]),
+                .superseded(by: [
+                    bench.history.events[3].lwwTimestamp, bench.history.events[4].lwwTimestamp,
+                ]),
                 .needed(.current), .needed(.deletion),
             ])
         try bench.add(AlbumRemoved(albumId: "s"), at: 6)
@@ -429,7 +433,7 @@ private struct Bench {
     }
 
     @Test(.verifies("CMP-3", "MED-13"))
-    func `the small collections need the holder of each register`() throws {
+    func `the small collections need the winner of each register`() throws {
         var bench = Bench()
         for time in [2, 1] as [Int64] {
             try bench.add(DuplicateStored(deviceAssetId: "d"), at: time)
@@ -448,7 +452,10 @@ private struct Bench {
     }
 
     @Test(.verifies("CMP-1", "MED-13"))
-    func `without what compaction may take, every later history folds to the same states`() throws {
+    func
+        `without the events that compaction may remove, every later history folds to the same states`()
+        throws
+    {
         func check<View: CompactableView & ListableView>(
             _ view: View.Type, _ events: [Event], _ later: [Event], _ choices: inout Choices
         ) throws {
@@ -475,7 +482,7 @@ private struct Bench {
     }
 
     @Test(.verifies("CMP-4"))
-    func `data that no rule can read are counted, change nothing and stay`() throws {
+    func `invalid data are counted, change nothing and are kept`() throws {
         let ofAlbums = [
             AlbumStored.type, AlbumRemoved.type, AlbumLinked.type, AlbumUnlinked.type,
         ]

@@ -1,6 +1,5 @@
-// A program whose instructions are counted: `hotpaths NAME EVENTS TIMES` does one piece of work with a
-// log in memory, so many times. Tools/instructions runs it under callgrind; HotWork has the works,
-// WorkLog the log. Spec/benchmarks.
+// The program whose instructions are counted: `hotpaths NAME EVENTS TIMES` does one work TIMES times with a
+// log in memory. Tools/instructions runs it under callgrind. Spec/benchmarks.
 
 import Dispatch
 import Foundation
@@ -11,7 +10,7 @@ enum HotPaths {
     private static let software = 70
     private static let log = WorkLog()
 
-    /// Not `async`: valgrind crashes where libdispatch takes the main thread for itself.
+    /// Not `async`, because valgrind crashes when libdispatch takes over the main thread.
     static func main() {
         let arguments = Array(CommandLine.arguments.dropFirst())
         guard arguments.count == 3, let work = HotWork(rawValue: arguments[0]),

@@ -1,29 +1,29 @@
-// The works. What comes before the first time is the same for any number of times, so the difference
-// of two counts is the work alone. Whatever does not come to what it should is an error: a work that
-// does nothing is cheap. Spec/benchmarks.
+// The works. The preparation is the same for any number of repetitions, so the difference of two counts is
+// the work alone. Each work checks its result, because a work that does nothing would seem cheap.
+// Spec/benchmarks.
 
 import DaybookOffline
 import LogStorage
 
 /// Work on a hot path.
 enum HotWork: String, CaseIterable {
-    /// New events, each a durable commit.
+    /// Appends new events, one durable commit for each.
     case append
-    /// New events in one batch.
+    /// Appends new events in one batch.
     case bulk
-    /// Every line as bytes.
+    /// Reads every line as bytes.
     case scan
-    /// Opening without a checkpoint: all views from all events.
+    /// Opens the log without a checkpoint: all views from all events.
     case rebuild
-    /// Opening with a checkpoint and a tail of events behind it.
+    /// Opens the log with a checkpoint and a tail of events after it.
     case open
     case verify
-    /// Ids that the log has not.
+    /// Looks up ids that the log does not have.
     case lookup
-    /// New events in one batch, then to a server that takes everything.
+    /// Appends new events in one batch and ships them to a server that accepts everything.
     case ship
 
-    /// Fills a log with so many events, then does the work so many times.
+    /// Fills a log with `events` events, then does the work `times` times.
     func perform(on log: WorkLog, events: Int, times: Int) async throws {
         try await log.fill(events)
         switch self {
@@ -67,7 +67,7 @@ enum HotWork: String, CaseIterable {
             log.removeCheckpoints()
             try await open(log, times)
         case .open:
-            try await log.addTail()
+            try await log.appendTail()
             try await open(log, times)
         }
     }
@@ -81,7 +81,7 @@ enum HotWork: String, CaseIterable {
     }
 }
 
-/// A work did not come to what it should.
+/// A work with a wrong result.
 struct HotPathFailure: Error, CustomStringConvertible {
     let description: String
     init(_ description: String) { self.description = description }

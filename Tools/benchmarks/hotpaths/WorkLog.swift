@@ -1,5 +1,5 @@
-// The log that works are done with: in memory, with a clock that stands and numbers from a seed, so
-// that the same work is the same instructions. Between HotWork and the store.
+// The log of the works: in memory, with a stopped clock and seeded random numbers, so that equal work
+// executes equal instructions.
 
 import DaybookOffline
 import DaybookTestKit
@@ -15,12 +15,12 @@ final class WorkLog: Sendable {
     static let path = "/log"
     let disk = InMemoryFileSystem()
     private let random = Mutex(SeededRandom(seed: 1))
-    private let made = Mutex(0)
-    /// All that were opened. Other threads may still hold one when it is no longer used, so when it
-    /// is freed, and whether it is before the program ends, is chance: none is.
+    private let draftCount = Mutex(0)
+    /// All opened stores. They are never freed: other threads may hold one for a random time, and freeing
+    /// it would be counted by chance.
     private let stores = Mutex<[OfflineStore]>([])
 
-    /// Events that an app records together.
+    /// The events of a batch.
     private static let batch = 10
 
     private func environment(_ disk: InMemoryFileSystem) -> LogEnvironment {
@@ -39,18 +39,18 @@ final class WorkLog: Sendable {
         return store
     }
 
-    /// Opens a copy of the log. Whoever gets it does not close it: a store may write a checkpoint
-    /// then, which is not what is counted.
+    /// Opens a copy of the log. The caller must not close it: closing may write a checkpoint, which would
+    /// be counted.
     func openCopy() async throws -> OfflineStore { try await open(disk.snapshot()) }
 
-    /// Opens the log, and closes it in order when `body` has returned.
+    /// Opens the log and closes it after `body`.
     private func withStore(_ body: (OfflineStore) async throws -> Void) async throws {
         let store = try await open(disk)
         try await body(store)
         try await store.close()
     }
 
-    /// Records events that the server then has, and stores a checkpoint.
+    /// Records events, ships them, and stores a checkpoint.
     func fill(_ events: Int) async throws {
         try await withStore { store in
             for start in stride(from: 0, to: events, by: Self.batch) {
@@ -61,24 +61,24 @@ final class WorkLog: Sendable {
         }
     }
 
-    /// Too few for a checkpoint when the store is closed.
+    /// The events after the checkpoint: too few for a new one when the store is closed.
     private static let tail = 90
 
-    /// Puts some events behind the checkpoint, each a commit.
-    func addTail() async throws {
+    /// Appends events after the checkpoint, one commit for each.
+    func appendTail() async throws {
         try await withStore { store in
             for _ in 0..<Self.tail { try await store.events.append([try draft()]) }
         }
     }
 
-    /// Takes the stored states away, so that the next opening folds all events.
+    /// Removes the stored states, so that the next opening folds all events.
     func removeCheckpoints() {
         for slot in LogDirectory.checkpointSlots {
             disk["\(Self.path)/\(LogDirectory.checkpoints)/\(slot)"] = nil
         }
     }
 
-    /// Ships all that the server has not settled: so many events.
+    /// Ships all unsettled events, which must be `events` in number.
     func ship(_ store: OfflineStore, _ events: Int) async throws {
         var options = Replayer.Options()
         options.reads = false
@@ -86,7 +86,7 @@ final class WorkLog: Sendable {
             store.events, transport: NullTransport(), options: options
         ).run()
         guard report.applied == events, report.pending == 0 else {
-            throw HotPathFailure("shipped \(report.applied), \(report.pending) are left")
+            throw HotPathFailure("shipped \(report.applied) events, \(report.pending) are pending")
         }
     }
 
@@ -94,9 +94,9 @@ final class WorkLog: Sendable {
 
     func drafts(_ count: Int) throws -> [EventDraft] { try (0..<count).map { _ in try draft() } }
 
-    /// An event that is not in the log: what learners and travellers do, in turns.
+    /// Creates a new event, of five types in turn.
     func draft() throws -> EventDraft {
-        let number = made.withLock { number in
+        let number = draftCount.withLock { number in
             number += 1
             return number
         }
@@ -131,7 +131,7 @@ final class WorkLog: Sendable {
     }
 }
 
-/// A server in this process that takes everything.
+/// A server in this process that accepts everything.
 private struct NullTransport: Transport {
     func send(_ request: TransportRequest, token: String?) async throws -> TransportReply {
         guard case .append(let batch) = request else { return TransportReply(status: 404) }

@@ -1,6 +1,6 @@
 // swift-tools-version: 6.2
 // RocksDB and LMDB as peers of the benchmark: a package of its own, so that nothing else needs their
-// headers. Tools/benchmark builds it where they are; the benchmarker starts it as a child process.
+// headers. Tools/benchmark builds it if they are installed; the benchmarker starts it as a child process.
 
 import PackageDescription
 

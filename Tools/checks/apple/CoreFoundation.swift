@@ -1,4 +1,4 @@
-// What makes Core Foundation's types keys of dictionaries.
+// The Hashable conformances of Core Foundation's types, for keys of dictionaries.
 
 @_exported import CoreFoundation
 

@@ -1,4 +1,4 @@
-// What the libraries use of CryptoKit.
+// The declarations of CryptoKit that the libraries use.
 
 public import Foundation
 

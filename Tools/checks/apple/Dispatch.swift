@@ -1,4 +1,4 @@
-// What the libraries use of Dispatch.
+// The declarations of Dispatch that the libraries use.
 
 public struct DispatchQoS: Sendable {
     public enum QoSClass: Sendable {

@@ -1,4 +1,4 @@
-// What the libraries use of Foundation, and the bridges to the classes of Objective-C.
+// The declarations of Foundation that the libraries use, and the bridges to the Objective-C classes.
 
 @_exported import CoreFoundation
 @_exported import Darwin

@@ -1,4 +1,4 @@
-// What the libraries use of the Network framework.
+// The declarations of the Network framework that the libraries use.
 
 public import Foundation
 

@@ -1,4 +1,4 @@
-// What a screen that shows a query uses of SwiftUI.
+// The declarations of SwiftUI that a screen with a query uses.
 
 @MainActor @preconcurrency
 public protocol View {

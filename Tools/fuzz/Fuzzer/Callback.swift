@@ -1,10 +1,10 @@
-// What libFuzzer calls with every input. A property that does not hold ends the process, as a crash
-// does: libFuzzer then keeps the input.
+// The callback of libFuzzer. A property that does not hold ends the process, as a crash does, so that
+// libFuzzer saves the input.
 
 import Foundation
 import FuzzTargets
 
-/// The target that was asked for.
+/// The target named in the environment.
 private let target: FuzzTarget = {
     let name = ProcessInfo.processInfo.environment["DAYBOOK_FUZZ_TARGET"] ?? ""
     guard let target = FuzzTarget(rawValue: name) else {
@@ -13,7 +13,7 @@ private let target: FuzzTarget = {
     return target
 }()
 
-/// Gives one input to the target.
+/// Checks one input with the target.
 func fuzzed(_ input: UnsafeRawBufferPointer) {
     do {
         try target.check(Array(input))

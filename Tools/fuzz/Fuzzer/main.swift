@@ -1,6 +1,6 @@
-// The fuzzer: libFuzzer makes inputs, the target named in DAYBOOK_FUZZ_TARGET looks at them. With
-// `--list` it names the targets, with `--seeds PROJECT FOLDER` it writes what fuzzing begins with.
-// Started by Tools/fuzz/run. Spec/testing/fuzzing.md.
+// The fuzzer: libFuzzer generates inputs, the target named in DAYBOOK_FUZZ_TARGET checks them. `--list`
+// lists the targets, `--seeds PROJECT FOLDER` writes the seeds. Started by Tools/fuzz/run.
+// Spec/testing/fuzzing.md.
 
 import CLibFuzzer
 import Foundation
@@ -12,12 +12,13 @@ case "--list":
 case "--seeds" where CommandLine.arguments.count == 4:
     let folder = URL(filePath: CommandLine.arguments[3])
     for target in FuzzTarget.allCases {
-        let place = folder.appending(path: target.rawValue)
-        try FileManager.default.createDirectory(at: place, withIntermediateDirectories: true)
+        let targetFolder = folder.appending(path: target.rawValue)
+        try FileManager.default.createDirectory(
+            at: targetFolder, withIntermediateDirectories: true)
         for (number, seed) in try FuzzSeeds(project: CommandLine.arguments[2])
             .inputs(of: target).enumerated()
         {
-            try Data(seed).write(to: place.appending(path: "seed-\(number)"))
+            try Data(seed).write(to: targetFolder.appending(path: "seed-\(number)"))
         }
     }
 default:

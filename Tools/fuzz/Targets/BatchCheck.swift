@@ -1,4 +1,4 @@
-// A batch as a client posts it, up to the point where a database takes over. Spec/protocol/sync-protocol.md.
+// A posted batch, up to the call of the storage. Spec/protocol/sync-protocol.md.
 
 import DaybookOffline
 import EventSourcing
@@ -16,36 +16,36 @@ struct BatchCheck {
         try expect(events.count <= BatchReader.eventsMax, "a batch has too many events")
         for event in events {
             guard let content = event.content else {
-                try expect(event.fault != nil, "an event that cannot be read breaks no rule")
+                try expect(event.fault != nil, "an unreadable event has no fault")
                 continue
             }
             try check(event, content)
         }
     }
 
-    /// What is stored is a line of its own that says the same.
+    /// Checks that the line to store is one line with the event's content.
     private func check(_ event: ReceivedEvent, _ content: ReceivedEvent.Content) throws {
         let line = content.line.span.bytes
         try expect(
             !content.line.contains(0x0A) && !content.line.contains(0x0D),
             "a stored line has a line break")
         let prefix: LinePrefix
-        let again: DecodedLine
+        let reread: DecodedLine
         do {
             prefix = try LinePrefix(line)
-            again = try LineDecoder.decode(line)
+            reread = try LineDecoder.decode(line)
         } catch { throw BrokenProperty(description: "a stored line is refused: \(error)") }
         try expect(
             prefix.isOwn && prefix.id == event.id.integer && prefix.source == content.source.integer
                 && prefix.sequence == UInt64(content.sequence), "a stored line has another prefix")
         try expect(
-            again.draft.lane.map(EntityID.init) == event.lane, "a stored line is in another lane")
+            reread.draft.lane.map(EntityID.init) == event.lane, "a stored line is in another lane")
         try expect(
-            again.draft.time == content.stamp.time
-                && LinePrefix.time(of: line) == content.stamp.time.milliseconds,
+            reread.draft.time == content.lwwTimestamp.time
+                && LinePrefix.time(of: line) == content.lwwTimestamp.time.milliseconds,
             "a stored line has another time")
         try expect(
-            again.draft.data == content.draft.data && again.draft.type == content.draft.type
-                && again.draft.subject == content.draft.subject, "a stored line says another thing")
+            reread.draft.data == content.draft.data && reread.draft.type == content.draft.type
+                && reread.draft.subject == content.draft.subject, "a stored line has other content")
     }
 }

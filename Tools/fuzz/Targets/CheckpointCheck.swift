@@ -1,43 +1,43 @@
-// Checkpoints: as bytes of a file, or as what is inside one. Spec/format/checkpoint.md.
+// Checkpoints: the bytes of a file, or of a checkpoint's content. Spec/format/checkpoint.md.
 
 import LogFormat
 import LogStorage
 
-/// Bit 0 of the mode mends checksums; bit 1 takes the input for a checkpoint's content and packs it.
+/// Bit 0 of the mode repairs checksums; with bit 1 the input is a checkpoint's content, which is packed.
 struct CheckpointCheck {
     let mode: UInt8
 
     func check(_ input: [UInt8]) throws {
         var bytes = mode & 2 != 0 ? Self.packed(input) : input
-        if mode & 1 != 0 { Self.mend(&bytes) }
+        if mode & 1 != 0 { Self.repairChecksums(&bytes) }
         guard let checkpoint = try? Checkpoint(bytes.span.bytes) else { return }
         let header = Checkpoint.header(bytes.span.bytes)
         try expect(
             header?.position == checkpoint.position && header?.createdAt == checkpoint.createdAt,
-            "a checkpoint's header says something else than the checkpoint")
+            "a checkpoint's header differs from the checkpoint")
         let encoded: [UInt8]
-        let again: Checkpoint
+        let reread: Checkpoint
         do throws(FormatError) {
             encoded = try checkpoint.encoded()
-            again = try Checkpoint(encoded.span.bytes)
+            reread = try Checkpoint(encoded.span.bytes)
         } catch { throw BrokenProperty(description: "a written checkpoint is refused: \(error)") }
-        try expect(again == checkpoint, "a checkpoint is another after it was written")
+        try expect(reread == checkpoint, "a checkpoint changes when it is written and read")
         guard let live = checkpoint.live, let index = try? IDIndex(live.footer.idIndex) else {
             return
         }
         var contents = SegmentContents(resuming: live)
-        contents.takeIn(older: index)
+        contents.setOlderIDs(index)
         _ = contents.olderFrames(id: 77)
         _ = contents.footer(seed: 5, digest: 0)
     }
 
-    /// An id index without an id.
+    /// An empty id index.
     private static let idIndex = IDIndex.encode([], frameCount: 0, seed: 0)
 
-    /// A whole checkpoint with this content, which begins with the checkpoint's position.
+    /// Packs content into a complete checkpoint.
     private static func packed(_ input: [UInt8]) -> [UInt8] {
         var body = input
-        let hasLive = mendContent(&body)
+        let hasLive = repairContent(&body)
         var bytes = Array("DAYBOOKC".utf8)
         bytes.append(littleEndian: Checkpoint.version)
         bytes += [UInt8](repeating: 0, count: 6 + 16)
@@ -49,23 +49,25 @@ struct CheckpointCheck {
             BigCommit.append(body.span.bytes, to: &bytes)
             bytes.append(littleEndian: UInt32(0))
         }
-        Mending.set(UInt64(bytes.count + 8), at: 72, of: &bytes)
-        bytes.append(littleEndian: Mending.digest(bytes, 0..<bytes.count))
+        ChecksumRepair.set(UInt64(bytes.count + 8), at: 72, of: &bytes)
+        bytes.append(littleEndian: ChecksumRepair.digest(bytes, 0..<bytes.count))
         return hasLive ? bytes + Self.idIndex : bytes
     }
 
-    /// Mends the checksums of the blocks in a file's head and its digest.
-    static func mend(_ bytes: inout [UInt8]) {
+    /// Repairs the checksums of the blocks in a file's head, and its digest.
+    static func repairChecksums(_ bytes: inout [UInt8]) {
         guard bytes.count >= Checkpoint.headerBytes + 8 else { return }
         let head = Checkpoint.header(bytes.span.bytes)?.headBytes ?? bytes.count
         let end = min(max(head, Checkpoint.headerBytes + 8), bytes.count) - 8
-        Mending.frames(&bytes, from: Checkpoint.headerBytes)
-        Mending.set(Mending.digest(bytes, 0..<end), at: end, of: &bytes)
+        ChecksumRepair.repairFrames(&bytes, from: Checkpoint.headerBytes)
+        ChecksumRepair.set(ChecksumRepair.digest(bytes, 0..<end), at: end, of: &bytes)
     }
 
-    /// Mends the footer in a checkpoint's content, what it says of the id index, and the hashes of
-    /// its states; says whether there is a live segment.
-    private static func mendContent(_ body: inout [UInt8]) -> Bool {
+    /// Repairs the footer in a checkpoint's content, the length and digest of the id index, and the
+    /// hashes of the states.
+    ///
+    /// - Returns: whether there is a live segment.
+    private static func repairContent(_ body: inout [UInt8]) -> Bool {
         guard body.count >= 5 else { return false }
         var offset = 4 + 16 * Int(body.span.bytes.integer(at: 0, as: UInt32.self) & 0xFFFF)
         guard offset < body.count else { return false }
@@ -73,13 +75,14 @@ struct CheckpointCheck {
         offset += 1
         if hasLive {
             guard offset + 36 <= body.count else { return true }
-            Mending.set(UInt64(idIndex.count), at: offset + 16, of: &body)
-            Mending.set(Mending.digest(idIndex, 0..<idIndex.count), at: offset + 24, of: &body)
+            ChecksumRepair.set(UInt64(idIndex.count), at: offset + 16, of: &body)
+            ChecksumRepair.set(
+                ChecksumRepair.digest(idIndex, 0..<idIndex.count), at: offset + 24, of: &body)
             let length = Int(body.span.bytes.integer(at: offset + 32, as: UInt32.self))
             offset += 36
             guard length >= 104, offset + length <= body.count else { return true }
             let end = offset + length - 4
-            Mending.set(Mending.hash(body, offset..<end), at: end, of: &body)
+            ChecksumRepair.set(ChecksumRepair.hash(body, offset..<end), at: end, of: &body)
             offset += length
         }
         guard offset + 4 <= body.count else { return hasLive }
@@ -90,8 +93,8 @@ struct CheckpointCheck {
             let length = Int(body.span.bytes.integer(at: offset, as: UInt32.self))
             let start = offset + 16
             guard start + length <= body.count else { return hasLive }
-            Mending.set(
-                Mending.digest(body, start..<start + length), at: offset + 8, of: &body)
+            ChecksumRepair.set(
+                ChecksumRepair.digest(body, start..<start + length), at: offset + 8, of: &body)
             offset = start + length
         }
         return hasLive

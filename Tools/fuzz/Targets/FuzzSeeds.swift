@@ -1,6 +1,5 @@
-// What fuzzing begins with: the test vectors of the format, the events of every release, and a few
-// texts, each in the modes that its target has. Made anew for every run, so nothing of it is stored.
-// Spec/testing/fuzzing.md.
+// The seeds of fuzzing: the test vectors of the format, the events of every release, and a few texts, in
+// the modes of each target. Built for every run, not stored. Spec/testing/fuzzing.md.
 
 import DaybookOffline
 import EventSourcing
@@ -8,7 +7,7 @@ import Foundation
 import LogFormat
 import Replay
 
-/// Inputs to begin with.
+/// The seed inputs of all targets.
 package struct FuzzSeeds {
     private let project: URL
 
@@ -39,7 +38,7 @@ package struct FuzzSeeds {
 
     // MARK: Blocks
 
-    /// Plaintext, and blocks that liblz4 or the codec in Swift makes of it.
+    /// Plaintext, and blocks that the codec compresses from it.
     private func blocks() throws -> [[UInt8]] {
         let plain = try lines() + [[UInt8](repeating: 0x61, count: 300)]
         let compressed = plain.filter { !$0.isEmpty }.map { line in
@@ -54,19 +53,19 @@ package struct FuzzSeeds {
     // MARK: Files
 
     private func files(_ folder: String, _ suffix: String) throws -> [[UInt8]] {
-        let place = project.appending(path: folder)
-        let names = try FileManager.default.subpathsOfDirectory(atPath: place.path).sorted()
+        let directory = project.appending(path: folder)
+        let names = try FileManager.default.subpathsOfDirectory(atPath: directory.path).sorted()
         return try names.filter { $0.hasSuffix(suffix) }
-            .map { Array(try Data(contentsOf: place.appending(path: $0))) }
+            .map { Array(try Data(contentsOf: directory.appending(path: $0))) }
     }
 
-    /// The segments of the vectors; live ones also without the room behind them.
+    /// The segments of the vectors; each also without trailing zeros, such as preallocated space.
     private func segments() throws -> [[UInt8]] {
         let all = try files("Spec/vectors", ".lz4")
-        let cut = all.map { bytes in
+        let truncated = all.map { bytes in
             Array(bytes[...(bytes.lastIndex { $0 != 0 } ?? 0)]) + [0, 0, 0, 0]
         }
-        return all + cut
+        return all + truncated
     }
 
     private func logs() throws -> [[UInt8]] {

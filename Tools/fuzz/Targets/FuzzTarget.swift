@@ -1,23 +1,22 @@
-// The doors through which bytes from outside come in, each as one function from bytes to "nothing to
-// complain about". libFuzzer calls them with inputs that it makes up; a test calls them with the
-// inputs that once broke them. Spec/testing/fuzzing.md.
+// The parsers of untrusted bytes, each as one function that checks an input. libFuzzer calls them with
+// generated inputs; a test calls them with the inputs that once failed. Spec/testing/fuzzing.md.
 
-/// A property that did not hold for an input.
+/// A property that does not hold for an input.
 package struct BrokenProperty: Error, CustomStringConvertible {
     package let description: String
 }
 
-/// Something that reads bytes which somebody else may have written.
+/// A parser of untrusted bytes.
 ///
-/// The first byte of every input says how the rest is to be taken; what its bits mean stands at each
-/// target. Whatever the bytes are, `check` must neither crash nor hang nor allocate more than the
-/// limits of the format and what it was given allow.
+/// The first byte of every input is the mode; each target documents its bits. For all inputs, `check`
+/// must neither crash nor hang, nor allocate more memory than the size of the input and the limits of
+/// the format permit.
 package enum FuzzTarget: String, CaseIterable, Sendable {
     /// LZ4 blocks through the codec in Swift, and the same through liblz4.
     case block
     /// One segment through the scanner.
     case segment
-    /// A folder with up to two files: verified, read, opened, appended to, repaired.
+    /// A folder with up to two files: it is verified, read, opened, appended to, repaired.
     case log
     /// A line: prefix, event, JSON.
     case line
@@ -29,12 +28,12 @@ package enum FuzzTarget: String, CaseIterable, Sendable {
     case checkpoint
     /// The state of a view in a checkpoint.
     case state
-    /// What a server answers.
+    /// A server's answer.
     case verdict
-    /// What a client posts.
+    /// A client's batch.
     case batch
 
-    /// Bytes of an input at most: enough for everything that can go wrong, little enough to be quick.
+    /// The most bytes of an input: enough to reach every branch, few enough to be fast.
     package var inputBytesMax: Int {
         switch self {
         case .segment, .log: 4_500
@@ -43,9 +42,9 @@ package enum FuzzTarget: String, CaseIterable, Sendable {
         }
     }
 
-    /// Looks at one input.
+    /// Checks one input.
     ///
-    /// - Throws: `BrokenProperty` where something that must always hold does not.
+    /// - Throws: `BrokenProperty` if a property does not hold.
     package func check(_ input: [UInt8]) throws {
         guard let mode = input.first else { return }
         let bytes = Array(input.dropFirst())
@@ -64,7 +63,7 @@ package enum FuzzTarget: String, CaseIterable, Sendable {
     }
 }
 
-/// Says so if something does not hold that must.
+/// Throws `BrokenProperty` if a property does not hold.
 func expect(_ holds: @autoclosure () -> Bool, _ property: @autoclosure () -> String) throws {
     guard holds() else { throw BrokenProperty(description: property()) }
 }

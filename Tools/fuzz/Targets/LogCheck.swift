@@ -1,13 +1,13 @@
-// A folder of arbitrary bytes through everything that opens one: reader, verifier, recovery, a writer
-// that goes on, repair. Spec/format/recovery.md and Spec/format/repair.md.
+// A folder of arbitrary bytes through all code that opens one: reader, verifier, recovery, writer,
+// repair. Spec/format/recovery.md and Spec/format/repair.md.
 
 import LogFormat
 import LogStorage
 
-/// Bit 0 of the mode mends checksums. Bits 1 and 2 say what the input begins with, as long as its
-/// first two bytes say: 0 nothing, 1 a segment before the last, 2 a checkpoint, 3 a rewrite journal.
-/// Bits 3 and 4 say how far it goes, for that is what takes time: 0 reads only, 1 recovers, 2 appends,
-/// 3 repairs as well, but for a damaged header, which takes longest, only where bit 5 is set.
+/// Bit 0 of the mode repairs checksums. Bits 1 and 2 are the kind of a first file, whose length is in
+/// the first two bytes of the input: 0 none, 1 a segment before the last, 2 a checkpoint, 3 a rewrite
+/// journal. Bits 3 and 4 limit the steps, to save time: 0 reads only, 1 recovers as well, 2 appends as
+/// well, 3 repairs as well. The repair of a damaged header, the slowest, also needs bit 5.
 struct LogCheck {
     let mode: UInt8
 
@@ -17,7 +17,7 @@ struct LogCheck {
     func check(_ input: [UInt8]) throws {
         let files = InMemoryFileSystem()
         try files.createDirectory(Self.path)
-        try fill(files, input)
+        try writeFiles(files, input)
         let reading = read(files)
         try verify(files)
         guard mode & 24 != 0 else { return }
@@ -31,15 +31,15 @@ struct LogCheck {
                 if mode & 24 == 24, !isSlow { try repair(files, after: error) }
                 return
             case .newerVersion, .unknownFeature: return
-            default: throw BrokenProperty(description: "opening ends with \(error)")
+            default: throw BrokenProperty(description: "opening throws \(error)")
             }
         }
-        try goOn(log, files, reading)
+        try checkOpenedLog(log, files, reading)
     }
 
     // MARK: The folder
 
-    private func fill(_ files: InMemoryFileSystem, _ input: [UInt8]) throws {
+    private func writeFiles(_ files: InMemoryFileSystem, _ input: [UInt8]) throws {
         var last = input
         var first: [UInt8] = []
         if mode & 6 != 0, input.count > 2 {
@@ -47,28 +47,28 @@ struct LogCheck {
             first = Array(input[2..<2 + count])
             last = Array(input[(2 + count)...])
         }
-        if mode & 1 != 0 { Mending.segment(&last) }
+        if mode & 1 != 0 { ChecksumRepair.repairSegment(&last) }
         switch mode >> 1 & 3 {
         case 1:
-            if mode & 1 != 0 { Mending.segment(&first) }
-            add(segment: first, to: files)
+            if mode & 1 != 0 { ChecksumRepair.repairSegment(&first) }
+            writeSegment(first, to: files)
         case 2:
-            if mode & 1 != 0 { CheckpointCheck.mend(&first) }
+            if mode & 1 != 0 { CheckpointCheck.repairChecksums(&first) }
             try files.createDirectory(Self.path + "/checkpoints")
             files[Self.path + "/checkpoints/a"] = first
         case 3:
             if mode & 1 != 0, first.count >= 8 {
                 let end = first.count - 8
-                Mending.set(Mending.digest(first, 0..<end), at: end, of: &first)
+                ChecksumRepair.set(ChecksumRepair.digest(first, 0..<end), at: end, of: &first)
             }
             files[Self.path + "/rewrite"] = first
         default: break
         }
-        add(segment: last, to: files)
+        writeSegment(last, to: files)
     }
 
-    /// A segment under the name that its header asks for.
-    private func add(segment: [UInt8], to files: InMemoryFileSystem) {
+    /// Writes a segment under the name that its header requires.
+    private func writeSegment(_ segment: [UInt8], to files: InMemoryFileSystem) {
         var base = Position(1)
         if segment.count >= 56 {
             base = Position(max(1, segment.span.bytes.integer(at: 48, as: UInt64.self)))
@@ -100,7 +100,7 @@ struct LogCheck {
             try LogReader(Self.path, fileSystem: files).forEachLine { prefix, line in
                 guard prefix.position > reading.last else {
                     throw BrokenProperty(
-                        description: "position \(prefix.position) is read behind \(reading.last)")
+                        description: "position \(prefix.position) is read after \(reading.last)")
                 }
                 reading.last = prefix.position
                 reading.lines.append(line.array)
@@ -121,42 +121,42 @@ struct LogCheck {
         }
     }
 
-    // MARK: Going on
+    // MARK: Appending
 
-    /// A log that opens holds what was read, takes another line, and says the same when it is opened
-    /// again.
-    private func goOn(
+    /// Checks that an opened log has the lines that were read before, opens again without changes, and
+    /// accepts another line.
+    private func checkOpenedLog(
         _ log: Log, _ files: InMemoryFileSystem, _ before: Reading
     ) throws {
-        // Opening reads the last segment only: what is wrong with one before it, reading finds.
+        // Opening reads only the last segment, so it does not find damage in one before it.
         guard before.failure == nil || mode & 6 != 2 else { return }
         let opened = read(files)
-        try expect(opened.failure == nil, "an opened log does not read: \(opened.failure ?? "")")
+        try expect(opened.failure == nil, "an opened log cannot be read: \(opened.failure ?? "")")
         try expect(opened.lines == before.lines, "opening changed what is read")
         try expect(
-            log.next > opened.last, "the next position is \(log.next) behind \(opened.last)")
+            log.next > opened.last, "the next position is \(log.next) after \(opened.last)")
         let image = files.image
         let killed = files.snapshot()
         do throws(LogError) {
             _ = try open(killed)
-        } catch { throw BrokenProperty(description: "a recovered log does not open: \(error)") }
+        } catch { throw BrokenProperty(description: "a recovered log cannot be opened: \(error)") }
         try expect(killed.image == image, "a second recovery changes what the first one left")
         guard mode & 16 != 0, log.next.rawValue < UInt64.max - 2 else { return }
         let line = Self.line(at: log.next)
         do {
             try log.append(line + [Self.newline])
-            let found = try log.line(at: Position(log.next.rawValue - 1))
-            try expect(found == line, "an appended line is not found")
+            let stored = try log.line(at: Position(log.next.rawValue - 1))
+            try expect(stored == line, "an appended line is not found")
             try log.close()
         } catch let error as BrokenProperty {
             throw error
         } catch let error as LogError where mode & 6 == 4 && error.code == .corrupt {
-            // A checkpoint that was forged, checksums and all, says that frames are where none are.
-            // Opening does not read what it covers; whoever looks there is told.
+            // A forged checkpoint with valid checksums names frames that do not exist. Opening does not
+            // read the covered part; a later read there throws.
             return
-        } catch { throw BrokenProperty(description: "an opened log takes no line: \(error)") }
+        } catch { throw BrokenProperty(description: "an opened log accepts no line: \(error)") }
         let after = read(files)
-        try expect(after.failure == nil, "a closed log does not read: \(after.failure ?? "")")
+        try expect(after.failure == nil, "a closed log cannot be read: \(after.failure ?? "")")
         try expect(after.lines == opened.lines + [line], "appending changed what is read")
     }
 
@@ -169,7 +169,7 @@ struct LogCheck {
 
     // MARK: Repair
 
-    /// What cannot be opened can be repaired, and is sound then.
+    /// Checks that a log that cannot be opened can be repaired, and is sound afterwards.
     private func repair(_ files: InMemoryFileSystem, after reason: LogError) throws {
         let repair = LogRepair(Self.path, environment: environment(files))
         var stage = "planning"
@@ -179,9 +179,10 @@ struct LogCheck {
             let done = try repair.repair()
             stage = "planning again"
             try expect(
-                plan.actions.map(\.name) == done.actions.map(\.name), "a repair was not as planned")
-            let again = try repair.plan()
-            try expect(again.actions.isEmpty, "a repair leaves something to do")
+                plan.actions.map(\.name) == done.actions.map(\.name),
+                "a repair differs from its plan")
+            let reread = try repair.plan()
+            try expect(reread.actions.isEmpty, "a repair leaves something to do")
             stage = "opening"
             let log = try open(files)
             try log.close()
@@ -192,7 +193,7 @@ struct LogCheck {
         {
             return
         } catch {
-            throw BrokenProperty(description: "after \(reason): \(stage) ends with \(error)")
+            throw BrokenProperty(description: "after \(reason): \(stage) throws \(error)")
         }
         let summary = try verify(files)
         try expect(summary?.findings.isEmpty ?? true, "a repaired log has findings")

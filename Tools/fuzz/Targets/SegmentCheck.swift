@@ -1,32 +1,32 @@
-// The segment reader on arbitrary bytes: header, scanner, footer. What is read must be in order and
-// within the limits, and every step must get further. Spec/format/segment.md.
+// The segment reader on arbitrary bytes: header, scanner, footer. Commits must be in order and within
+// the limits, and every step must make progress. Spec/format/segment.md.
 
 import LogFormat
 import LogStorage
 
-/// Bit 0 of the mode mends checksums, bit 1 allows holes.
+/// Bit 0 of the mode repairs checksums, bit 1 allows holes.
 struct SegmentCheck {
     let mode: UInt8
 
     func check(_ input: [UInt8]) throws {
         var bytes = input
-        if mode & 1 != 0 { Mending.segment(&bytes) }
+        if mode & 1 != 0 { ChecksumRepair.repairSegment(&bytes) }
         let file = BytesFile(bytes)
         var base = Position(1)
         if let header = try? SegmentHeader(bytes.span.bytes) {
             base = header.base
             let encoded = header.encoded()
-            let again = try? SegmentHeader(encoded.span.bytes)
-            try expect(again == header, "a header is another after it was written")
+            let reread = try? SegmentHeader(encoded.span.bytes)
+            try expect(reread == header, "a header changes when it is written and read")
         }
         try scan(file, from: base, allowsHoles: mode & 2 != 0)
-        if let found = try SegmentFooter.read(atEndOf: file) {
+        if let footer = try SegmentFooter.read(atEndOf: file) {
             try expect(
-                found.start >= 0 && found.start < bytes.count, "a footer begins outside the file")
+                footer.start >= 0 && footer.start < bytes.count, "a footer begins outside the file")
         }
     }
 
-    /// Reads to the first thing that is not a commit.
+    /// Scans to the first bytes that are not a commit.
     private func scan(_ file: BytesFile, from base: Position, allowsHoles: Bool) throws {
         var scanner = SegmentScanner(file, expecting: base, allowsHoles: allowsHoles)
         var end = SegmentHeader.encodedBytes
@@ -37,10 +37,11 @@ struct SegmentCheck {
             guard case .commit(let commit) = try scanner.next() else { break }
             try expect(
                 commit.offset >= end && commit.end > commit.offset
-                    && commit.end <= file.bytes.count, "a commit is not behind the one before")
+                    && commit.end <= file.bytes.count, "a commit does not follow the one before")
             try expect(!commit.lines.isEmpty, "a commit has no line")
             try expect(
-                commit.frameOffset == frame || commit.beginsFrame, "a frame begins unannounced")
+                commit.frameOffset == frame || commit.beginsFrame,
+                "a commit is in another frame and does not begin it")
             var text = commit.beginsFrame ? 0 : plaintextBefore
             for line in commit.lines {
                 let position = line.prefix.position
@@ -53,10 +54,12 @@ struct SegmentCheck {
                         && line.range.upperBound < scanner.plaintextBytes
                         && line.range.count <= FormatLimit.lineBytesMax, "a line has no end")
                 text = line.range.upperBound + 1
-                var again: [UInt8] = []
-                line.prefix.append(to: &again)
+                var encodedPrefix: [UInt8] = []
+                line.prefix.append(to: &encodedPrefix)
                 let stored = scanner.plaintext[line.range]
-                try expect(stored.starts(with: again), "a prefix is not what was read")
+                try expect(
+                    stored.starts(with: encodedPrefix),
+                    "an encoded prefix differs from the stored one")
             }
             try expect(text == scanner.plaintextBytes, "bytes of a block are in no line")
             try expect(
@@ -64,14 +67,14 @@ struct SegmentCheck {
                     <= (commit.isBig
                         ? FormatLimit.commitPlaintextBytesMax
                         : FormatLimit.runningFramePlaintextBytesMax),
-                "a frame holds too much")
+                "a frame has too many bytes of plaintext")
             frame = commit.frameOffset
             end = commit.end
         }
     }
 }
 
-/// A file that is an array: the quickest there is.
+/// A read-only file in an array, for speed.
 final class BytesFile: File {
     let bytes: [UInt8]
 
@@ -91,5 +94,5 @@ final class BytesFile: File {
     func lock() -> Bool { true }
 
     private static let readOnly = FileError(
-        .readOnly, operation: "write", path: "", reason: "the bytes are only read")
+        .readOnly, operation: "write", path: "", reason: "the file is read-only")
 }

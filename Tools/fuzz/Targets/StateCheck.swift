@@ -1,10 +1,10 @@
-// States of views out of a checkpoint: what is read encodes to the same bytes. Spec/model/views.md, VIEW-10.
+// States of views in a checkpoint: a decoded state encodes to the same bytes. Spec/model/views.md, VIEW-10.
 
 import DaybookOffline
 import EventSourcing
 import Replay
 
-/// The mode is the number of a view.
+/// The mode is the index of a view.
 struct StateCheck {
     let mode: UInt8
 
@@ -18,6 +18,6 @@ struct StateCheck {
     private func checkState<View: Projection>(of type: View.Type, _ bytes: [UInt8]) throws {
         guard let view = try? View(encodedState: bytes) else { return }
         let encoded = try view.encodedState()
-        try expect(encoded == bytes, "a state of \(View.name) is another after it was written")
+        try expect(encoded == bytes, "a state of \(View.name) changes when it is written and read")
     }
 }

@@ -1,5 +1,5 @@
-// A server's answer through everything that trusts it: headers, verdicts, the replay state, the record
-// in the log. Spec/protocol/replay.md and Spec/protocol/sync-records.md.
+// A server's answer through all code that reads it: headers, verdicts, the replay state, the record in
+// the log. Spec/protocol/replay.md and Spec/protocol/sync-records.md.
 
 import DaybookOffline
 import EventSourcing
@@ -7,8 +7,8 @@ import Foundation
 import LogFormat
 import Replay
 
-/// The low four bits of the mode are the answer's status. Bit 4 takes the input for a record, bit 5
-/// for a header's text.
+/// The low four bits of the mode are the answer's status. With bit 4 the input is a record, with bit 5
+/// the text of a header.
 struct VerdictCheck {
     let mode: UInt8
 
@@ -24,7 +24,7 @@ struct VerdictCheck {
         state.tokenChanged()
         var waiting: [UUID: OutboxEntry] = [:]
         for entry in Self.outbox.entries {
-            state.add(entry)
+            state.enqueue(entry)
             waiting[entry.id] = entry
         }
         let verdicts = Verdict.parse(bytes)
@@ -34,44 +34,45 @@ struct VerdictCheck {
         for _ in 0..<4 {
             switch state.next(now: now) {
             case .send(.append(let items), let number):
-                try expect(!items.isEmpty, "a batch of nothing is sent")
-                let outcome = state.take(.reply(reply), to: number, now: now, random: 0.5)
+                try expect(!items.isEmpty, "an empty batch is sent")
+                let outcome = state.handleAnswer(.reply(reply), to: number, now: now, random: 0.5)
                 try check(outcome, items, status == 200 ? verdicts ?? [] : [])
                 for position in outcome.settled.keys {
                     waiting = waiting.filter { $0.value.position != position }
                 }
-                try expect(state.count == waiting.count, "an event is lost or stays behind")
+                try expect(
+                    state.count == waiting.count, "an event is lost, or stays after it was settled")
             case .wait(let time):
-                try expect(time > now, "it waits for a time that has come")
+                try expect(time > now, "it waits for a time in the past")
                 now = time
             case .getToken, .refreshToken: state.tokenChanged()
             case .send(.read, _), .busy:
-                throw BrokenProperty(description: "it reads, or waits for nothing")
+                throw BrokenProperty(description: "it sends a read, or is busy without a request")
             case .paused: state.resume()
             case .idle: return
             }
         }
     }
 
-    /// Nothing is settled that the server did not name, and no later event of a lane before an
+    /// Checks that only events named by the server are settled, and no event of a lane before an
     /// earlier one.
     private func check(
         _ outcome: ReplayState.Outcome, _ items: [ReplayItem], _ verdicts: [Verdict]
     ) throws {
         let lanes = Dictionary(
             uniqueKeysWithValues: Self.outbox.entries.map { ($0.position, $0.lane) })
-        var stopped: Set<String> = []
+        var blockedLanes: Set<String> = []
         for item in items {
             let lane = lanes[item.position] ?? ""
             guard let status = outcome.settled[item.position] else {
-                stopped.insert(lane)
+                blockedLanes.insert(lane)
                 continue
             }
-            try expect(!stopped.contains(lane), "an event overtakes another of its lane")
+            try expect(!blockedLanes.contains(lane), "an event overtakes another of its lane")
             try expect(
                 verdicts.contains { $0.id == item.id && $0.status == status }
                     && (status == .applied || status == .duplicate),
-                "an event is settled without the server's word")
+                "an event is settled without the server's verdict")
         }
         let sent = Set(items.map(\.position))
         try expect(sent.isSuperset(of: outcome.settled.keys), "an event is settled unsent")
@@ -90,7 +91,7 @@ struct VerdictCheck {
         try check(record)
     }
 
-    /// A record can be stored and read again, and then is the same for good.
+    /// Checks that a record can be encoded and decoded, and that encoding it again gives the same bytes.
     private func check(_ record: SyncSettled) throws {
         let stored = record.json()
         guard let once = try? SyncSettled(json: stored) else {
@@ -101,7 +102,7 @@ struct VerdictCheck {
             once.applied == record.applied && once.duplicate == record.duplicate
                 && once.replaces == record.replaces
                 && once.entries.map(\.id) == record.entries.map(\.id),
-            "a record is another after it was written")
+            "a record changes when it is written and read")
         var outbox = Self.outbox
         let count = outbox.entries.reduce(0) { count, _ in count + 1 }
         var event = EventDraft(type: SyncSettled.type, data: .json(stored))
@@ -111,8 +112,8 @@ struct VerdictCheck {
             Event(
                 LinePrefix(own: 99, source: Self.incarnation.integer, at: Position(100)),
                 content: event, catalogue: OfflineModel.catalogue, lineBytes: stored.count))
-        let left = outbox.entries.reduce(0) { count, _ in count + 1 }
-        try expect(left <= count, "a record puts something into the outbox")
+        let remaining = outbox.entries.reduce(0) { count, _ in count + 1 }
+        try expect(remaining <= count, "a record adds an event to the outbox")
     }
 
     private func check(header bytes: [UInt8]) throws {
@@ -121,7 +122,7 @@ struct VerdictCheck {
         if let seconds = HTTPDate.retryAfterSeconds(
             text, now: "Sun, 22 Feb 2026 10:30:14 GMT")
         {
-            try expect(seconds >= 0 && seconds.isFinite, "a server may not turn back the clock")
+            try expect(seconds >= 0 && seconds.isFinite, "Retry-After is negative or not finite")
         }
     }
 

@@ -1,4 +1,4 @@
-// logtool compact: takes out of a log what nothing needs any more.
+// logtool compact: removes the events that no view needs and the server has.
 
 import ArgumentParser
 import DaybookOffline
@@ -8,19 +8,19 @@ import LogStorage
 
 struct Compact: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Takes out of a log what nothing needs any more.",
+        abstract: "Removes the events that no view needs and the server has.",
         discussion: """
-            Stores the views' states, seals the live segment, and takes out values that were \
-            replaced and whose successors the server has. Prints for each event type how many went, \
-            how many were kept and why, then a summary. With --dry-run it only says so, and changes \
-            nothing; its bytes afterwards are an estimate.
+            Stores the views' states, seals the live segment, and removes values that were \
+            replaced and whose successors the server has. Prints for each event type how many \
+            events were removed, how many were kept and why, then a summary. With --dry-run it \
+            prints the same and changes nothing; bytesAfter is then an estimate.
 
             Example: logtool compact ./log --dry-run
             """)
 
     @Argument(help: "The log's folder.", completion: .directory)
     var directory: String
-    @Flag(help: "Say what would go; read without the log's lock, change nothing.")
+    @Flag(help: "Print what would be removed; take no lock, change nothing.")
     var dryRun = false
     @OptionGroup var output: OutputOptions
 
@@ -34,7 +34,7 @@ struct Compact: AsyncParsableCommand {
     }
 
     private func preview() throws -> CompactionReport {
-        // Once to fold the states, once to judge the lines.
+        // The log is read twice: to fold the states, and to classify the lines.
         let bytes = 2 * LogReader(directory).bytesToRead()
         let progress = Progress("read", of: .bytes(bytes))
         defer { progress.finish() }
@@ -56,7 +56,7 @@ struct Compact: AsyncParsableCommand {
             let total = try store.log.sealedSegments().reduce(0) {
                 $0 + Int(clamping: $1.footer.eventCount)
             }
-            let progress = Progress("judged", of: .items(total))
+            let progress = Progress("checked", of: .items(total))
             result = await Interruption.result {
                 try await store.compact { count, _ in progress.update(count) }
             }
@@ -66,7 +66,7 @@ struct Compact: AsyncParsableCommand {
         do {
             return try result.get()
         } catch is CancellationError {
-            Message.error("interrupted; the segments that were done stay compacted")
+            Message.error("interrupted; the segments that are finished stay compacted")
             throw Exit.unavailable
         }
     }
@@ -86,57 +86,57 @@ struct Compact: AsyncParsableCommand {
         }
         if !report.heldBackBy.isEmpty, report.bytesBefore > 0 {
             Message.note(
-                "note: no event behind position \(report.limit) can go before the app has stored "
+                "note: events after position \(report.limit) are kept until the app has stored "
                     + "the states of its views: \(report.heldBackBy.joined(separator: ", "))")
         }
         for kept in report.keptForViews {
             Message.note(
-                "note: \(kept.events) events (\(kept.bytes) bytes of lines) stay for the app's view "
-                    + "\(kept.view), which does not say which it no longer needs")
+                "note: \(kept.events) events (\(kept.bytes) bytes of lines) are kept for the app's "
+                    + "view \(kept.view), which does not declare which events it needs")
         }
         if report.removed == 0 {
-            Message.note(report.isDryRun ? "nothing would go" : "nothing went")
+            Message.note(report.isDryRun ? "nothing would be removed" : "nothing was removed")
         }
     }
 
     private func row(_ type: CompactionReport.TypeReport) -> ViewRow {
         var row = ViewRow()
-        row.add("type", type.type)
-        row.add("events", type.events)
-        row.add("removed", type.removed)
-        row.add("freedBytes", type.freedBytes)
-        row.add("kept", type.events - type.removed)
-        add(type.kept, to: &row)
+        row.appendField("type", type.type)
+        row.appendField("events", type.events)
+        row.appendField("removed", type.removed)
+        row.appendField("freedBytes", type.freedBytes)
+        row.appendField("kept", type.events - type.removed)
+        appendReasons(type.kept, to: &row)
         return row
     }
 
     private func summary(_ report: CompactionReport) -> ViewRow {
         var row = ViewRow()
-        row.add("dryRun", report.isDryRun)
-        row.add("events", report.types.reduce(0) { $0 + $1.events })
-        row.add("removed", report.removed)
-        row.add("freedBytes", report.freedBytes)
-        row.add("kept", report.kept.values.reduce(0, +))
-        add(report.kept, to: &row)
-        row.add("bytesBefore", report.bytesBefore)
-        row.add("bytesAfter", report.bytesAfter)
-        row.add("segments", report.segments)
-        row.add("segmentsRewritten", report.segmentsRewritten)
-        row.add("compactedThrough", Int(clamping: report.compactedThrough.rawValue))
-        row.add("idsRemembered", report.idsRemembered)
+        row.appendField("dryRun", report.isDryRun)
+        row.appendField("events", report.types.reduce(0) { $0 + $1.events })
+        row.appendField("removed", report.removed)
+        row.appendField("freedBytes", report.freedBytes)
+        row.appendField("kept", report.kept.values.reduce(0, +))
+        appendReasons(report.kept, to: &row)
+        row.appendField("bytesBefore", report.bytesBefore)
+        row.appendField("bytesAfter", report.bytesAfter)
+        row.appendField("segments", report.segments)
+        row.appendField("segmentsRewritten", report.segmentsRewritten)
+        row.appendField("compactedThrough", Int(clamping: report.compactedThrough.rawValue))
+        row.appendField("idsRemembered", report.idsRemembered)
         return row
     }
 
-    /// Why events were kept: an object, or for people a list.
-    private func add(_ kept: [KeptReason: Int], to row: inout ViewRow) {
+    /// Appends the reasons for keeping events: as an object, in a table as a list.
+    private func appendReasons(_ kept: [KeptReason: Int], to row: inout ViewRow) {
         let reasons = kept.sorted { $0.key.rawValue < $1.key.rawValue }
         if output.format == .table {
-            row.add(
+            row.appendField(
                 "reasons", reasons.map { "\($0.key.rawValue) \($0.value)" }.joined(separator: ", "))
         } else {
             var object = ViewRow()
-            for (reason, count) in reasons { object.add(reason.rawValue, count) }
-            row.add("reasons", raw: object.json)
+            for (reason, count) in reasons { object.appendField(reason.rawValue, count) }
+            row.appendField("reasons", raw: object.json)
         }
     }
 }

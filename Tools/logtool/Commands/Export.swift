@@ -1,4 +1,4 @@
-// logtool export: every line of a log as NDJSON, as it was written.
+// logtool export: writes every line of a log as NDJSON, unchanged.
 
 import ArgumentParser
 import DaybookOffline
@@ -11,15 +11,16 @@ struct Export: AsyncParsableCommand {
         abstract: "Writes the events to a file, one JSON object a line, or content to a folder.",
         discussion: """
             Every line is written as it is stored, byte for byte and in order; only the member \
-            position, which says where a line from elsewhere stands in this log, is left out. \
-            logtool import reads such a file. Reads without the log's lock, so a writer may go on.
+            position, which lines from other logs have, is left out. logtool import reads such a \
+            file. Reads without the log's lock, so a writer may continue.
 
-            The file appears under its name when it is whole, and only its owner may read it. Of a \
-            damaged log everything before the damage is written, and the exit code is 65.
+            The file appears under its name when it is complete, and only its owner may read it. \
+            If the log is damaged, everything before the damage is written, and the exit code is \
+            65.
 
-            With --layout content-cache the cached content is written instead, into a new folder: \
-            cities-meta.json, cities.json, content and resource-cache, as Spec/model/content.md says. \
-            logtool import reads such a folder.
+            With --layout content-cache the cached content is written to a new folder instead: \
+            cities-meta.json, cities.json, content and resource-cache, as Spec/model/content.md \
+            specifies. logtool import reads such a folder.
 
             Example: logtool export ./log notes.ndjson --type daybook.note.added
             """)
@@ -45,18 +46,18 @@ struct Export: AsyncParsableCommand {
     private var isToStdout: Bool { destination == "-" }
 
     func validate() throws {
-        guard !destination.isEmpty else { throw ValidationError("A file has a name.") }
+        guard !destination.isEmpty else { throw ValidationError("The file needs a name.") }
         if layout != nil {
-            guard !isToStdout else { throw ValidationError("With --layout name a folder.") }
+            guard !isToStdout else { throw ValidationError("--layout needs a folder, not -.") }
             guard from == nil, to == nil, type == nil else {
                 throw ValidationError(
-                    "--layout writes the content as it is now; it goes without --from, --to and "
+                    "--layout writes the present content; it cannot be used with --from, --to or "
                         + "--type.")
             }
         }
         if isToStdout, force || output.output.map({ $0 != .ndjson }) ?? false {
             throw ValidationError(
-                "With - the lines go to standard output, as ndjson and nothing else.")
+                "With -, the lines go to standard output, as ndjson only and without --force.")
         }
     }
 
@@ -84,7 +85,7 @@ struct Export: AsyncParsableCommand {
         do {
             try export(to: file, &summary, progress)
         } catch let error as LogError where error.code == .corrupt {
-            // What is intact before the damage is worth as much as without it.
+            // The events before the damage are intact, so the file is kept.
             damage = error
         } catch {
             progress.finish()
@@ -94,15 +95,15 @@ struct Export: AsyncParsableCommand {
         progress.finish()
         try file?.finish()
         Stdout.flush()
-        say(summary)
+        report(summary)
         guard let damage else { return }
         Message.note(
             "the export ends before the damage"
-                + (summary.reached.map { ", behind position \($0)" } ?? ""))
+                + (summary.reached.map { ", after position \($0)" } ?? ""))
         throw damage
     }
 
-    /// Writes the wanted lines.
+    /// Writes the selected lines.
     private func export(
         to file: ExportFile?, _ summary: inout ExportSummary, _ progress: Progress
     ) throws {
@@ -117,18 +118,18 @@ struct Export: AsyncParsableCommand {
                 if let file { try file.write(line) } else { Stdout.write(json: line) }
                 progress.update(summary.events)
             })
-        if let tail = outcome.tornTail { Message.note(Inspect.words(tail)) }
+        if let tail = outcome.tornTail { Message.note(Inspect.message(for: tail)) }
     }
 
-    private func say(_ summary: ExportSummary) {
+    private func report(_ summary: ExportSummary) {
         guard !isToStdout else {
             return Message.note("\(summary.events) events, \(summary.bytes) bytes")
         }
         var row = ViewRow()
-        row.add("events", summary.events)
-        row.add("bytes", summary.bytes)
-        row.add("first", raw: summary.first.map { Array("\($0)".utf8) })
-        row.add("last", raw: summary.last.map { Array("\($0)".utf8) })
+        row.appendField("events", summary.events)
+        row.appendField("bytes", summary.bytes)
+        row.appendField("first", raw: summary.first.map { Array("\($0)".utf8) })
+        row.appendField("last", raw: summary.last.map { Array("\($0)".utf8) })
         RowWriter.writeSummary(row, output.format)
     }
 }

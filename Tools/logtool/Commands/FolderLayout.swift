@@ -1,4 +1,4 @@
-// logtool export and import with --layout: the content that a log holds, as a folder.
+// logtool export and import with --layout: the cached content of a log as a folder.
 // Spec/operations/logtool.md, TOOL-30.
 
 import ArgumentParser
@@ -6,7 +6,7 @@ import DaybookOffline
 import Foundation
 import LogStorage
 
-/// The forms of a folder.
+/// The layouts of a content folder.
 enum FolderLayout: String, ExpressibleByArgument, CaseIterable {
     case contentCache = "content-cache"
 
@@ -19,10 +19,12 @@ enum FolderLayout: String, ExpressibleByArgument, CaseIterable {
         let leftover: String?
         do {
             summary = try write(directory, folder)
-            // What is missing now may be in the folder that is there.
+            // The existing folder may contain the content that is missing now.
             guard try summary.leftOut.isEmpty || !folder.check() else {
-                Self.tell(summary)
-                Message.error("\(destination) was left as it is: it may hold what is missing here")
+                Self.reportLeftOut(summary)
+                Message.error(
+                    "\(destination) was left as it is: it may contain what is missing now"
+                )
                 throw Exit.badData
             }
             leftover = try folder.finish()
@@ -31,26 +33,26 @@ enum FolderLayout: String, ExpressibleByArgument, CaseIterable {
             throw error
         }
         var row = ViewRow()
-        row.add("cities", summary.cities)
-        row.add("languages", summary.languages)
-        row.add("pages", summary.pages)
-        row.add("resources", summary.resources)
-        row.add("bytes", summary.bytes)
+        row.appendField("cities", summary.cities)
+        row.appendField("languages", summary.languages)
+        row.appendField("pages", summary.pages)
+        row.appendField("resources", summary.resources)
+        row.appendField("bytes", summary.bytes)
         RowWriter.writeSummary(row, output)
-        Self.tell(summary)
+        Self.reportLeftOut(summary)
         if let leftover { Message.error(leftover) }
         guard summary.leftOut.isEmpty else { throw Exit.badData }
         guard leftover == nil else { throw Exit.io }
     }
 
-    private static func tell(_ summary: ContentLayoutWriter.Summary) {
+    private static func reportLeftOut(_ summary: ContentLayoutWriter.Summary) {
         for text in summary.leftOut { Message.error("left out: \(text)") }
     }
 
     private func write(
         _ directory: String, _ folder: ExportFolder
     ) throws -> ContentLayoutWriter.Summary {
-        // Compaction may take out what was just read about.
+        // Repeated if compaction removes an event between the two passes.
         for _ in 1...3 {
             let progress = Progress(
                 "exported", of: .bytes(2 * LogReader(directory).bytesToRead()))
@@ -66,7 +68,7 @@ enum FolderLayout: String, ExpressibleByArgument, CaseIterable {
                 state.1.fold(event)
                 progress.update(Int(clamping: event.position.rawValue))
             }
-            if let tail = outcome.tornTail { Message.note(Inspect.words(tail)) }
+            if let tail = outcome.tornTail { Message.note(Inspect.message(for: tail)) }
             let fileSystem = POSIXFileSystem()
             let writer = ContentLayoutWriter(pages, content, to: folder.temporary, fileSystem)
             let summary = try writer.write { body in
@@ -81,14 +83,14 @@ enum FolderLayout: String, ExpressibleByArgument, CaseIterable {
             folder.discard()
         }
         throw LogError(
-            .io, path: directory, "the log changed whenever it was read. Try again")
+            .io, path: directory, "the log was compacted during each of three reads; try again")
     }
 
-    /// Records what a folder says and a log does not.
+    /// Records the content of a folder that a log does not have yet.
     func `import`(
         _ directory: String, from source: String, account: String?, _ output: OutputFormat
     ) async throws {
-        // First: what cannot be read must not leave a new log.
+        // Before the log is opened: an unreadable folder must not create a new log.
         let folder = try ContentLayoutReader(source, POSIXFileSystem())
         let result = try await ToolStore.closing(
             ToolStore.open(directory, account: account, create: true)
@@ -98,11 +100,11 @@ enum FolderLayout: String, ExpressibleByArgument, CaseIterable {
         }
         for note in result.notes { Message.note("passed over: \(note)") }
         var row = ViewRow()
-        row.add("appended", result.events)
-        row.add("cities", result.cities)
-        row.add("pages", result.pages)
-        row.add("resources", result.resources)
-        row.add("passedOver", result.notes.count)
+        row.appendField("appended", result.events)
+        row.appendField("cities", result.cities)
+        row.appendField("pages", result.pages)
+        row.appendField("resources", result.resources)
+        row.appendField("passedOver", result.notes.count)
         RowWriter.writeSummary(row, output)
     }
 }

@@ -1,4 +1,4 @@
-// logtool import: CloudEvents lines become local mutations.
+// logtool import: appends CloudEvents lines as local mutations.
 
 import ArgumentParser
 import DaybookOffline
@@ -11,12 +11,13 @@ struct Import: AsyncParsableCommand {
         abstract: "Appends CloudEvents lines as local mutations, or content from a folder.",
         discussion: """
             Creates the log if there is none. Known events are skipped and counted, so an import \
-            that stopped can simply be run again. So are records of syncing: they speak of positions \
-            in the log that wrote them. A line that is not a valid event stops it with \
-            the line's number; what came before is in.
+            that stopped can be run again. So are sync records: they refer to positions in the log \
+            that wrote them. A line that is not a valid event stops the import with the line's \
+            number; the lines before it are imported.
 
-            With --layout content-cache a folder is read instead, as logtool export writes it. What \
-            the log does not say already is recorded; a language is then what the folder says of it.
+            With --layout content-cache a folder is read instead, as logtool export writes it. \
+            Only differences from the log are recorded; afterwards each language has the content \
+            of the folder.
 
             Example: logtool import ./log journey.ndjson
             """)
@@ -30,14 +31,14 @@ struct Import: AsyncParsableCommand {
     var file: String
     @Option(
         help: """
-            Events a commit at most; 1 makes every event its own durable commit. (default: 1000)
+            The most events in a commit; 1 makes every event its own durable commit. (default: 1000)
             """)
     var batch: Int?
     @Flag(help: "Print 'id position' for each event as soon as it is on the disk.")
     var ack = false
     @Option(help: "content-cache: read a folder with content.")
     var layout: FolderLayout?
-    @Option(help: "Whose log it is; only for a new log, or to be checked.")
+    @Option(help: "The account of a new log; an existing log must have it.")
     var account: String?
     @OptionGroup var output: OutputOptions
 
@@ -45,15 +46,15 @@ struct Import: AsyncParsableCommand {
 
     func validate() throws {
         guard batch.map({ $0 >= 1 }) ?? true else {
-            throw ValidationError("--batch takes a number from 1 on.")
+            throw ValidationError("--batch must be at least 1.")
         }
         if layout != nil {
-            guard file != "-" else { throw ValidationError("With --layout name a folder.") }
+            guard file != "-" else { throw ValidationError("--layout needs a folder, not -.") }
             guard batch == nil, !ack else {
-                throw ValidationError("--layout goes without --batch and --ack.")
+                throw ValidationError("--layout cannot be used with --batch or --ack.")
             }
         }
-        guard account != "" else { throw ValidationError("--account takes a name.") }
+        guard account != "" else { throw ValidationError("--account needs a name.") }
     }
 
     func run() async throws {
@@ -68,8 +69,8 @@ struct Import: AsyncParsableCommand {
         let store = try await ToolStore.open(directory, account: account, create: true)
         if let tail = store.recovery.tornTail {
             Message.note(
-                "note: \(tail.byteCount) bytes of an unfinished write were cut and kept as "
-                    + (tail.quarantinedAs ?? "nothing"))
+                "note: \(tail.byteCount) bytes of an unfinished write were truncated"
+                    + (tail.quarantinedAs.map { " and kept as \($0)" } ?? ""))
         }
         let progress = Progress("imported", of: lines.totalBytes.map(Progress.Total.bytes))
         let summary: ImportSummary
@@ -91,18 +92,18 @@ struct Import: AsyncParsableCommand {
         try await store.close()
         if summary.records > 0 {
             Message.note(
-                "skipped \(summary.records) records of syncing (\(LogRecord.typePrefix)…): they speak of "
-                    + "positions in the log that wrote them. What was sent or discarded there waits "
-                    + "here to be sent")
+                "skipped \(summary.records) sync records (\(LogRecord.typePrefix)…): they refer to "
+                    + "positions in the log that wrote them. Events that were sent or discarded "
+                    + "there are pending here")
         }
         if ack {
             Message.note(
-                "appended \(summary.appended), skipped \(summary.known) that were known")
+                "appended \(summary.appended), skipped \(summary.known) known events")
         } else {
             var row = ViewRow()
-            row.add("appended", summary.appended)
-            row.add("skipped", summary.known + summary.records)
-            row.add("lines", summary.lines)
+            row.appendField("appended", summary.appended)
+            row.appendField("skipped", summary.known + summary.records)
+            row.appendField("lines", summary.lines)
             RowWriter.writeSummary(row, output.format)
         }
     }

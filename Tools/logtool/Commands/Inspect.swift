@@ -1,4 +1,4 @@
-// logtool inspect: what a log holds, in short or event by event.
+// logtool inspect: prints a summary of a log, or its events.
 
 import ArgumentParser
 import DaybookOffline
@@ -10,8 +10,8 @@ struct Inspect: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Shows what a log holds.",
         discussion: """
-            Reads without the log's lock, so a writer may go on. With --events it lists the events \
-            themselves, as they are stored.
+            Reads without the log's lock, so a writer may continue. With --events it lists the \
+            events themselves, as they are stored.
 
             Example: logtool inspect ./log --events --type daybook.note.added --limit 10
             """)
@@ -32,9 +32,9 @@ struct Inspect: AsyncParsableCommand {
     var id: String?
     @Flag(help: "Events that the server has not settled only.")
     var unsynced = false
-    @Option(help: "At most so many events.")
+    @Option(help: "The most events to list.")
     var limit: Int?
-    @Flag(help: "Go on listing as events are appended, until interrupted.")
+    @Flag(help: "Continue to list events as they are appended, until interrupted.")
     var follow = false
     @OptionGroup var output: OutputOptions
 
@@ -45,17 +45,17 @@ struct Inspect: AsyncParsableCommand {
             from != nil || to != nil || type != nil || subject != nil || id != nil || unsynced
             || limit != nil || follow
         guard events || !filters else {
-            throw ValidationError("--from, --to, --type, … choose events: add --events.")
+            throw ValidationError("--from, --to, --type, … select events: add --events.")
         }
         if let id, UUID(uuidString: id) == nil {
-            throw ValidationError("--id takes a UUID.")
+            throw ValidationError("--id must be a UUID.")
         }
-        if let limit, limit < 0 { throw ValidationError("--limit takes a number from 0 on.") }
+        if let limit, limit < 0 { throw ValidationError("--limit must be at least 0.") }
         if follow, unsynced {
-            throw ValidationError("--unsynced is a state of now; it does not go with --follow.")
+            throw ValidationError("--unsynced cannot be used with --follow.")
         }
         if follow, output.output == .json || output.output == .table {
-            throw ValidationError("--follow never ends: use --output ndjson.")
+            throw ValidationError("--follow has no end: use --output ndjson.")
         }
     }
 
@@ -89,7 +89,7 @@ struct Inspect: AsyncParsableCommand {
         var last = first.advanced(by: -1)
         var count = 0
         var isOver = limit == 0 || to.map { $0 < first.rawValue } ?? false
-        func take(_ prefix: LinePrefix, _ line: RawSpan) throws -> Bool {
+        func visit(_ prefix: LinePrefix, _ line: RawSpan) throws -> Bool {
             last = prefix.position
             if let to, last.rawValue >= to { isOver = true }
             if let to, last.rawValue > to { return false }
@@ -103,36 +103,36 @@ struct Inspect: AsyncParsableCommand {
             if count == limit { isOver = true }
             return !isOver
         }
-        // Also where nothing is wanted: a log that is not there is told.
-        let outcome = try reader.forEachLine(from: first) { try !isOver && take($0, $1) }
+        // Also with an empty selection, so that a missing log is an error.
+        let outcome = try reader.forEachLine(from: first) { try !isOver && visit($0, $1) }
         guard follow else {
-            if let tail = outcome.tornTail { Message.note(Self.words(tail)) }
+            if let tail = outcome.tornTail { Message.note(Self.message(for: tail)) }
             return
         }
         var cursor = LogCursor(directory, after: last)
         while !isOver {
             Stdout.flush()
             try await Task.sleep(for: Self.followPause)
-            try cursor.poll(take)
+            try cursor.poll(visit)
         }
     }
 
     private func row(_ event: Event, _ line: RawSpan) -> ViewRow {
         var row = ViewRow()
         if output.format == .table, !follow {
-            row.add("position", Int(clamping: event.position.rawValue))
-            row.add("time", event.time.description)
-            row.add("type", event.type)
-            row.add("subject", event.subject)
-            row.add("data", raw: event.content.json)
+            row.appendField("position", Int(clamping: event.position.rawValue))
+            row.appendField("time", event.time.description)
+            row.appendField("type", event.type)
+            row.appendField("subject", event.subject)
+            row.appendField("data", raw: event.content.json)
             return row
         }
         return ViewRow(line: line)
     }
 
-    static func words(_ tail: TornTail) -> String {
+    static func message(for tail: TornTail) -> String {
         "note: a torn tail of \(tail.byteCount) bytes at byte \(tail.offset) of \(tail.segment) "
-            + "(\(tail.reason)): an unfinished write, which the next writer sets aside"
+            + "(\(tail.reason)): an unfinished write, which the next writer moves to quarantine"
     }
 
     // MARK: Summary
@@ -149,35 +149,35 @@ struct Inspect: AsyncParsableCommand {
             progress.update(count)
         }
         progress.finish()
-        if let tail = log.tornTail { Message.note(Self.words(tail)) }
+        if let tail = log.tornTail { Message.note(Self.message(for: tail)) }
         var row = ViewRow()
-        row.add("log", log.logID.text)
-        row.add("account", log.account)
-        row.add("segments", log.segments)
-        row.add("events", log.events)
-        row.add("first", raw: log.positions.map { Array("\($0.lowerBound)".utf8) })
-        row.add("last", raw: log.positions.map { Array("\($0.upperBound)".utf8) })
-        row.add("bytes", log.diskBytes)
-        row.add("plaintextBytes", log.lineBytes)
-        row.add(
+        row.appendField("log", log.logID.text)
+        row.appendField("account", log.account)
+        row.appendField("segments", log.segments)
+        row.appendField("events", log.events)
+        row.appendField("first", raw: log.positions.map { Array("\($0.lowerBound)".utf8) })
+        row.appendField("last", raw: log.positions.map { Array("\($0.upperBound)".utf8) })
+        row.appendField("bytes", log.diskBytes)
+        row.appendField("plaintextBytes", log.lineBytes)
+        row.appendField(
             "ratio", raw: Array("\((log.compressionRatio * 100).rounded() / 100)".utf8))
-        row.add("oldest", log.times?.lowerBound.description)
-        row.add("newest", log.times?.upperBound.description)
-        row.add("outbox", log.unsynced)
-        row.add("open", log.isOpen)
-        addCheckpoints(of: log, to: &row)
+        row.appendField("oldest", log.times?.lowerBound.description)
+        row.appendField("newest", log.times?.upperBound.description)
+        row.appendField("outbox", log.unsynced)
+        row.appendField("open", log.isOpen)
+        appendCheckpoints(of: log, to: &row)
         guard output.format == .table else {
             var counts = ViewRow()
             var amounts = ViewRow()
             for (type, amount) in log.types.sorted(by: { $0.key < $1.key }) {
-                counts.add(type, amount.events)
+                counts.appendField(type, amount.events)
                 var both = ViewRow()
-                both.add("events", amount.events)
-                both.add("bytes", amount.lineBytes)
-                amounts.add(type, raw: both.json)
+                both.appendField("events", amount.events)
+                both.appendField("bytes", amount.lineBytes)
+                amounts.appendField(type, raw: both.json)
             }
-            row.add("types", raw: counts.json)
-            row.add("byType", raw: amounts.json)
+            row.appendField("types", raw: counts.json)
+            row.appendField("byType", raw: amounts.json)
             return RowWriter.writeSummary(row, output.format)
         }
         RowWriter.writeSummary(row, .table)
@@ -187,28 +187,28 @@ struct Inspect: AsyncParsableCommand {
         Stdout.flush()
     }
 
-    /// Where the views' states are stored, and how many positions an opening folds after them.
-    private func addCheckpoints(of log: LogStatistics, to row: inout ViewRow) {
+    /// Appends the position of each stored state, and the number of positions folded after it.
+    private func appendCheckpoints(of log: LogStatistics, to row: inout ViewRow) {
         let checkpoints = log.checkpoints.map { checkpoint in
             var row = ViewRow()
-            row.add("slot", checkpoint.slot)
+            row.appendField("slot", checkpoint.slot)
             switch checkpoint.content {
             case .states(let position, let time):
-                row.add("position", Int(clamping: position.rawValue))
-                row.add("behind", max(0, position.distance(to: log.last)))
-                row.add("time", time.description)
+                row.appendField("position", Int(clamping: position.rawValue))
+                row.appendField("behind", max(0, position.distance(to: log.last)))
+                row.appendField("time", time.description)
             case .unusable(let reason):
-                row.add("bad", reason)
+                row.appendField("bad", reason)
             }
             return row
         }
         guard output.format == .table else {
-            return row.add(
+            return row.appendField(
                 "checkpoints", raw: JSONObjectWriter.array(checkpoints.map(\.json)))
         }
-        let words = checkpoints.map { row in
+        let cells = checkpoints.map { row in
             row.fields.map { "\($0.name) \(Table.cell($0.json))" }.joined(separator: " ")
         }
-        row.add("checkpoints", words.joined(separator: ", "))
+        row.appendField("checkpoints", cells.joined(separator: ", "))
     }
 }

@@ -1,4 +1,4 @@
-// logtool parked: what the server will not take, and what is to become of it.
+// logtool parked: lists parked events and conflicts, and decides on them.
 
 import ArgumentParser
 import DaybookOffline
@@ -7,17 +7,17 @@ import LogStorage
 
 struct Parked: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Lists what the server will not take, and decides on it.",
+        abstract: "Lists parked events and conflicts, and decides on them.",
         discussion: """
-            Lists parked events and those in conflict; exit 1 if there are any. Each holds back what \
-            was recorded after it in its lane. An event whose retries are used up is sent again by \
-            itself, at nextAttemptAt; the others wait for a decision.
+            Lists parked events and those in conflict; exit 1 if there are any. Each blocks the \
+            later events of its lane. An event whose retries are used up is sent again \
+            automatically, at nextAttemptAt; the others wait for a decision.
 
-            --retry sends an event once more, as if it had never been tried. --discard does without \
-            it: from then on it counts as never recorded. Where later events make no sense without \
-            it, they are printed, and nothing is done unless --with-dependents is given. --resolve \
-            decides a conflict: --keep mine makes the changes of its lane again, --keep theirs takes \
-            them back. What was decided is on record: see logtool why.
+            --retry sends an event again, with its retries reset. --discard retracts it: from then \
+            on it counts as never recorded. If later events depend on it, they are printed, and \
+            nothing is done unless --with-dependents is given. --resolve decides a conflict: \
+            --keep mine records the changes of its lane again, --keep theirs retracts them. \
+            Decisions are recorded: see logtool why.
 
             Example: logtool parked ./log --retry 6f1c2a9e-0b1d-4c55-9a27-1d0f4be7a001
             """)
@@ -26,22 +26,22 @@ struct Parked: AsyncParsableCommand {
     var directory: String
     @Option(
         help: .init(
-            "Send the event with this id once more. May be given several times.", valueName: "id"))
+            "Send the event with this id again. May be given several times.", valueName: "id"))
     var retry: [String] = []
-    @Flag(help: "Send all parked events once more; not those in conflict.")
+    @Flag(help: "Send all parked events again; not those in conflict.")
     var retryAll = false
     @Option(
         help: .init(
-            "Do without the event with this id. May be given several times.", valueName: "id"))
+            "Retract the event with this id. May be given several times.", valueName: "id"))
     var discard: [String] = []
-    @Flag(help: "With --discard: also without the events that make no sense without it.")
+    @Flag(help: "With --discard: also retract the events that depend on it.")
     var withDependents = false
     @Option(
         help: .init(
             "Decide the conflict of the event with this id; needs --keep.", valueName: "id"))
     var resolve: String?
     @Option(
-        help: .init("With --resolve: whose changes count, mine or theirs.", valueName: "side"))
+        help: .init("With --resolve: whose changes win, mine or theirs.", valueName: "side"))
     var keep: Side?
     @OptionGroup var output: OutputOptions
 
@@ -49,13 +49,13 @@ struct Parked: AsyncParsableCommand {
         let decisions = [!retry.isEmpty, retryAll, !discard.isEmpty, resolve != nil]
         guard decisions.count(where: { $0 }) <= 1 else {
             throw ValidationError(
-                "Give one of --retry, --retry-all, --discard and --resolve at a time.")
+                "Use only one of --retry, --retry-all, --discard and --resolve.")
         }
         guard !withDependents || !discard.isEmpty else {
-            throw ValidationError("--with-dependents goes with --discard.")
+            throw ValidationError("--with-dependents needs --discard.")
         }
         guard (keep != nil) == (resolve != nil) else {
-            throw ValidationError("--resolve and --keep go together.")
+            throw ValidationError("--resolve and --keep must be used together.")
         }
         for id in retry + discard + [resolve].compactMap({ $0 }) where UUID(uuidString: id) == nil {
             throw ValidationError("\(id) is not a UUID.")
@@ -88,21 +88,23 @@ struct Parked: AsyncParsableCommand {
         }
         let held = outbox.entries.filter { $0.status != .pending }
         var rows: [ViewRow] = []
-        let behind = held.isEmpty ? [:] : Self.behind(outbox)
+        let behind = held.isEmpty ? [:] : Self.countsBehind(outbox)
         if let first = held.first {
-            var rest = held[...]
+            var remaining = held[...]
             try reader.forEachEvent(
                 from: first.position, catalogue: OfflineModel.catalogue
             ) { event in
-                guard let entry = rest.first, event.position == entry.position else { return true }
-                rest.removeFirst()
+                guard let entry = remaining.first, event.position == entry.position else {
+                    return true
+                }
+                remaining.removeFirst()
                 rows.append(
                     Self.row(entry, behind: behind[entry.id] ?? 0, data: event.content.json))
-                return !rest.isEmpty
+                return !remaining.isEmpty
             }
         }
         progress.finish()
-        if let tail = outcome.tornTail { Message.note(Inspect.words(tail)) }
+        if let tail = outcome.tornTail { Message.note(Inspect.message(for: tail)) }
         var writer = RowWriter(output.format)
         for row in rows { writer.write(row) }
         writer.finish()
@@ -110,8 +112,8 @@ struct Parked: AsyncParsableCommand {
         throw Exit.findings
     }
 
-    /// How many events of its lane wait behind each event.
-    private static func behind(_ outbox: Outbox) -> [UUID: Int] {
+    /// Counts for each event the later events of its lane.
+    private static func countsBehind(_ outbox: Outbox) -> [UUID: Int] {
         var behind: [UUID: Int] = [:]
         let lanes = Dictionary(grouping: outbox.entries) { EntityID($0.lane) }
         for lane in lanes.values {
@@ -122,17 +124,17 @@ struct Parked: AsyncParsableCommand {
 
     private static func row(_ entry: OutboxEntry, behind: Int, data: [UInt8]?) -> ViewRow {
         var row = ViewRow()
-        row.add("id", entry.id.text)
-        row.add("position", Int(clamping: entry.position.rawValue))
-        row.add("actionType", entry.action)
-        row.add("lane", entry.lane)
-        row.add("syncStatus", entry.status.rawValue)
-        row.add("retryCount", entry.retryCount)
-        row.add("lastAttemptAt", entry.lastAttemptAt?.description)
-        row.add("errorMessage", entry.errorMessage)
-        row.add("nextAttemptAt", entry.nextAttemptAt?.description)
-        row.add("behind", behind)
-        row.add("actionData", raw: data)
+        row.appendField("id", entry.id.text)
+        row.appendField("position", Int(clamping: entry.position.rawValue))
+        row.appendField("actionType", entry.action)
+        row.appendField("lane", entry.lane)
+        row.appendField("syncStatus", entry.status.rawValue)
+        row.appendField("retryCount", entry.retryCount)
+        row.appendField("lastAttemptAt", entry.lastAttemptAt?.description)
+        row.appendField("errorMessage", entry.errorMessage)
+        row.appendField("nextAttemptAt", entry.nextAttemptAt?.description)
+        row.appendField("behind", behind)
+        row.appendField("actionData", raw: data)
         return row
     }
 
@@ -152,14 +154,14 @@ struct Parked: AsyncParsableCommand {
         }
     }
 
-    /// Each id once, in the order in which they were given.
+    /// Parses ids, without repetitions and in their order.
     private static func ids(_ texts: [String]) -> [UUID] {
-        var seen: Set<UUID> = []
-        return texts.compactMap(UUID.init(uuidString:)).filter { seen.insert($0).inserted }
+        var known: Set<UUID> = []
+        return texts.compactMap(UUID.init(uuidString:)).filter { known.insert($0).inserted }
     }
 
     private func retry(_ ids: [UUID], _ commands: OutboxCommands) async throws {
-        // All or none: nobody else decides meanwhile.
+        // All or none: the log's lock excludes other decisions between the check and the retries.
         for id in ids {
             let entry = try Self.entry(id, commands)
             guard entry.status != .pending else { throw DecisionError(.notHeld, id) }
@@ -172,7 +174,7 @@ struct Parked: AsyncParsableCommand {
     private func discard(
         _ ids: [UUID], _ store: EventStore, _ commands: OutboxCommands
     ) async throws {
-        // The last one first: what depends on another is gone before it.
+        // The last event first, so that dependents are discarded before the events they depend on.
         let targets = try ids.map { try Self.entry($0, commands) }
             .sorted { $0.position > $1.position }
         for target in targets {
@@ -194,19 +196,19 @@ struct Parked: AsyncParsableCommand {
     }
 
     private func refuse(_ dependents: [OutboxEntry], _ store: EventStore) async throws {
-        let behind = Self.behind(store.view(Outbox.self))
+        let behind = Self.countsBehind(store.view(Outbox.self))
         var writer = RowWriter(output.format)
-        var seen: Set<UUID> = []
+        var listed: Set<UUID> = []
         for entry in dependents.sorted(by: { $0.position < $1.position })
-        where seen.insert(entry.id).inserted {
+        where listed.insert(entry.id).inserted {
             let event = try await store.event(at: entry.position)
             writer.write(
                 Self.row(entry, behind: behind[entry.id] ?? 0, data: event?.content.json))
         }
         writer.finish()
         Message.error(
-            "nothing was discarded: \(seen.count) later events make no sense without it. Add "
-                + "--with-dependents to do without them, too")
+            "nothing was discarded: \(listed.count) later events depend on it; add "
+                + "--with-dependents to retract them, too")
         throw Exit.findings
     }
 
@@ -232,8 +234,8 @@ struct Parked: AsyncParsableCommand {
         for (ids, done) in groups {
             for id in ids {
                 var row = ViewRow()
-                row.add("id", id.text)
-                row.add("done", done)
+                row.appendField("id", id.text)
+                row.appendField("done", done)
                 writer.write(row)
             }
         }

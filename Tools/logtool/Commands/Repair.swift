@@ -1,4 +1,4 @@
-// logtool repair: puts a damaged log in order again, after saying what it would do.
+// logtool repair: repairs a damaged log; without --yes it only prints the steps.
 
 import ArgumentParser
 import DaybookOffline
@@ -8,13 +8,12 @@ import LogStorage
 
 struct Repair: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Puts a damaged log in order again; without --yes it only says how.",
+        abstract: "Repairs a damaged log; without --yes it only prints the steps.",
         discussion: """
-            Prints one step a row: rewrite (a segment is written anew with everything that is \
-            intact), create (an empty segment for positions that are lost), quarantine (a file \
-            that is of no use is taken out). Nothing is deleted: every file that is changed is \
-            first copied to quarantine/ in the log's folder. Lines keep their positions; lost ones \
-            are never given to other lines.
+            Prints one step a row: rewrite (a segment is rewritten with all its intact lines), \
+            create (an empty segment for lost positions), quarantine (an unusable file is moved \
+            away). Nothing is deleted: every file that is changed is first copied to quarantine/ \
+            in the log's folder. Lines keep their positions; lost positions are never used again.
 
             Without --yes: 1 if there is something to repair, 0 if the log is sound. No writer may \
             have the log open.
@@ -24,14 +23,14 @@ struct Repair: AsyncParsableCommand {
 
     @Argument(help: "The log's folder.", completion: .directory)
     var directory: String
-    @Flag(help: "Do it.")
+    @Flag(help: "Do the repair.")
     var yes = false
-    @Option(help: "Whose log it is; only used if no segment says so any more.")
+    @Option(help: "The log's account; only used if no segment names it.")
     var account: String?
     @OptionGroup var output: OutputOptions
 
     func validate() throws {
-        guard account != "" else { throw ValidationError("--account takes a name.") }
+        guard account != "" else { throw ValidationError("--account needs a name.") }
     }
 
     func run() async throws {
@@ -42,11 +41,11 @@ struct Repair: AsyncParsableCommand {
         let total = LogReader(directory).bytesToRead(verifying: true)
         let progress = Progress("examined", unit: nil, of: .bytes(total))
         defer { progress.finish() }
-        // What cannot be verified at all is judged by its files alone.
-        let found = try? Verification(of: directory, POSIXFileSystem()) { _ in }
+        // If verification fails, the plan is based on the files alone.
+        let verification = try? Verification(of: directory, POSIXFileSystem()) { _ in }
         let repair = LogRepair(
             directory, account: account, keptStates: LogRepair.statesOfStores,
-            wrongCheckpoints: found?.wrongCheckpoints ?? [:],
+            wrongCheckpoints: verification?.wrongCheckpoints ?? [:],
             environment: LogEnvironment(fileSystem: CountingFileSystem(progress)))
         let report = yes ? try repair.repair() : try repair.plan()
         progress.finish()
@@ -62,20 +61,20 @@ struct Repair: AsyncParsableCommand {
             throw Exit.findings
         }
         Message.note(
-            "the log is in order again; what was replaced is kept in \(directory)/quarantine")
+            "the log is repaired; the replaced files are kept in \(directory)/quarantine")
     }
 
     private static func row(_ action: RepairAction) -> ViewRow {
         var row = ViewRow()
-        row.add("segment", action.name)
-        row.add("action", action.verb.rawValue)
-        row.add("from", raw: action.positions.map { Array("\($0.lowerBound)".utf8) })
-        row.add("to", raw: action.positions.map { Array("\($0.upperBound)".utf8) })
+        row.appendField("segment", action.name)
+        row.appendField("action", action.verb.rawValue)
+        row.appendField("from", raw: action.positions.map { Array("\($0.lowerBound)".utf8) })
+        row.appendField("to", raw: action.positions.map { Array("\($0.upperBound)".utf8) })
         let lost = action.lost.reduce(0) { $0 + $1.lowerBound.distance(to: $1.upperBound) + 1 }
-        row.add("lost", raw: action.endIsKnown ? Array("\(lost)".utf8) : nil)
-        row.add("bytes", raw: action.bytes.map { Array("\($0)".utf8) })
-        row.add("quarantinedAs", action.quarantinedAs)
-        row.add("reason", action.reason)
+        row.appendField("lost", raw: action.endIsKnown ? Array("\(lost)".utf8) : nil)
+        row.appendField("bytes", raw: action.bytes.map { Array("\($0)".utf8) })
+        row.appendField("quarantinedAs", action.quarantinedAs)
+        row.appendField("reason", action.reason)
         return row
     }
 

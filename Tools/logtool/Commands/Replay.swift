@@ -8,16 +8,16 @@ import Logging
 
 struct Replay: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Ships what the server has not settled.",
+        abstract: "Ships the events that the server has not settled.",
         discussion: """
             Prints how many events were applied, duplicate, rejected, in conflict and still \
-            pending. With --once it returns when nothing more can be sent now: 0 all settled, \
-            1 something is parked or in conflict, 75 something is still pending. Without, it keeps \
-            the log and goes on until interrupted.
+            pending. With --once it returns when nothing more can be sent now: 0 all settled, 1 \
+            something is parked or in conflict, 75 something is still pending. Without it, replay \
+            holds the log's lock and continues until interrupted.
 
-            With --receive it also takes in what other devices of the account have recorded, now \
-            and every minute. With --keep it decides conflicts: mine makes this log's changes \
-            again on top of what the server holds, theirs takes them back.
+            With --receive it also receives the events of the account's other devices, now and \
+            every minute. With --keep it decides conflicts: mine records this log's changes again \
+            on top of the server's, theirs retracts them.
 
             Example: logtool replay ./log --to http://127.0.0.1:8080 --once
             """)
@@ -29,19 +29,19 @@ struct Replay: AsyncParsableCommand {
     @Option(help: "A file with the bearer token.", completion: .file())
     var tokenFile: String?
     @Flag(
-        help: "Send the token over http to another machine, where others on the way can read it.")
+        help: "Send the token over http to another machine, unencrypted.")
     var allowPlainHttp = false
-    @Option(help: .init("How long the server may be silent.", valueName: "seconds"))
+    @Option(help: .init("The longest silence of the server.", valueName: "seconds"))
     var timeout = 30.0
     @Option(
         help: .init(
             "The server's name for the log's account, if it has another one.", valueName: "name"))
     var account: String?
-    @Flag(help: "Leave out the check that the token is for the log's account.")
+    @Flag(help: "Skip the check that the token is for the log's account.")
     var anyAccount = false
     @Flag(help: "Return when nothing more can be sent now, or the server has been silent too long.")
     var once = false
-    @Flag(help: "Also take in what other devices of the account have recorded.")
+    @Flag(help: "Also receive the events of the account's other devices.")
     var receive = false
     @Option(
         help: .init(
@@ -55,23 +55,23 @@ struct Replay: AsyncParsableCommand {
     func validate() throws {
         let (_, origin) = try endpoint()
         guard timeout > 0, timeout <= 3_600 else {
-            throw ValidationError("--timeout takes a number of seconds above 0, 3600 at most.")
+            throw ValidationError("--timeout must be above 0 and at most 3600 seconds.")
         }
-        guard account != "" else { throw ValidationError("--account takes a name.") }
+        guard account != "" else { throw ValidationError("--account needs a name.") }
         guard account == nil || !anyAccount else {
             throw ValidationError("--account and --any-account exclude each other.")
         }
         if tokenFile != nil, origin.isInClear, !allowPlainHttp {
             throw ValidationError(
-                "the token would go to \(origin.host) in the clear. Use an https URL, or "
-                    + "--allow-plain-http to send it all the same.")
+                "the token would be sent to \(origin.host) unencrypted. Use an https URL, or "
+                    + "--allow-plain-http to send it nevertheless.")
         }
     }
 
-    /// The endpoint and its origin; a server's bare address stands for its `/v1/events`.
+    /// Parses --to: the endpoint and its origin. A URL without a path means its `/v1/events`.
     private func endpoint() throws -> (url: URL, origin: HTTPOrigin) {
         guard let url = URL(string: to), let origin = try? HTTPOrigin(endpoint: url) else {
-            throw ValidationError("--to takes an http or https URL without a user name.")
+            throw ValidationError("--to must be an http or https URL without a user name.")
         }
         return (HTTPTransport.eventsURL(of: url), origin)
     }
@@ -113,39 +113,39 @@ struct Replay: AsyncParsableCommand {
         try await store.close()
         let report = try result.get()
         var row = ViewRow()
-        row.add("applied", report.applied)
-        row.add("duplicate", report.duplicate)
-        row.add("rejected", report.rejected)
-        row.add("conflict", report.conflict)
-        row.add("pending", report.pending)
-        if receive { row.add("received", report.received) }
-        if keep != nil { row.add("resolved", report.resolved) }
+        row.appendField("applied", report.applied)
+        row.appendField("duplicate", report.duplicate)
+        row.appendField("rejected", report.rejected)
+        row.appendField("conflict", report.conflict)
+        row.appendField("pending", report.pending)
+        if receive { row.appendField("received", report.received) }
+        if keep != nil { row.appendField("resolved", report.resolved) }
         RowWriter.writeSummary(row, output.format)
         if let message = report.message { Message.error(message) }
         if report.unusable > 0 {
-            Message.note("\(report.unusable) events of other devices could not be taken in")
+            Message.note("\(report.unusable) events of other devices could not be imported")
         }
         if report.refused > 0 {
             Message.note(
-                "refused \(report.refused) events that the server handed out: their types are kept "
-                    + "on the device")
+                "refused \(report.refused) events from the server: their types stay on the device")
         }
         if report.pending > report.held {
             Message.note("\(report.pending - report.held) events are still to be sent")
             throw Exit.unavailable
         }
         if report.isBehind {
-            Message.note("not everything of the account's other devices was read")
+            Message.note("not all events of the account's other devices were received")
             throw Exit.unavailable
         }
         if report.held > 0 {
-            Message.note("\(report.held) events wait behind something parked or in conflict")
+            Message.note(
+                "\(report.held) events are parked, in conflict, or wait behind such events")
             throw Exit.findings
         }
     }
 }
 
-/// A token in a file, read again when the server refuses it.
+/// A token in a file. The file is read again when the server refuses the token.
 private struct TokenFile: Credentials {
     let path: String
 
@@ -156,7 +156,7 @@ private struct TokenFile: Credentials {
         let token = String(decoding: data, as: UTF8.self)
             .trimmingCharacters(in: .whitespacesAndNewlines)
         guard !token.isEmpty, token.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else {
-            throw LogError(.io, path: path, "the token file does not hold one token")
+            throw LogError(.io, path: path, "the token file must contain exactly one token")
         }
         return AccessToken(token)
     }

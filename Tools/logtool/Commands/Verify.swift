@@ -1,4 +1,4 @@
-// logtool verify: reads everything and says what is not right.
+// logtool verify: verifies all data of a log and prints the findings.
 
 import ArgumentParser
 import DaybookOffline
@@ -7,7 +7,7 @@ import LogStorage
 
 struct Verify: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Reads everything and prints what is not right.",
+        abstract: "Verifies all data of a log and prints the findings.",
         discussion: """
             Prints one finding a row, with segment, byte offset and positions; exit 1 if there is \
             any. An unfinished write at the very end is no finding: the next writer sets it aside.
@@ -26,30 +26,31 @@ struct Verify: AsyncParsableCommand {
     private func work() throws {
         let progress = Progress(
             "verified", of: .bytes(LogReader(directory).bytesToRead(verifying: true)))
-        let found = try Verification(of: directory, CountingFileSystem(progress)) {
+        let verification = try Verification(of: directory, CountingFileSystem(progress)) {
             progress.update($0)
         }
-        let (summary, checkpoints, findings) = (found.summary, found.checkpoints, found.findings)
+        let (summary, checkpoints) = (verification.summary, verification.checkpoints)
+        let findings = verification.findings
         progress.finish()
         var writer = RowWriter(output.format)
         for finding in findings {
             var row = ViewRow()
-            row.add("segment", finding.segment)
-            row.add("offset", raw: finding.offset.map { Array("\($0)".utf8) })
-            row.add("from", raw: finding.positions.map { Array("\($0.lowerBound)".utf8) })
-            row.add("to", raw: finding.positions.map { Array("\($0.upperBound)".utf8) })
-            row.add("code", finding.code)
-            row.add("detail", finding.detail)
+            row.appendField("segment", finding.segment)
+            row.appendField("offset", raw: finding.offset.map { Array("\($0)".utf8) })
+            row.appendField("from", raw: finding.positions.map { Array("\($0.lowerBound)".utf8) })
+            row.appendField("to", raw: finding.positions.map { Array("\($0.upperBound)".utf8) })
+            row.appendField("code", finding.code)
+            row.appendField("detail", finding.detail)
             writer.write(row)
         }
         writer.finish()
-        if let tail = summary.tornTail { Message.note(Inspect.words(tail)) }
+        if let tail = summary.tornTail { Message.note(Inspect.message(for: tail)) }
         for note in checkpoints.notes { Message.note("note: \(note)") }
         Message.note(
             "\(summary.events) events in \(summary.segments) segments"
                 + (checkpoints.compared == 0
                     ? "" : ", \(checkpoints.compared) stored states compared with a rebuild")
-                + ", " + (findings.isEmpty ? "all in order" : "\(findings.count) findings"))
+                + ", " + (findings.isEmpty ? "no findings" : "\(findings.count) findings"))
         guard !findings.isEmpty else { return }
         Message.note(Message.repairHint)
         throw Exit.findings

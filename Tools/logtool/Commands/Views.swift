@@ -1,4 +1,4 @@
-// logtool views: what follows from a log, now or at a position.
+// logtool views: rebuilds views and prints their rows, at the end of the log or at a position.
 
 import ArgumentParser
 import DaybookOffline
@@ -43,7 +43,7 @@ struct Views: AsyncParsableCommand {
     private func work() throws {
         let progress = Progress("folded", of: .bytes(LogReader(directory).bytesToRead()))
         let reader = LogReader(directory, fileSystem: CountingFileSystem(progress))
-        try refuseWhatIsGone(reader)
+        try refuseCompactedPosition(reader)
         let wantsOutbox = name == nil || name == Outbox.name
         let ((states, outbox), outcome) = try reader.fold(
             through: at.map { Position($0) }, catalogue: OfflineModel.catalogue,
@@ -58,10 +58,10 @@ struct Views: AsyncParsableCommand {
             progress.update(Int(clamping: event.position.rawValue))
         }
         progress.finish()
-        if let tail = outcome.tornTail { Message.note(Inspect.words(tail)) }
-        // It may have gone while it was read.
-        try refuseWhatIsGone(reader)
-        // The last lines may have been taken out: they count.
+        if let tail = outcome.tornTail { Message.note(Inspect.message(for: tail)) }
+        // Again, because a compaction may have run while the log was read.
+        try refuseCompactedPosition(reader)
+        // The last position counts also if compaction has removed its line.
         if let at, at > outcome.last.rawValue {
             Message.error(
                 "the log ends at position \(outcome.last); there is no state at \(at) yet")
@@ -69,8 +69,8 @@ struct Views: AsyncParsableCommand {
         }
         var rows: [ViewRow] = []
         for state in states {
-            guard let filled = try filled(state.rows(), reader) else {
-                // A value was replaced and compacted away between the passes.
+            guard let filled = try insertEventData(state.rows(), reader) else {
+                // Compaction has removed a replaced value between the passes.
                 return try work()
             }
             rows += filled.map { named(Swift.type(of: state).name, $0) }
@@ -81,10 +81,10 @@ struct Views: AsyncParsableCommand {
         writer.finish()
     }
 
-    /// Rows with the values that stand in events: one more pass over the log where there are any.
+    /// Inserts the values that are stored in events, with one more pass over the log if there are any.
     ///
-    /// - Returns: nil where an event is not there any more.
-    private func filled(_ rows: [ViewRow], _ reader: LogReader) throws -> [ViewRow]? {
+    /// - Returns: nil if an event is no longer in the log.
+    private func insertEventData(_ rows: [ViewRow], _ reader: LogReader) throws -> [ViewRow]? {
         let wanted = Set(rows.flatMap { $0.fields.compactMap(\.source?.event) })
         guard !wanted.isEmpty else { return rows }
         var data: [UUID: [UInt8]] = [:]
@@ -97,26 +97,26 @@ struct Views: AsyncParsableCommand {
         return data.count == wanted.count ? rows.map { $0.filled { data[$0] } } : nil
     }
 
-    /// A state from before the log was compacted would lack what has been replaced since.
-    private func refuseWhatIsGone(_ reader: LogReader) throws {
+    /// Refuses a position before `compactedThrough`: its state would lack values replaced since then.
+    private func refuseCompactedPosition(_ reader: LogReader) throws {
         guard let at else { return }
         let through = try reader.compactedThrough()
         guard at < through.rawValue else { return }
         Message.error(
-            "the log is compacted through position \(through); the state at \(at) cannot be rebuilt "
-                + "any more")
+            "the log is compacted through position \(through); the state at \(at) can no longer be "
+                + "rebuilt")
         throw Exit.badData
     }
 
     private func named(_ view: String, _ row: ViewRow) -> ViewRow {
         guard name == nil else { return row }
         var result = ViewRow()
-        result.add("view", view)
-        for field in row.fields { result.add(field.name, raw: field.json) }
+        result.appendField("view", view)
+        for field in row.fields { result.appendField(field.name, raw: field.json) }
         return result
     }
 
-    /// The outbox with the data of its events, which the view itself does not hold.
+    /// Writes the outbox with the data of its events, which the view does not contain.
     private func list(
         _ outbox: Outbox, _ reader: LogReader, _ writer: inout RowWriter
     ) throws {

@@ -1,4 +1,4 @@
-// logtool why: what became of one event, and what it waits for.
+// logtool why: prints the history of one event, and what it waits for.
 
 import ArgumentParser
 import DaybookOffline
@@ -7,11 +7,11 @@ import LogStorage
 
 struct Why: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Tells what became of one event.",
+        abstract: "Shows the history of one event.",
         discussion: """
-            Prints in order when it was recorded, what the server has said of it, what was \
-            decided on it, and at last how it stands and what it waits for. Reads without the log's \
-            lock, so a writer may go on.
+            Prints in order when the event was recorded, the server's answers, the decisions on \
+            it, and last its present state and what it waits for. Reads without the log's lock, so \
+            a writer may continue.
 
             Example: logtool why ./log 6f1c2a9e-0b1d-4c55-9a27-1d0f4be7a001
             """)
@@ -34,18 +34,18 @@ struct Why: AsyncParsableCommand {
         guard let id = UUID(uuidString: id) else { return }
         let progress = Progress("read", of: .bytes(LogReader(directory).bytesToRead()))
         defer { progress.finish() }
-        let found = try EventStory.read(
+        let result = try EventStory.read(
             of: id, in: directory, CountingFileSystem(progress), catalogue: OfflineModel.catalogue,
             now: LogEnvironment.systemTime()
         ) { event in progress.update(Int(clamping: event.position.rawValue)) }
         progress.finish()
-        guard let (story, tornTail) = found else {
+        guard let (story, tornTail) = result else {
             Message.error(
-                "no event of the log has the id \(id.text); of one that compaction took out more "
-                    + "than 90 days ago nothing is known")
+                "no event of the log has the id \(id.text), or compaction removed it more than 90 "
+                    + "days ago")
             throw Exit.noLog
         }
-        if let tornTail { Message.note(Inspect.words(tornTail)) }
+        if let tornTail { Message.note(Inspect.message(for: tornTail)) }
         var writer = RowWriter(output.format, cutsLastColumn: false)
         writeOrigin(of: story, to: &writer)
         for step in story.steps {
@@ -59,7 +59,7 @@ struct Why: AsyncParsableCommand {
         writer.finish()
     }
 
-    /// The event itself, and what caused it.
+    /// Writes the event, and the events that it replaces or is based on.
     private func writeOrigin(of story: EventStory, to writer: inout RowWriter) {
         guard let event = story.event else {
             return write("removed", story.status.detail, at: story.position, to: &writer)
@@ -73,7 +73,7 @@ struct Why: AsyncParsableCommand {
             "recorded", "\(event.type)\(subject), in the lane \(event.lane), \(origin)",
             at: event.position, event.time, facts: event.facts, to: &writer)
         if let id = story.replacedID {
-            write("replaces", "it stands for the event \(id)", facts: ViewRow(id: id), to: &writer)
+            write("replaces", "it replaces the event \(id)", facts: ViewRow(id: id), to: &writer)
         }
         if let id = story.baseID {
             write(
@@ -87,49 +87,49 @@ struct Why: AsyncParsableCommand {
         facts: ViewRow = ViewRow(), to writer: inout RowWriter
     ) {
         var row = ViewRow()
-        row.add("position", raw: position.map { Array("\($0)".utf8) })
-        row.add("time", time?.description)
-        row.add("what", what)
-        row.add("detail", detail)
+        row.appendField("position", raw: position.map { Array("\($0)".utf8) })
+        row.appendField("time", time?.description)
+        row.appendField("what", what)
+        row.appendField("detail", detail)
         guard output.format == .table else {
-            for field in facts.fields { row.add(field.name, raw: field.json) }
+            for field in facts.fields { row.appendField(field.name, raw: field.json) }
             return writer.write(row)
         }
         writer.write(row)
-        // Only what people cannot read in the words.
+        // The detail contains the other facts.
         for field in facts.fields where field.name.hasPrefix("data") {
             var row = ViewRow()
-            row.add("position", raw: nil)
-            row.add("time", nil)
-            row.add("what", "data")
-            row.add("detail", raw: field.json)
+            row.appendField("position", raw: nil)
+            row.appendField("time", nil)
+            row.appendField("what", "data")
+            row.appendField("detail", raw: field.json)
             writer.write(row)
         }
     }
 }
 
-// MARK: What programs read
+// MARK: Facts for JSON
 
 extension ViewRow {
     fileprivate init(id: String) {
         self.init()
-        add("id", id)
+        appendField("id", id)
     }
 }
 
 extension Event {
     fileprivate var facts: ViewRow {
         var facts = ViewRow()
-        facts.add("type", type)
-        facts.add("subject", subject)
-        facts.add("lane", lane)
-        facts.add("source", "urn:uuid:\(source.text)")
-        facts.add("sequence", Int(clamping: sequence))
-        facts.add("own", isOwn)
+        facts.appendField("type", type)
+        facts.appendField("subject", subject)
+        facts.appendField("lane", lane)
+        facts.appendField("source", "urn:uuid:\(source.text)")
+        facts.appendField("sequence", Int(clamping: sequence))
+        facts.appendField("own", isOwn)
         if case .base64(let text) = content.data {
-            facts.add("data_base64", raw: text)
+            facts.appendField("data_base64", raw: text)
         } else {
-            facts.add("data", raw: content.json)
+            facts.appendField("data", raw: content.json)
         }
         return facts
     }
@@ -139,13 +139,13 @@ extension EventStory.Step {
     fileprivate var facts: ViewRow {
         var facts = ViewRow()
         if let verdict {
-            facts.add("code", verdict.code)
-            facts.add("message", verdict.message)
-            facts.add("retryCount", verdict.retryCount)
+            facts.appendField("code", verdict.code)
+            facts.appendField("message", verdict.message)
+            facts.appendField("retryCount", verdict.retryCount)
         }
         if let replacement {
-            facts.add("id", replacement.id.text)
-            facts.add("type", replacement.type)
+            facts.appendField("id", replacement.id.text)
+            facts.appendField("type", replacement.type)
         }
         return facts
     }
@@ -163,15 +163,15 @@ extension EventStory.Status {
     fileprivate var facts: ViewRow {
         var facts = ViewRow()
         switch self {
-        case .settled: facts.add("status", "SUCCESS")
+        case .settled: facts.appendField("status", "SUCCESS")
         case .pending(_, let first):
-            facts.add("status", OutboxEntry.Status.pending.rawValue)
-            if let first { facts.add("behind", first.id.text) }
+            facts.appendField("status", OutboxEntry.Status.pending.rawValue)
+            if let first { facts.appendField("behind", first.id.text) }
         case .parked(let next):
-            facts.add("status", OutboxEntry.Status.failed.rawValue)
-            if let next { facts.add("nextAttemptAt", next.description) }
-        case .conflict: facts.add("status", OutboxEntry.Status.conflict.rawValue)
-        case .retracted, .received, .local, .unknownType, .removed: facts.add("status", nil)
+            facts.appendField("status", OutboxEntry.Status.failed.rawValue)
+            if let next { facts.appendField("nextAttemptAt", next.description) }
+        case .conflict: facts.appendField("status", OutboxEntry.Status.conflict.rawValue)
+        case .retracted, .received, .local, .unknownType, .removed: facts.appendField("status", nil)
         }
         return facts
     }

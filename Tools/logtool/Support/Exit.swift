@@ -1,4 +1,4 @@
-// From errors to exit codes and words.
+// Maps errors to exit codes and messages.
 
 import ArgumentParser
 import DaybookOffline
@@ -13,7 +13,7 @@ enum Exit {
     static let noLog = ExitCode(66)
     static let io = ExitCode(74)
     static let unavailable = ExitCode(75)
-    /// As a shell reports a program that SIGINT ended.
+    /// The status with which a shell reports a program that SIGINT ended.
     static let interrupted = ExitCode(130)
 
     /// Every exit code with its meaning. Help and man page print this table; a test compares
@@ -29,9 +29,9 @@ enum Exit {
         (interrupted, "an export was interrupted; no file was written"),
     ]
 
-    /// Runs a command's work; an error is said on stderr and becomes the exit code.
+    /// Runs a command's work. Writes an error to stderr and throws its exit code.
     static func mapping(_ body: () async throws -> Void) async throws {
-        // What was found before an error is worth as much as without it.
+        // Rows that were written before an error must not be lost.
         defer { Stdout.flush() }
         do {
             try await body()
@@ -66,12 +66,11 @@ enum Exit {
     }
 }
 
-/// What a person reads: stderr. Whatever a message quotes, it is one line and does not drive the
-/// terminal.
+/// Messages for people, on stderr. Each is one line without control characters, whatever it quotes.
 enum Message {
     static func error(_ text: String) { note("logtool: \(text)") }
-    static let repairHint = "`logtool repair` says what can be kept of a damaged log"
+    static let repairHint = "`logtool repair` shows what can be saved of a damaged log"
     static func note(_ text: String) { write(Table.printable(text) + "\n") }
-    /// Where standard error cannot be written, the message is lost; the exit code still tells.
+    /// Ignores a failure to write to standard error; the exit code still reports the error.
     static func write(_ text: String) { _ = StandardStream.error.write(Array(text.utf8)) }
 }

@@ -1,4 +1,4 @@
-// A folder that appears under its name when it is whole: written beside it, synced, renamed.
+// A folder that appears under its name when it is complete: written beside it, synced, renamed.
 
 import DaybookOffline
 import Foundation
@@ -8,15 +8,15 @@ struct ExportFolder {
     private let fileSystem = POSIXFileSystem()
     private let path: String
     private let force: Bool
-    /// Where it is written. Not there yet.
+    /// The path under which the folder is written. Does not exist yet.
     let temporary: String
     private let old: String
 
-    /// Begins a folder.
+    /// Checks the path; creates nothing.
     ///
     /// - Parameters:
-    ///   - force: whether a folder with content that is there already is replaced.
-    ///   - log: the folder of a log, which must be neither in nor around it.
+    ///   - force: whether an existing folder with content is replaced.
+    ///   - log: the log's folder, which must be neither inside nor around the new folder.
     init(_ path: String, force: Bool, log: String) throws {
         let url = URL(filePath: path, directoryHint: .isDirectory).standardizedFileURL
         self.path = Self.withoutSlash(url.path)
@@ -39,7 +39,7 @@ struct ExportFolder {
 
     private static func resolved(_ path: String) -> String {
         let url = URL(filePath: path, directoryHint: .isDirectory).standardizedFileURL
-        // What does not exist yet is where its parent is.
+        // A path that does not exist yet is resolved by its parent.
         let parent = url.deletingLastPathComponent().resolvingSymlinksInPath()
         return withoutSlash(
             FileManager.default.fileExists(atPath: url.path)
@@ -51,33 +51,33 @@ struct ExportFolder {
         path == folder || path.hasPrefix(folder == "/" ? folder : folder + "/")
     }
 
-    /// May the folder be made? Looks at the name itself, not at what a link leads to.
+    /// Checks that the folder may be created or replaced. Does not follow a symbolic link.
     ///
-    /// - Returns: whether there is something to be replaced.
+    /// - Returns: whether there is a folder with content to replace.
     @discardableResult
     func check() throws -> Bool {
-        guard let found = try? FileManager.default.attributesOfItem(atPath: path) else {
+        guard let attributes = try? FileManager.default.attributesOfItem(atPath: path) else {
             return false
         }
-        guard found[.type] as? FileAttributeType == .typeDirectory else {
-            throw LogError(.io, path: path, "there is something else than a folder. Name another")
+        guard attributes[.type] as? FileAttributeType == .typeDirectory else {
+            throw LogError(.io, path: path, "exists and is not a folder; choose another path")
         }
         let entries = try fileSystem.list(path)
         guard !entries.isEmpty else { return false }
         guard force else {
             throw LogError(
-                .io, path: path, "the folder is not empty. Name another, or add --force")
+                .io, path: path, "the folder is not empty; choose another path, or add --force")
         }
-        // What was not written by an export is not for it to delete.
+        // Replaces only a folder that an export has written.
         if let fault = try ContentLayout.fault(of: path, fileSystem) {
-            throw LogError(.io, path: path, "the folder \(fault). Name another")
+            throw LogError(.io, path: path, "the folder \(fault); choose another path")
         }
         return true
     }
 
-    /// Gives the folder its name; durable on return.
+    /// Renames the folder to its path; durable on return.
     ///
-    /// - Returns: what was to be done yet and has failed, in words.
+    /// - Returns: a message if the old folder could not be removed, else nil.
     func finish() throws -> String? {
         let parent = URL(filePath: path).deletingLastPathComponent().path
         let isReplacing = try check()
@@ -101,6 +101,6 @@ struct ExportFolder {
         }
     }
 
-    /// Removes what was written.
+    /// Removes the temporary folder.
     func discard() { try? FileManager.default.removeItem(atPath: temporary) }
 }

@@ -1,13 +1,13 @@
-// What goes on until somebody ends it ends in order: what was written is flushed, what was opened is
-// closed.
+// Turns signals into a cancellation, so that an interrupted command flushes its output and closes the
+// log.
 
 import Dispatch
 import Foundation
 
 /// SIGINT, SIGTERM and SIGHUP.
 enum Interruption {
-    /// Does work that a signal cancels. The handlers are installed before the work begins: a signal
-    /// that comes earlier ends the process while there is nothing to put in order.
+    /// Runs work that a signal cancels. The handlers are installed before the work begins: an earlier
+    /// signal ends the process while there is nothing to clean up.
     static func result<T: Sendable>(
         of work: @escaping @Sendable () async throws -> T
     ) async -> Result<T, any Error> {

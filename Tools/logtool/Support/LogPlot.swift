@@ -27,8 +27,8 @@ struct LogPlot {
         let values = histogram.columns(max(1, min(60, columns - 32)))
         func line(_ name: String, _ values: [Int]) -> String {
             let label = name.padding(toLength: Self.labelColumns, withPad: " ", startingAt: 0)
-            let most = ProgressText.grouped(values.max() ?? 0)
-            return String((label + plot.line(values) + "  at most " + most).prefix(columns))
+            let maximum = ProgressText.grouped(values.max() ?? 0)
+            return String((label + plot.line(values) + "  at most " + maximum).prefix(columns))
         }
         return [
             "over time", line("events", values.map(\.events)), line("bytes", values.map(\.bytes)),
@@ -46,8 +46,8 @@ struct LogPlot {
         let eventColumns = max("events".count, events.map(\.count).max() ?? 0)
         let byteColumns = max("bytes".count, bytes.map(\.count).max() ?? 0)
         // Two gaps of two columns, two of one.
-        let room = (columns - name - eventColumns - byteColumns - 6) / 2
-        let bar = room < Self.barColumnsMin ? 0 : min(20, room)
+        let available = (columns - name - eventColumns - byteColumns - 6) / 2
+        let bar = available < Self.barColumnsMin ? 0 : min(20, available)
         func line(_ cells: [String], _ bars: [String]) -> String {
             var text = cells[0].padding(toLength: name, withPad: " ", startingAt: 0) + "  "
             text += Self.right(cells[1], eventColumns) + " "
@@ -56,16 +56,16 @@ struct LogPlot {
             while text.last == " " { text.removeLast() }
             return text
         }
-        let mostEvents = rows.map(\.value.events).max() ?? 0
-        let mostBytes = rows.map(\.value.lineBytes).max() ?? 0
+        let maxEvents = rows.map(\.value.events).max() ?? 0
+        let maxBytes = rows.map(\.value.lineBytes).max() ?? 0
         var lines = [line(["by type", "events", "bytes"], ["", ""])]
         for (index, row) in rows.enumerated() {
             let bars =
                 bar == 0
                 ? ["", ""]
                 : [
-                    plot.bar(row.value.events, of: mostEvents, columns: bar),
-                    plot.bar(row.value.lineBytes, of: mostBytes, columns: bar),
+                    plot.bar(row.value.events, of: maxEvents, columns: bar),
+                    plot.bar(row.value.lineBytes, of: maxBytes, columns: bar),
                 ]
             lines.append(line([names[index], events[index], bytes[index]], bars))
         }

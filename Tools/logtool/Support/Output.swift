@@ -1,11 +1,11 @@
-// What a program reads: stdout, as a table, one JSON document, or one JSON object a line.
+// The data on stdout: a table, one JSON document, or one JSON object a line.
 
 import ArgumentParser
 import DaybookOffline
 import Foundation
 import Synchronization
 
-/// The forms of output.
+/// The formats of output.
 enum OutputFormat: String, ExpressibleByArgument, CaseIterable {
     case table, json, ndjson
 }
@@ -18,14 +18,14 @@ struct OutputOptions: ParsableArguments {
     var format: OutputFormat { output ?? (isatty(STDOUT_FILENO) == 1 ? .table : .ndjson) }
 }
 
-/// Writes rows as they come. A table waits for its first rows, to know its widths, and holds no more
-/// of a value than it shows.
+/// Writes rows as they come. A table buffers its first rows to compute the column widths, and stores
+/// only the shown beginning of a value.
 struct RowWriter {
     private let format: OutputFormat
     private var table: Table
     private var count = 0
 
-    /// - Parameter cutsLastColumn: whether a table's last column is cut like the others.
+    /// - Parameter cutsLastColumn: whether a table's last column is truncated like the others.
     init(_ format: OutputFormat, cutsLastColumn: Bool = true) {
         self.format = format
         table = Table(cutsLastColumn: cutsLastColumn)
@@ -50,7 +50,7 @@ struct RowWriter {
         Stdout.flush()
     }
 
-    /// Writes one object that is not a list: as a table, its fields below each other.
+    /// Writes one object, in a table with one field a line.
     static func writeSummary(_ row: ViewRow, _ format: OutputFormat) {
         if format == .table {
             let width = row.fields.map(\.name.count).max() ?? 0
@@ -68,13 +68,13 @@ struct RowWriter {
 /// A table with cells of bounded width.
 struct Table {
     private static let cellWidthMax = 60
-    /// Bytes of a value that a cell is made from: many more than it shows, few of a large value.
+    /// The bytes of a value that a cell is made from: more than it shows, and few of a large value.
     private static let cellBytesMax = 4_096
-    /// Rows that decide on the widths. Those that follow are written as they come.
+    /// The number of rows that determine the widths. Later rows are written as they come.
     private static let layoutRowsMax = 1_000
 
     private let cutsLastColumn: Bool
-    /// The first rows, as names and cells, until there is a layout.
+    /// The first rows, as names and cells, until the widths are known.
     private var waiting: [(names: [String], cells: [String])] = []
     private var widths: [Int]?
 
@@ -83,7 +83,8 @@ struct Table {
     mutating func add(_ row: ViewRow) {
         let last = row.fields.count - 1
         let cells = row.fields.enumerated().map { column, field in
-            column == last && !cutsLastColumn ? Self.cell(field.json) : Self.cutCell(field.json)
+            column == last && !cutsLastColumn
+                ? Self.cell(field.json) : Self.truncatedCell(field.json)
         }
         guard widths == nil else { return write(cells) }
         waiting.append((row.fields.map(\.name), cells))
@@ -93,7 +94,7 @@ struct Table {
     mutating func finish() { if widths == nil { layOut() } }
 
     private mutating func layOut() {
-        // The fields of the row that has most of them; others may lack the last ones.
+        // The names of the row with the most fields; other rows may lack the last ones.
         guard let names = waiting.map(\.names).max(by: { $0.count < $1.count }) else { return }
         widths = names.indices.map { column in
             max(
@@ -122,7 +123,7 @@ struct Table {
 
     // MARK: Cells
 
-    /// A JSON value as a person reads it: a string without quotation marks, nothing for null.
+    /// Formats a JSON value for people: a string without quotation marks, nothing for null.
     static func cell(_ json: [UInt8]) -> String {
         switch json.first {
         case UInt8(ascii: "\""):
@@ -132,15 +133,15 @@ struct Table {
         }
     }
 
-    /// The beginning of a value, with an ellipsis where there is more.
-    static func cutCell(_ json: [UInt8]) -> String {
-        let isWhole = json.count <= cellBytesMax
-        let cell = cell(isWhole ? json : beginning(of: json))
-        guard !isWhole || cell.count > cellWidthMax else { return cell }
+    /// Formats the beginning of a value, with an ellipsis if it is longer.
+    static func truncatedCell(_ json: [UInt8]) -> String {
+        let isComplete = json.count <= cellBytesMax
+        let cell = cell(isComplete ? json : beginning(of: json))
+        guard !isComplete || cell.count > cellWidthMax else { return cell }
         return cell.prefix(cellWidthMax - 1) + "…"
     }
 
-    /// The first bytes of a large value, as one that ends in no character and no escape.
+    /// The first bytes of a large value, without a partial character or escape at the end.
     private static func beginning(of json: [UInt8]) -> [UInt8] {
         var end = cellBytesMax
         while end > 0, json[end] & 0xC0 == 0x80 { end -= 1 }
@@ -157,8 +158,8 @@ struct Table {
         return Array(json[..<offset]) + [UInt8(ascii: "\"")]
     }
 
-    /// A text that cannot drive the terminal or change the order in which it is read: control
-    /// characters as spaces, invisible and separating ones as escapes.
+    /// Makes a text safe for a terminal: control characters become spaces, invisible and separating
+    /// ones, which could change the reading order, become escapes.
     static func printable(_ text: String) -> String {
         guard text.unicodeScalars.contains(where: Terminal.isUnsafe) else { return text }
         var result = ""
@@ -189,7 +190,7 @@ enum Stdout {
         if isFull { flush() }
     }
 
-    /// Writes JSON text: as it is, but on a terminal with escapes for what would drive it.
+    /// Writes JSON text unchanged, on a terminal with unsafe characters as escapes.
     static func write(json: [UInt8]) {
         write(isTerminal ? Terminal.escaped(json: json) : json)
     }
@@ -199,7 +200,7 @@ enum Stdout {
             let reason = StandardStream.output.write(buffer)
             buffer.removeAll(keepingCapacity: true)
             guard let reason else { return }
-            // The reader has gone, as `head` does: end as every other program would.
+            // The reader has closed the pipe, as `head` does: end by SIGPIPE like other programs.
             if reason == EPIPE { StandardStream.endByBrokenPipe() }
             Message.error("standard output: \(String(cString: strerror(reason)))")
             exit(Exit.io.rawValue)

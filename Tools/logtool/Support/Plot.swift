@@ -1,7 +1,6 @@
-// A small plot in characters: one line for a row of values, one bar for a value beside others. Shown
-// by inspect.
+// Small plots in characters: a line for a series of values, a bar for one value among others.
 
-/// Draws numbers from 0 on.
+/// Draws numbers of at least 0.
 struct Plot {
     var isUTF8: Bool
 
@@ -9,28 +8,28 @@ struct Plot {
     private static let signs = Array(".:-=+*%@")
     private static let eighths = Array("▏▎▍▌▋▊▉█")
 
-    /// One column a value: nothing for 0, else the higher the more.
+    /// Draws one column for each value: a space for 0, otherwise a block of proportional height.
     func line(_ values: [Int]) -> String {
         let levels = isUTF8 ? Self.blocks : Self.signs
-        let most = values.max() ?? 0
+        let maximum = values.max() ?? 0
         return String(
             values.map { value in
                 guard value > 0 else { return " " }
-                let level = (Double(value) / Double(most) * Double(levels.count)).rounded(.up)
+                let level = (Double(value) / Double(maximum) * Double(levels.count)).rounded(.up)
                 return levels[min(levels.count, Int(level)) - 1]
             })
     }
 
-    /// A bar of at most `columns` columns, as long as the value is a share of the greatest; never
-    /// empty for a value over 0.
-    func bar(_ value: Int, of most: Int, columns: Int) -> String {
-        guard value > 0, most > 0 else { return "" }
-        let share = min(1, Double(value) / Double(most))
+    /// Draws a bar of at most `columns` columns, proportional to the maximum; never empty for a value
+    /// above 0.
+    func bar(_ value: Int, of maximum: Int, columns: Int) -> String {
+        guard value > 0, maximum > 0 else { return "" }
+        let share = min(1, Double(value) / Double(maximum))
         guard isUTF8 else {
             return String(repeating: "#", count: max(1, Int((share * Double(columns)).rounded())))
         }
         let parts = max(1, Int((share * Double(columns * 8)).rounded()))
-        let rest = parts % 8 == 0 ? "" : String(Self.eighths[parts % 8 - 1])
-        return String(repeating: "█", count: parts / 8) + rest
+        let fraction = parts % 8 == 0 ? "" : String(Self.eighths[parts % 8 - 1])
+        return String(repeating: "█", count: parts / 8) + fraction
     }
 }

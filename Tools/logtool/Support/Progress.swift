@@ -1,11 +1,11 @@
-// Progress of long work on stderr: on a terminal a bar that renews itself, elsewhere now and then a
-// plain line, nothing for work that is over at once. Spec/operations/logtool.md, TOOL-12.
+// Progress of long work on stderr: on a terminal a bar that is redrawn, otherwise a plain line every
+// 5 s, nothing for work that ends sooner. Spec/operations/logtool.md, TOOL-12.
 
 import Foundation
 import Synchronization
 
 final class Progress: Sendable {
-    /// What the work is measured by.
+    /// The total amount of work.
     enum Total {
         case items(Int)
         case bytes(Int)
@@ -25,15 +25,14 @@ final class Progress: Sendable {
     private let isTerminal = Terminal.canRedraw(STDERR_FILENO)
     private let state = Mutex(State())
 
-    /// - Parameter unit: what `update` counts; nil if there are only bytes.
+    /// - Parameter unit: the unit of `update`'s count; nil if only bytes are counted.
     init(_ verb: String, unit: String? = "events", of total: Total? = nil) {
         self.verb = verb
         self.unit = unit
         self.total = total
     }
 
-    /// Says how many items are done, and how many bytes if the work is measured by them and nobody
-    /// adds them up. May be called often.
+    /// Sets the number of items done, and of bytes if `add(bytes:)` is not used. May be called often.
     func update(_ count: Int, bytes: Int? = nil) {
         state.withLock { state in
             state.count = count
@@ -42,7 +41,7 @@ final class Progress: Sendable {
         }
     }
 
-    /// Says that so many more bytes are done. May be called often.
+    /// Adds to the number of bytes done. May be called often.
     func add(bytes: Int) {
         state.withLock { state in
             state.bytes += bytes

@@ -1,31 +1,32 @@
-// How far some work is, in words and as a bar: values in, text out. Shown by Progress.
+// The text of a progress report: values in, a line or a bar out.
 
 import Foundation
 
 struct ProgressText {
     var verb: String
-    /// What is counted; nil for bytes.
+    /// The unit of `count`; nil for bytes.
     var unit: String?
     var count: Int
-    /// How much of all is done, from 0 to 1; nil where nobody knows how much there is.
+    /// The share that is done, from 0 to 1; nil if the total is unknown.
     var share: Double?
     var secondsElapsed: Double
 
     /// One plain line, for a file or a pipe.
     var line: String {
-        ([verb + " " + amount] + (percent.map { [$0] } ?? []) + pace).joined(separator: ", ")
+        ([verb + " " + amount] + (percent.map { [$0] } ?? []) + rateAndTimeLeft).joined(
+            separator: ", ")
     }
 
-    /// One line of at most `columns` columns, with a bar if there is room and a share.
+    /// One line of at most `columns` columns, with a bar if the share is known and a bar fits.
     func bar(columns: Int, isUTF8: Bool) -> String {
         guard let share, let percent else { return String(line.prefix(columns)) }
-        let tail = ([percent, amount] + pace).joined(separator: ", ")
-        let room = min(columns - verb.count - tail.count - 2, Self.barColumnsMax)
-        guard room >= Self.barColumnsMin else { return String(line.prefix(columns)) }
-        let full = Int((Double(room) * min(max(share, 0), 1)).rounded(.down))
+        let tail = ([percent, amount] + rateAndTimeLeft).joined(separator: ", ")
+        let width = min(columns - verb.count - tail.count - 2, Self.barColumnsMax)
+        guard width >= Self.barColumnsMin else { return String(line.prefix(columns)) }
+        let full = Int((Double(width) * min(max(share, 0), 1)).rounded(.down))
         let done = String(repeating: isUTF8 ? "█" : "#", count: full)
-        let rest = String(repeating: isUTF8 ? "░" : ".", count: room - full)
-        return "\(verb) \(done)\(rest) \(tail)"
+        let remaining = String(repeating: isUTF8 ? "░" : ".", count: width - full)
+        return "\(verb) \(done)\(remaining) \(tail)"
     }
 
     private static let barColumnsMin = 8
@@ -35,16 +36,16 @@ struct ProgressText {
         unit.map { "\(Self.grouped(count)) \($0)" } ?? Self.megabytes(Double(count))
     }
 
-    /// Never all before it is over.
+    /// At most 99 %: only the end of the work clears the line.
     private var percent: String? {
         share.map { "\(min(99, max(0, Int($0 * 100)))) %" }
     }
 
-    /// Rate and time left, as far as they are known.
-    private var pace: [String] {
+    /// The rate, and the time left if it can be estimated.
+    private var rateAndTimeLeft: [String] {
         let rate = Double(count) / max(secondsElapsed, 0.001)
         let text = unit == nil ? Self.megabytes(rate) : Self.grouped(Int(min(rate, 1e15)))
-        // Of a first moment nothing follows.
+        // Below 1 % the estimate is meaningless.
         guard let share, share >= 0.01, share < 1 else { return [text + "/s"] }
         return [text + "/s", Self.duration(secondsElapsed * (1 - share) / share) + " left"]
     }

@@ -1,9 +1,9 @@
-// Whose changes count where a server and a device have changed the same thing.
+// The value of --keep: whose changes win if server and device have changed the same entity.
 
 import ArgumentParser
 import DaybookOffline
 
-/// A ready-made decision on conflicts.
+/// A decision on conflicts.
 enum Side: String, ExpressibleByArgument, CaseIterable {
     case mine, theirs
 

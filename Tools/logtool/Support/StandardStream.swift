@@ -1,20 +1,20 @@
-// What logtool needs of the streams and files of its process beside StandardStreams, which it shares
-// with syncserver. Called when a command starts.
+// Checks that the process can open enough files. StandardStreams, which logtool shares with syncserver,
+// has the rest.
 
 import ArgumentParser
 import Foundation
 @_exported import StandardStreams
 
 extension StandardStream {
-    /// Descriptors that the system's libraries need for any command, with a margin: they end the
-    /// process where they get none. For what a log needs there are errors.
+    /// The descriptors that the system's libraries need for any command, with a margin: they crash if
+    /// they get none. A log that cannot open its files throws an error.
     static let descriptorsMin = 6
-    /// The same for a command that exchanges with a server.
+    /// The same for a command that connects to a server.
     static let networkDescriptorsMin = 32
 
-    /// Sees to it that the process can open some files.
+    /// Checks that the process can open a number of files.
     ///
-    /// - Throws: `Exit.io`, said on standard error.
+    /// - Throws: `Exit.io`, with a message on standard error.
     static func requireDescriptors(_ count: Int) throws(ExitCode) {
         var opened: [Int32] = []
         defer { for descriptor in opened { close(descriptor) } }
@@ -22,7 +22,7 @@ extension StandardStream {
             let descriptor = open("/dev/null", O_RDONLY | O_CLOEXEC)
             guard descriptor >= 0 else {
                 Message.error(
-                    "too few open files are allowed: \(count) more are needed. Raise the limit: "
+                    "the limit on open files is too low: \(count) more are needed; raise it: "
                         + "ulimit -n 64")
                 throw Exit.io
             }

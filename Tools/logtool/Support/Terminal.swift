@@ -1,15 +1,15 @@
-// What is known of the place where a person reads: is it a terminal, how wide is it, can it show more
-// than ASCII. Used by Progress, Plot and the tables.
+// Properties of the terminal: its width, whether it can redraw a line, whether it shows UTF-8, and the
+// characters that are unsafe on it.
 
 import Foundation
 
 enum Terminal {
-    /// Whether a stream is a terminal on which a line can be written over.
+    /// Whether a stream is a terminal on which a line can be overwritten.
     static func canRedraw(_ stream: Int32) -> Bool {
         isatty(stream) == 1 && ProcessInfo.processInfo.environment["TERM"] != "dumb"
     }
 
-    /// Columns of the terminal that a stream leads to; 80 where there is none.
+    /// The columns of a stream's terminal; 80 if the stream is not a terminal.
     static func columns(_ stream: Int32) -> Int {
         var size = winsize()
         guard isatty(stream) == 1, ioctl(stream, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0
@@ -17,8 +17,7 @@ enum Terminal {
         return Int(size.ws_col)
     }
 
-    /// Whether a character drives a terminal, cannot be seen or changes the order in which others are
-    /// read.
+    /// Whether a character controls a terminal, is invisible, or changes the reading order.
     static func isUnsafe(_ scalar: Unicode.Scalar) -> Bool {
         if (0x20..<0x7F).contains(scalar.value) { return false }
         return switch scalar.properties.generalCategory {
@@ -27,7 +26,7 @@ enum Terminal {
         }
     }
 
-    /// A character as JSON writes it with ASCII alone.
+    /// The JSON escape of a character.
     static func escape(_ scalar: Unicode.Scalar) -> String {
         UTF16.encode(scalar)?.map { unit in
             let digits = String(unit, radix: 16)
@@ -35,7 +34,7 @@ enum Terminal {
         }.joined() ?? ""
     }
 
-    /// JSON text that says the same and does not drive a terminal. Line breaks between tokens stay.
+    /// Equivalent JSON text without unsafe characters. Line breaks between tokens stay.
     static func escaped(json: [UInt8]) -> [UInt8] {
         if json.allSatisfy({ (0x20..<0x7F).contains($0) || $0 == 0x0A }) { return json }
         var result: [UInt8] = []
@@ -50,7 +49,7 @@ enum Terminal {
         return result
     }
 
-    /// Whether the locale's characters are UTF-8, as `setlocale` would find it.
+    /// Whether the locale's encoding is UTF-8, by the rules of `setlocale`.
     static let isUTF8 = isUTF8(ProcessInfo.processInfo.environment)
 
     static func isUTF8(_ environment: [String: String]) -> Bool {

@@ -1,5 +1,5 @@
-// How events and bytes spread over time, gathered in one pass and in little memory: a thousand buckets
-// at most, which become twice as long whenever there would be more. Drawn by LogPlot.
+// A histogram of events and bytes over time, built in one pass and in bounded memory: at most 1,024
+// buckets, whose length doubles when there would be more.
 
 import DaybookOffline
 
@@ -9,15 +9,15 @@ struct TimeHistogram {
         var bytes = 0
     }
 
-    /// By the number of the bucket's length since 1970.
+    /// The buckets by number, which counts lengths since 1970.
     private var buckets: [Int64: Bucket] = [:]
     private var numbers: ClosedRange<Int64>?
-    /// Milliseconds that a bucket covers.
+    /// The milliseconds of a bucket.
     private(set) var length: Int64 = 1
 
     private static let bucketsMax: Int64 = 1_024
 
-    /// Takes in an event at a time in milliseconds since 1970.
+    /// Adds an event at a time in milliseconds since 1970.
     mutating func add(_ time: Int64, bytes: Int) {
         var number = Self.floored(time, length)
         while true {
@@ -35,7 +35,7 @@ struct TimeHistogram {
         buckets[number, default: Bucket()].bytes += bytes
     }
 
-    /// At most `count` columns from the first event to the last, each as long as the others.
+    /// At most `count` columns of equal length from the first event to the last.
     func columns(_ count: Int) -> [Bucket] {
         guard let numbers, count > 0 else { return [] }
         let span = numbers.upperBound - numbers.lowerBound + 1
@@ -59,7 +59,7 @@ struct TimeHistogram {
         numbers = numbers.map { Self.floored($0.lowerBound, 2)...Self.floored($0.upperBound, 2) }
     }
 
-    /// The quotient, rounded down also before 1970.
+    /// The quotient, rounded down, also for times before 1970.
     private static func floored(_ number: Int64, _ divisor: Int64) -> Int64 {
         let quotient = number / divisor
         return number % divisor < 0 ? quotient - 1 : quotient

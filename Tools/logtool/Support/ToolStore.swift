@@ -1,12 +1,12 @@
-// Opens a log to change it, as an app's store does.
+// Opens a log for writing, as an app does.
 
 import DaybookOffline
 
 enum ToolStore {
-    /// Opens the log in a folder and takes its lock. The states of an app's own views are kept.
+    /// Opens the log in a folder and locks it. The states of an app's own views are kept.
     ///
     /// - Parameters:
-    ///   - account: whose log it must be; nil takes whatever the log says.
+    ///   - account: the account that the log must have; nil accepts any.
     ///   - create: whether a missing or empty folder becomes a new log.
     static func open(
         _ directory: String, account: String? = nil, create: Bool = false
@@ -18,7 +18,7 @@ enum ToolStore {
         return store
     }
 
-    /// Does something with an opened log and closes it, whatever comes of that.
+    /// Calls a closure with an opened log and closes the log, also after an error.
     static func closing<Result>(
         _ store: EventStore, _ body: (EventStore) async throws -> Result
     ) async throws -> Result {

@@ -1,11 +1,11 @@
-// The tool knows the types and the views of the model.
+// Verification with the types and views of the offline model.
 
 import DaybookOffline
 import EventSourcing
 import LogStorage
 
 extension Verification {
-    /// Reads a log of the model.
+    /// Verifies a log of the offline model.
     init(
         of directory: String, _ fileSystem: any FileSystem, progress: (Int) -> Void
     ) throws {
@@ -16,6 +16,6 @@ extension Verification {
 }
 
 extension CountingFileSystem {
-    /// A file system that tells a `Progress` of every read.
+    /// Creates a file system that reports every read to a `Progress`.
     init(_ progress: Progress) { self.init { progress.add(bytes: $0) } }
 }

@@ -2,7 +2,7 @@
 
 import DaybookOffline
 
-/// A city was given stars. One rating a city: a later one replaces it.
+/// A rating of a city. A later rating of the same city replaces it.
 struct CityStarred: DeclaredPayload {
     static let type = "com.example.city.starred"
     var city: String
@@ -17,7 +17,7 @@ struct CityStarred: DeclaredPayload {
     }
 }
 
-/// The newest rating of each city, whichever device it was given on.
+/// The newest rating of each city, on any device.
 struct CityStars: RegisterView {
     static let name = "stars"
     static let version = 1

@@ -1,6 +1,6 @@
-// A small app for the terminal: one person's travel notes on several devices. A device is a folder; Tools/demo
-// plays the person with two of them and a server. Written as an app outside this package would be: it imports
-// DaybookOffline and nothing else of it.
+// A small app for the terminal: one person's travel notes on several devices. A device is a folder.
+// Tools/demo runs it on two of them with a server. Written as an app outside this package would be: it
+// imports DaybookOffline and nothing else of the package.
 
 import DaybookOffline
 import Foundation
@@ -23,7 +23,7 @@ struct TravelNotes {
     private let store: OfflineStore
     private let server: URL?
     private static let traveller = "ana"
-    /// The notes that `notes` printed last; `edit` takes a number of them.
+    /// The notes that `notes` printed last, which `edit` numbers.
     private var listedNotes: [Note] = []
 
     static func main() async {
@@ -53,7 +53,7 @@ struct TravelNotes {
         self.server = server
     }
 
-    /// Prints the number of notes now and whenever it changes: by a command, or by what a sync received.
+    /// Prints the number of notes now and whenever it changes, by a command or a sync.
     private func printNoteCount() -> Task<Void, Never> {
         let count = store.query(NotesView.self) { $0.counts.live }
         return Task.detached {
@@ -61,7 +61,7 @@ struct TravelNotes {
         }
     }
 
-    /// Reads commands until the input ends. A command that fails says why, and the next one is read.
+    /// Reads and performs commands until the input ends, also after a command that fails.
     private mutating func run() async {
         let isTyped = isatty(FileHandle.standardInput.fileDescriptor) == 1
         while let line = readLine() {

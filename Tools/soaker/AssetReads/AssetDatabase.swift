@@ -1,11 +1,11 @@
-// The same assets in SQLite, through GRDB as an app would use it with care: statements are prepared
-// once, rows are read by index. What AssetReads compares with.
+// The assets in SQLite, for comparison. Uses GRDB as a careful app would: statements are prepared once,
+// columns are read by index.
 
 import DaybookOffline
 import Foundation
 import GRDB
 
-/// A table of assets with the indexes of the document.
+/// A table of assets with the indexes of Spec/model/media.md.
 struct AssetDatabase {
     private let queue: DatabaseQueue
 
@@ -37,8 +37,8 @@ struct AssetDatabase {
 
     func insert(_ assets: some Sequence<Asset>) throws {
         try queue.write { db in
-            let marks = Array(repeating: "?", count: 17).joined(separator: ",")
-            let statement = try db.cachedStatement(sql: "INSERT INTO asset VALUES (\(marks))")
+            let parameters = Array(repeating: "?", count: 17).joined(separator: ",")
+            let statement = try db.cachedStatement(sql: "INSERT INTO asset VALUES (\(parameters))")
             for asset in assets {
                 try statement.execute(arguments: [
                     asset.id, asset.remoteId, asset.localId, asset.ownerId, asset.checksum,

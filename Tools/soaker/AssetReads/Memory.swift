@@ -1,10 +1,10 @@
-// What the process has in memory, as the system says. Used by AssetReads.
+// The memory of the process as the system reports it.
 
 import Foundation
 
-/// Bytes in memory.
+/// The resident memory of the process, in bytes.
 enum Memory {
-    /// At most so far.
+    /// The peak so far.
     static var residentMax: Int {
         var usage = rusage()
         #if canImport(Darwin)
@@ -16,7 +16,7 @@ enum Memory {
         #endif
     }
 
-    /// Now; on Darwin, which does not say so in a line, what was the most.
+    /// The current value; on Darwin the peak.
     static var resident: Int {
         #if os(Linux)
             let text = (try? String(contentsOfFile: "/proc/self/statm", encoding: .utf8)) ?? ""

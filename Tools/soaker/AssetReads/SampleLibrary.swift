@@ -1,10 +1,10 @@
-// A library as a heavy user has one: made from numbers, so that it need not be kept. Feeds AssetReads.
+// The library of a heavy user. Each asset is computed from its number, so that none need be stored.
 
 import DaybookOffline
 import DaybookTestKit
 import Foundation
 
-/// Assets that look like those of a server with UUIDs and SHA-1 checksums.
+/// Assets as a server with UUIDs and SHA-1 checksums has them.
 struct SampleLibrary: Sendable {
     let assets: Int
     let owners: Int

@@ -1,26 +1,26 @@
-// A library of assets, read beside SQLite. One run, not a search on all cores.
+// The command that compares reads of assets with SQLite. One run, not a search on all cores.
 
 import ArgumentParser
 import AssetReads
 import DaybookTestKit
 import Foundation
 
-/// What reads of a library take, beside SQLite.
+/// Compares the times of reads of a library with SQLite.
 struct Assets: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "What reads of a library of photos take, beside SQLite with the same indexes.",
+        abstract: "Compares reads of a library of photos with SQLite with the same indexes.",
         discussion: """
             Puts the same assets into a store and into a database, reads both in turn and compares \
             the answers. Prints medians, memory, and the times of folding and opening. Exits with \
             1 if a read is slower than SQLite's or the answers differ.
             """)
-    @Option(help: "Assets of the library.")
+    @Option(help: "Number of assets in the library.")
     var assets = 100_000
-    @Option(help: "Users whose they are.")
+    @Option(help: "Number of owners of the assets.")
     var owners = 10
-    @Option(help: "How often each read is measured.")
+    @Option(help: "Number of measurements of each read.")
     var rounds = 15
-    @Option(help: "Where chance begins.")
+    @Option(help: "Seed of the random numbers.")
     var seed: UInt64 = 1
 
     func validate() throws {
@@ -33,13 +33,13 @@ struct Assets: AsyncParsableCommand {
         var reads = AssetReads()
         (reads.assets, reads.owners) = (assets, owners)
         (reads.rounds, reads.seed) = (rounds, seed)
-        reads.say = tell
+        reads.progress = printToStandardError
         let folder = try TemporaryFolder()
         defer { folder.remove() }
         let report = try await reads.run(in: folder.url)
         print(report)
         guard report.slower.isEmpty else {
-            tell("slower than SQLite: \(report.slower.joined(separator: ", "))")
+            printToStandardError("slower than SQLite: \(report.slower.joined(separator: ", "))")
             throw ExitCode(1)
         }
     }

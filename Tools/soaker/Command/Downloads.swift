@@ -1,22 +1,22 @@
-// A download that is killed again and again. One run, not a search on all cores.
+// The command that kills a downloading process repeatedly. One run, not a search on all cores.
 
 import ArgumentParser
 import DownloadHistories
 import Foundation
 
-/// Downloads of a city by a process that is killed.
+/// Downloads a city with a process that is killed repeatedly.
 struct Downloads: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "A city is downloaded by a process that is killed at random moments.",
+        abstract: "Downloads a city with a process that is killed at random moments.",
         discussion: """
-            In the end every image must be there byte for byte, and nothing else. Prints how many \
-            bytes were transferred for it.
+            In the end the store must have every image byte for byte, and no other files. Prints \
+            the number of bytes that were transferred.
             """)
-    @Option(help: "How often the process is killed.")
+    @Option(help: "Number of kills.")
     var kills = 20
-    @Option(help: "What decides on sizes and moments.")
+    @Option(help: "Seed of the sizes of images and the moments of kills.")
     var seed = DownloadHistory.Options().seed
-    @Flag(help: "The server says no checksums: only what was made durable is gone on from.")
+    @Flag(help: "Omit checksums, so that a download continues only from durable bytes.")
     var withoutChecksums = false
 
     func validate() throws {
@@ -26,15 +26,16 @@ struct Downloads: AsyncParsableCommand {
     func run() async throws {
         var options = DownloadHistory.Options()
         (options.kills, options.seed) = (kills, seed)
-        options.tellsChecksums = !withoutChecksums
+        options.includesChecksums = !withoutChecksums
         let history = DownloadHistory(
-            URL(filePath: CommandLine.arguments[0]), ["download"], options: options, say: tell)
+            URL(filePath: CommandLine.arguments[0]), ["download"], options: options,
+            progress: printToStandardError)
         do {
             for (label, count) in try await history.run().sorted(by: { $0.key < $1.key }) {
                 print("\(label): \(count)")
             }
         } catch let failure as DownloadHistoryFailure {
-            tell("\(failure) (seed \(seed))")
+            printToStandardError("\(failure) (seed \(seed))")
             throw ExitCode(1)
         }
     }
@@ -52,11 +53,13 @@ struct Download: AsyncParsableCommand {
     var city: String
 
     func run() async throws {
-        guard let base = URL(string: base) else { throw ValidationError("That is no address.") }
+        guard let base = URL(string: base) else {
+            throw ValidationError("'\(base)' is not a valid URL.")
+        }
         do {
             try await DownloadChild(folder: folder, base: base, city: city).run()
         } catch {
-            tell("\(error)")
+            printToStandardError("\(error)")
             throw ExitCode(1)
         }
     }

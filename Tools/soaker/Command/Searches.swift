@@ -5,10 +5,10 @@ import DaybookTestKit
 import StoreHistories
 import SyncHistories
 
-/// Random workloads, every crash point of each, drawn states.
+/// Searches random workloads at every crash point, with states drawn at random.
 struct Crashes: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Random workloads; power cuts and kills at every operation, recovery included.")
+        abstract: "Random workloads, with power cuts and kills at every operation and in recovery.")
     @OptionGroup var options: SoakOptions
 
     private static let scope = CrashPoint.Scope(combinationsMax: 256, samples: 48)
@@ -32,12 +32,12 @@ struct Crashes: AsyncParsableCommand {
     }
 }
 
-/// All workloads up to a length.
+/// Searches all workloads up to a length.
 struct Small: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Every workload of up to three operations, every crash point, every state.")
     @OptionGroup var options: SoakOptions
-    @Option(help: "Operations of a workload at most.")
+    @Option(help: "Highest number of operations in a workload.")
     var length = 3
 
     func run() async throws {
@@ -56,12 +56,12 @@ struct Small: AsyncParsableCommand {
     }
 }
 
-/// Every call of all workloads up to a length fails in every way.
+/// Makes every call of all workloads up to a length fail in every way.
 struct Faults: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Every call of every small workload fails in every way, once and for good.")
+        abstract: "Every call of every small workload fails in every way, once and permanently.")
     @OptionGroup var options: SoakOptions
-    @Option(help: "Operations of a workload at most.")
+    @Option(help: "Highest number of operations in a workload.")
     var length = 2
 
     func run() async throws {
@@ -77,7 +77,7 @@ struct Faults: AsyncParsableCommand {
     }
 }
 
-/// Every damage to every file of a corpus of logs.
+/// Tries every damage of every file of a corpus of logs.
 struct Rot: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Every bit of stored logs flipped, sectors and files zeroed, swapped, missing.")
@@ -97,10 +97,10 @@ struct Rot: AsyncParsableCommand {
     }
 }
 
-/// The whole interface of a store against a model of it.
+/// Compares the whole interface of a store with a model.
 struct Store: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Everything an app can do with a store, beside a model in dictionaries.")
+        abstract: "Every operation of an app on a store, compared with a model in dictionaries.")
     @OptionGroup var options: SoakOptions
 
     func run() async throws {
@@ -116,10 +116,10 @@ struct Store: AsyncParsableCommand {
     }
 }
 
-/// Client, network and server together.
+/// Simulates one client, a network and the server.
 struct Sync: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "A device, a network that fails, and the server's own storage.")
+        abstract: "One device, a faulty network, and the server's real storage.")
     @OptionGroup var options: SoakOptions
 
     func run() async throws {
@@ -130,10 +130,10 @@ struct Sync: AsyncParsableCommand {
     }
 }
 
-/// Several devices of one account together.
+/// Simulates several devices of one account.
 struct Devices: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Devices that ship, read, conflict, die and come back; all must show the same.")
+        abstract: "Several devices that ship, read, conflict and crash; all must show the same.")
     @OptionGroup var options: SoakOptions
 
     func run() async throws {
@@ -145,7 +145,7 @@ struct Devices: AsyncParsableCommand {
 }
 
 extension Medium {
-    /// Mostly what the log assumes; sometimes larger sectors, or promises that are not kept.
+    /// Draws a medium: mostly the default, sometimes larger sectors or weaker guarantees.
     fileprivate static func random(_ choices: inout Choices) -> Medium {
         switch choices.int(in: 0...9) {
         case 7, 8: Medium(sectorBytes: 4_096)

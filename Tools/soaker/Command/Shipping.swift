@@ -1,23 +1,23 @@
-// The race of the replayer against a plain client. One run, not a search on all cores.
+// The command that compares the replayer's rate with a plain client's. One run, not a search on all cores.
 
 import ArgumentParser
 import Foundation
 import WireHistories
 
-/// How fast the replayer ships.
+/// Measures the rate of shipping.
 struct Shipping: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "How fast a log is shipped, beside a plain client that posts the same bytes.",
+        abstract: "Compares the rate of shipping with a plain client that posts the same bytes.",
         discussion: """
-            Both post to a server on this machine that says 'applied' to everything; in turns. \
-            Exits with 1 if the median of the ratios is below 0.7, or if the records of the log on \
-            what was shipped take more than 1 % of it.
+            Both post in turn to a server on this machine that replies 'applied' to every event. \
+            Exits with 1 if the median of the ratios is below 0.7, or if the log's records of the \
+            verdicts take more than 1 % of the shipped bytes.
             """)
-    @Option(help: "Events of the log.")
+    @Option(help: "Number of events in the log.")
     var events = 200_000
-    @Option(help: "How often each is timed.")
+    @Option(help: "Number of measurements of each client.")
     var rounds = 5
-    @Option(help: "Requests that are under way at the same time.")
+    @Option(help: "Number of concurrent requests.")
     var requests = 2
 
     func validate() throws {
@@ -27,7 +27,8 @@ struct Shipping: AsyncParsableCommand {
     }
 
     func run() async throws {
-        let race = ShippingRace(events: events, rounds: rounds, requests: requests, say: tell)
+        let race = ShippingRace(
+            events: events, rounds: rounds, requests: requests, progress: printToStandardError)
         let result = try await race.run()
         print(result)
         guard result.ratio >= 0.7, result.recordShare <= 0.01 else { throw ExitCode(1) }

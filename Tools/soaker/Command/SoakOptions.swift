@@ -1,5 +1,5 @@
-// What all searches have in common: how long, on how many cores, from which seed; and the running of
-// it, with progress on stderr and counts on stdout.
+// The options that all searches share (duration, number of jobs, seed), and the code that runs their jobs,
+// with progress on stderr and counts on stdout.
 
 import ArgumentParser
 import DaybookTestKit
@@ -8,11 +8,11 @@ import Foundation
 import Synchronization
 
 struct SoakOptions: ParsableArguments {
-    @Option(help: "Stop after so many minutes.")
+    @Option(help: "Duration in minutes.")
     var minutes: Double = 1
-    @Option(help: "How many searches run at once.")
+    @Option(help: "Number of concurrent searches.")
     var jobs = ProcessInfo.processInfo.activeProcessorCount
-    @Option(help: "Where the seeds begin.")
+    @Option(help: "Seed of the random numbers.")
     var seed: UInt64 = Property.defaultSeed
 
     func validate() throws {
@@ -25,7 +25,7 @@ struct SoakOptions: ParsableArguments {
 /// A search that runs in several jobs.
 struct SoakRun: Sendable {
     let options: SoakOptions
-    /// Whether the jobs end when the time is over, or when they have done all.
+    /// Whether the jobs end after `SoakOptions.minutes`, or when their work is complete.
     let isTimed: Bool
     private let counts = SharedCounts()
 
@@ -39,7 +39,7 @@ struct SoakRun: Sendable {
 
         var isOver: Bool { ContinuousClock.now >= deadline }
 
-        /// Checks a property until the time is over.
+        /// Checks a property until the deadline.
         func check(
             _ name: String, _ body: (inout Choices) async throws -> Void
         ) async throws {
@@ -47,12 +47,12 @@ struct SoakRun: Sendable {
                 name, runs: .max, seed: seed, while: { _ in !isOver }, body)
         }
 
-        /// Lives through histories until the time is over, and counts what happens in them.
+        /// Runs histories until the deadline, and adds their counts.
         func checkHistories(
-            _ subject: String, _ live: (inout Choices) async throws -> Void
+            _ subject: String, _ run: (inout Choices) async throws -> Void
         ) async throws {
             try await check("histories of \(subject)") { choices in
-                try await live(&choices)
+                try await run(&choices)
                 counts.add(choices.counts)
                 counts.add(["histories": 1])
             }
@@ -64,13 +64,13 @@ struct SoakRun: Sendable {
         self.isTimed = isTimed
     }
 
-    /// Runs the jobs to their end; the first that fails ends all.
+    /// Runs the jobs until they end. The first failure ends all of them.
     func run(_ body: @escaping @Sendable (Job) async throws -> Void) async throws {
         let begun = ContinuousClock.now
-        // Not a task: the jobs take all threads that tasks have.
+        // A timer and not a task: the jobs occupy all threads of the cooperative pool.
         let progress = DispatchSource.makeTimerSource()
         progress.setEventHandler { [counts] in
-            Self.say(counts.text(since: begun, separator: ", "))
+            Self.printToStandardError(counts.text(since: begun, separator: ", "))
         }
         progress.schedule(deadline: .now() + 15, repeating: 15)
         progress.activate()
@@ -89,23 +89,23 @@ struct SoakRun: Sendable {
             }
         } catch {
             print(counts.text(since: begun, separator: "\n"))
-            Self.say("\(error)")
+            Self.printToStandardError("\(error)")
             throw ExitCode(1)
         }
         print(counts.text(since: begun, separator: "\n"))
     }
 
-    private static func say(_ text: String) {
+    private static func printToStandardError(_ text: String) {
         FileHandle.standardError.write(Data("soak: \(text)\n".utf8))
     }
 }
 
-/// Counts of all jobs together.
+/// The sums of the counts of all jobs.
 final class SharedCounts: Sendable {
     private let counts = Mutex<[String: Int]>([:])
 
-    func add(_ more: [String: Int]) {
-        counts.withLock { $0.merge(more, uniquingKeysWith: +) }
+    func add(_ jobCounts: [String: Int]) {
+        counts.withLock { $0.merge(jobCounts, uniquingKeysWith: +) }
     }
 
     func text(since begun: ContinuousClock.Instant, separator: String) -> String {

@@ -1,5 +1,5 @@
-// The long-running searches of DaybookTestKit, on all cores, for a given time or through a given
-// scope: what the tests do in small. Started by Tools/soak; Spec/testing/testing.md says what each does.
+// The long-running searches, on all cores, for a given time or up to a given size. The tests run the same
+// searches on a small scale. Tools/soak starts it; Spec/testing/testing.md describes each search.
 
 import ArgumentParser
 
@@ -7,10 +7,10 @@ import ArgumentParser
 struct Soaker: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "soak",
-        abstract: "Looks for a history that loses data, for as long as you like.",
+        abstract: "Searches for histories that lose data.",
         discussion: """
-            Prints what was tried, by what it is, and the seed of what failed. Exits with 1 if \
-            something did.
+            Prints the number of cases of each kind, and the seed of a failure. Exits with 1 if \
+            there is one.
 
             EXAMPLE: soak crashes --minutes 30
             """,

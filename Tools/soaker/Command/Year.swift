@@ -1,30 +1,31 @@
-// A simulated year of use. One run, not a search on all cores.
+// The command that simulates a year of use. One run, not a search on all cores.
 
 import ArgumentParser
 import Foundation
 import YearOfUse
 
-/// What a year of use comes to.
+/// Measures a simulated year of use.
 struct Year: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "What a year with a heavy user comes to: log, files, memory, opening.",
+        abstract: "Measures a year of a heavy user: log, files, memory, times of opening.",
         discussion: """
-            Each simulated day the app starts, tidies up, syncs, and eight times a city is looked \
-            at, which is downloaded first if it is not there. On a real disk, with a storage limit \
-            of 100 MB; compacted once a week. Exits with 1 if the limit is not kept or an image is not what it was.
+            Each simulated day the app starts, cleans up, syncs, and reads a city eight times, \
+            which it downloads first if it is not cached. Runs on a real disk, with a storage \
+            limit of 100 MB and one compaction a week. Exits with 1 if the limit is exceeded or \
+            an image is damaged.
             """)
-    @Option(help: "Days to live.")
+    @Option(help: "Number of days.")
     var days = 365
-    @Option(help: "Cities that there are.")
+    @Option(help: "Number of cities.")
     var cities = 100
-    @Option(help: "Images of each city.")
+    @Option(help: "Number of images of each city.")
     var images = 10
     @Option(help: "Bytes of each image.")
     var imageBytes = 262_144
-    @Option(help: "Where chance begins.")
+    @Option(help: "Seed of the random numbers.")
     var seed: UInt64 = 1
     @Option(
-        help: "Where to live; the folder must not exist. Default: one that is removed afterwards.")
+        help: "The folder, which must not exist. Default: one that is removed afterwards.")
     var folder: String?
 
     func validate() throws {
@@ -40,12 +41,12 @@ struct Year: AsyncParsableCommand {
         year.imagesPerCity = images
         year.imageBytes = imageBytes
         year.seed = seed
-        year.say = tell
-        let place =
+        year.progress = printToStandardError
+        let target =
             folder.map { URL(filePath: $0) }
             ?? FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)
-        try FileManager.default.createDirectory(at: place, withIntermediateDirectories: false)
-        defer { if folder == nil { try? FileManager.default.removeItem(at: place) } }
-        print(try await year.run(in: place))
+        try FileManager.default.createDirectory(at: target, withIntermediateDirectories: false)
+        defer { if folder == nil { try? FileManager.default.removeItem(at: target) } }
+        print(try await year.run(in: target))
     }
 }

@@ -1,10 +1,10 @@
-// The process that is killed: opens a store, downloads a city, and ends when it is there. Started by
-// DownloadHistory.
+// The process that DownloadHistory kills: it opens a store, downloads a city, and exits when the city is
+// complete.
 
 import DaybookOffline
 import Foundation
 
-/// The work of one life.
+/// The work of one process.
 package struct DownloadChild: Sendable {
     /// The store's folder.
     package var folder: String
@@ -19,10 +19,10 @@ package struct DownloadChild: Sendable {
         self.city = city
     }
 
-    /// Whose settings count.
+    /// The user whose settings apply.
     package static let user = "user"
 
-    /// Downloads the city, from wherever an earlier life has come to.
+    /// Downloads the city, and continues the work of earlier processes.
     ///
     /// - Throws: `DownloadHistoryFailure` if the job fails.
     package func run() async throws {
@@ -30,7 +30,7 @@ package struct DownloadChild: Sendable {
         let manager = DownloadManager(
             store, base: base, user: Self.user, reachability: AlwaysReachable())
         guard store.view(CitiesView.self).offline(city) == nil else {
-            // It was killed after its work was done.
+            // An earlier process was killed after it completed the download.
             try await manager.tidy()
             return try await store.close()
         }
@@ -52,7 +52,7 @@ package struct DownloadChild: Sendable {
     }
 }
 
-/// A history did not come out as it must.
+/// The error of a history with a wrong result.
 package struct DownloadHistoryFailure: Error, CustomStringConvertible {
     package let description: String
     package init(_ description: String) { self.description = description }

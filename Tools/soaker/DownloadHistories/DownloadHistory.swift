@@ -1,25 +1,25 @@
-// A city is downloaded by a process that is killed again and again: what is there in the end, what is
-// left over, and how much was fetched in all. Spec/model/downloads.md, DL-15.
+// Downloads a city with a process that is killed repeatedly. Checks the images and the remaining files at the
+// end, and counts the bytes that were transferred. Spec/model/downloads.md, DL-15.
 
 import DaybookOffline
 import DaybookTestKit
 import Foundation
 import Synchronization
 
-/// Kills a downloading process so many times, and checks what the last life leaves.
+/// A download whose process is killed a number of times. The last process completes it.
 package struct DownloadHistory: Sendable {
-    /// How it is done.
+    /// The parameters of a history.
     package struct Options: Sendable {
-        /// How often the process is killed.
+        /// The number of kills.
         package var kills = 20
-        /// Images of the city.
+        /// The number of images of the city.
         package var images = 8
-        /// How fast the server sends each image.
+        /// The rate at which the server sends each image.
         package var bytesPerSecond = 512 * 1_024
-        /// What decides on sizes and moments.
+        /// The seed of the sizes and the moments of kills.
         package var seed = Property.defaultSeed
-        /// Whether the server and its manifest say checksums.
-        package var tellsChecksums = true
+        /// Whether the server and its manifest send checksums.
+        package var includesChecksums = true
 
         package init() {}
     }
@@ -27,42 +27,42 @@ package struct DownloadHistory: Sendable {
     private let command: URL
     private let arguments: [String]
     private let options: Options
-    private let say: @Sendable (String) -> Void
+    private let progress: @Sendable (String) -> Void
 
     /// - Parameters:
-    ///   - command: what runs a `DownloadChild`, with the folder, the address and the city behind
-    ///     its own arguments.
-    ///   - arguments: its own arguments.
-    ///   - say: hears of progress.
+    ///   - command: the executable that runs a `DownloadChild`. It gets `arguments`, the folder, the address
+    ///     and the city.
+    ///   - arguments: the first arguments of the command.
+    ///   - progress: called with messages of progress.
     package init(
         _ command: URL, _ arguments: [String], options: Options,
-        say: @escaping @Sendable (String) -> Void = { _ in }
+        progress: @escaping @Sendable (String) -> Void = { _ in }
     ) {
         self.command = command
         self.arguments = arguments
         self.options = options
-        self.say = say
+        self.progress = progress
     }
 
-    /// Lives through it.
+    /// Runs the history.
     ///
-    /// - Returns: what was counted.
+    /// - Returns: the counts by label.
     /// - Throws: `DownloadHistoryFailure`.
     package func run() async throws -> [String: Int] {
-        let place = try TemporaryFolder()
-        defer { place.remove() }
-        let folder = place.url
+        let temporaryFolder = try TemporaryFolder()
+        defer { temporaryFolder.remove() }
+        let folder = temporaryFolder.url
         var choices = Choices(seed: options.seed)
-        // So much that each life has its share of the way.
+        // So many bytes that every process downloads a part.
         let share = options.bytesPerSecond * 4 * options.kills * 6 / 10
         let sizes = (0..<options.images).map { _ in
             choices.int(in: share / options.images * 3 / 4...share / options.images * 5 / 4)
         }
         var city = SampleCity(sizes: sizes, seed: options.seed)
-        city.tellsChecksums = options.tellsChecksums
+        city.includesChecksums = options.includesChecksums
         let sample = city
         let rate = options.bytesPerSecond
-        // Of each image so much in a life that it cannot be there before the last one.
+        // So few bytes of each image for a process that no image is complete before the last process.
         let portion = sizes.map { $0 * 2 / options.kills + 1 }.max() ?? 1
         let isLast = Mutex(false)
         let server = try ImageServer { request in
@@ -76,18 +76,18 @@ package struct DownloadHistory: Sendable {
             return reply
         }
         let (moments, kills) = (choices, options.kills)
-        // On a thread of its own: on a busy machine a task may not run for longer than a life lasts.
+        // On a separate thread: on a busy machine a task may be delayed for longer than a process should run.
         let peak = try await withCheckedThrowingContinuation { continuation in
             Thread.detachNewThread {
                 continuation.resume(
                     with: Result {
-                        try live(kills, moments, folder, server, sample) {
+                        try runProcesses(kills, moments, folder, server, sample) {
                             isLast.withLock { $0 = true }
                         }
                     })
             }
         }
-        try await check(folder, sample)
+        try await checkStore(folder, sample)
         let sent = Self.imageBytes(server)
         let size = sizes.reduce(0, +)
         return [
@@ -98,11 +98,11 @@ package struct DownloadHistory: Sendable {
         ]
     }
 
-    /// All lives, one after the other.
+    /// Runs all processes, one after the other.
     ///
     /// - Parameter beginLast: called before the last one.
-    /// - Returns: the most memory that one of them had, in KiB.
-    private func live(
+    /// - Returns: the highest peak memory of a process, in KiB.
+    private func runProcesses(
         _ kills: Int, _ choices: Choices, _ folder: URL, _ server: ImageServer,
         _ city: SampleCity, beginLast: () -> Void
     ) throws -> Int {
@@ -110,28 +110,29 @@ package struct DownloadHistory: Sendable {
         var peak = 0
         for kill in 1...kills {
             let process = try start(folder, server, city)
-            // Mostly while it fetches; sometimes as it begins.
+            // Most kills happen while it downloads, some while it starts.
             if !choices.bool(oneIn: 4) {
                 let before = Self.imageBytes(server)
                 while process.isRunning, Self.imageBytes(server) == before { usleep(2_000) }
             }
             usleep(UInt32(choices.int(in: 0...900)) * 1_000)
             guard process.isRunning else {
-                throw DownloadHistoryFailure("life \(kill) ended by itself")
+                throw DownloadHistoryFailure("process \(kill) exited before it was killed")
             }
-            peak = max(peak, Self.memory(process))
+            peak = max(peak, Self.peakMemory(of: process))
             Foundation.kill(process.processIdentifier, SIGKILL)
             process.waitUntilExit()
-            say("killed \(kill) times, \(Self.imageBytes(server)) bytes sent")
+            progress("killed \(kill) times, \(Self.imageBytes(server)) bytes sent")
         }
         beginLast()
         let process = try start(folder, server, city)
         while process.isRunning {
             usleep(20_000)
-            peak = max(peak, Self.memory(process))
+            peak = max(peak, Self.peakMemory(of: process))
         }
         guard process.terminationStatus == 0 else {
-            throw DownloadHistoryFailure("the last life ended with \(process.terminationStatus)")
+            throw DownloadHistoryFailure(
+                "the last process exited with \(process.terminationStatus)")
         }
         return peak
     }
@@ -148,8 +149,8 @@ package struct DownloadHistory: Sendable {
         return process
     }
 
-    /// The most memory that a process has had so far, in KiB; 0 where the system does not tell.
-    private static func memory(_ process: Process) -> Int {
+    /// The peak memory of a process so far, in KiB; 0 where the system does not report it.
+    private static func peakMemory(of process: Process) -> Int {
         let path = "/proc/\(process.processIdentifier)/status"
         guard let status = try? String(contentsOfFile: path, encoding: .utf8) else { return 0 }
         return status.split(separator: "\n").first { $0.hasPrefix("VmHWM:") }
@@ -160,28 +161,30 @@ package struct DownloadHistory: Sendable {
         server.sent.filter { $0.key.hasPrefix("/images/") }.values.reduce(0, +)
     }
 
-    /// Everything is there, byte for byte, and nothing else.
-    private func check(_ folder: URL, _ city: SampleCity) async throws {
+    /// Checks that the store has every image byte for byte, and no other files.
+    private func checkStore(_ folder: URL, _ city: SampleCity) async throws {
         let store = try await OfflineStore.open(at: folder.appending(path: "log"))
         guard let cached = store.view(CitiesView.self).offline(city.id),
             cached.images.count == city.images.count
-        else { throw DownloadHistoryFailure("the city is not there") }
+        else { throw DownloadHistoryFailure("the city is not cached with all its images") }
         for (image, bytes) in zip(cached.images, city.images) {
             guard try await store.files.read(image.file) == bytes else {
-                throw DownloadHistoryFailure("the image \(image.id) has other bytes")
+                throw DownloadHistoryFailure("the bytes of the image \(image.id) are wrong")
             }
         }
         let downloads = store.view(DownloadsView.self)
         guard downloads.jobs.map(\.status) == [.completed] else {
-            throw DownloadHistoryFailure("the jobs are \(downloads.jobs)")
+            throw DownloadHistoryFailure("expected one completed job, found \(downloads.jobs)")
         }
         let incoming = store.files.directory + "/incoming"
-        let left = try FileManager.default.contentsOfDirectory(atPath: incoming)
+        let remaining = try FileManager.default.contentsOfDirectory(atPath: incoming)
             .filter { $0 != "lock" }
-        guard left.isEmpty else { throw DownloadHistoryFailure("left over: \(left)") }
+        guard remaining.isEmpty else {
+            throw DownloadHistoryFailure("\(incoming) still contains \(remaining)")
+        }
         let files = try FileManager.default.contentsOfDirectory(atPath: store.files.directory)
         guard files.count == Set(cached.images.map(\.file)).count + 1 else {
-            throw DownloadHistoryFailure("left over among the files: \(files)")
+            throw DownloadHistoryFailure("the store has files that no image names: \(files)")
         }
         try await store.close()
     }

@@ -1,20 +1,19 @@
-// A server of images and manifests on this machine, which can do all that a server should not: stall,
-// cut, lie about lengths, ignore ranges, never end. What DownloadManager is tried
-// with, in tests and by DownloadHistory.
+// A server of images and manifests on this machine, for tests of DownloadManager and for DownloadHistory. It
+// can misbehave: stall, break connections, send wrong lengths, ignore ranges, never end.
 
 import DaybookTestKit
 import Foundation
 import Synchronization
 
-/// Answers requests as a closure says, for as long as somebody holds it.
+/// A server whose replies a closure makes. It stops when it is released.
 package final class ImageServer: Sendable {
-    /// A request as it came.
+    /// A received request.
     package struct Request: Sendable {
         /// The path with its query, as it was sent.
         package var path: String
-        /// Values by names in lower case.
+        /// The headers by lower-case name.
         package var headers: [String: String]
-        /// How many requests for this path came before.
+        /// The number of earlier requests for this path.
         package var earlier: Int
 
         /// The first byte of `Range: bytes=N-`.
@@ -26,20 +25,20 @@ package final class ImageServer: Sendable {
         }
     }
 
-    /// What goes back.
+    /// A reply.
     package struct Reply: Sendable {
         package var status: Int
         package var headers: [(name: String, value: String)]
         package var body: [UInt8]
-        /// What `Content-Length` says; nil leaves it out, and the connection ends after the body.
+        /// The value of `Content-Length`; nil omits the header, and the connection ends after the body.
         package var length: Int?
-        /// Bytes of the body after which the connection breaks.
+        /// The number of bytes of the body after which the connection breaks.
         package var cutAfter: Int?
-        /// Bytes of the body after which nothing comes any more.
+        /// The number of bytes of the body after which the server stalls.
         package var stallAfter: Int?
-        /// Whether the body begins anew when it has ended, for ever.
+        /// Whether the body is repeated without end.
         package var isEndless = false
-        /// How fast it is sent.
+        /// The rate at which the body is sent.
         package var bytesPerSecond: Int?
 
         package init(
@@ -51,8 +50,7 @@ package final class ImageServer: Sendable {
             length = body.count
         }
 
-        /// A content as a good server sends it: from the first byte that was asked for, if it is
-        /// still the same content.
+        /// The reply of a correct server: a range if the request asks for one and its `If-Range` matches.
         package static func content(
             _ bytes: [UInt8], etag: String?, to request: Request
         ) -> Reply {
@@ -69,27 +67,27 @@ package final class ImageServer: Sendable {
             return Reply(206, headers, Array(bytes[start...]))
         }
 
-        /// JSON text.
+        /// A reply with JSON text.
         package static func json(_ text: String) -> Reply {
             Reply(200, [("Content-Type", "application/json")], Array(text.utf8))
         }
     }
 
-    /// What connections share.
+    /// The state that the connections share.
     private final class Record: Sendable {
-        let seen = Mutex<[Request]>([])
+        let requests = Mutex<[Request]>([])
         let sent = Mutex<[String: Int]>([:])
-        let open = Mutex((now: 0, most: 0))
+        let activeReplies = Mutex((now: 0, max: 0))
 
-        func add(_ request: LoopbackServer.Request) -> Request {
+        func recordRequest(_ request: LoopbackServer.Request) -> Request {
             let headers = Dictionary(
                 request.headers.map { ($0.name.lowercased(), $0.value) },
                 uniquingKeysWith: { $1 })
-            return seen.withLock { seen in
+            return requests.withLock { requests in
                 let request = Request(
                     path: request.target, headers: headers,
-                    earlier: seen.count { $0.path == request.target })
-                seen.append(request)
+                    earlier: requests.count { $0.path == request.target })
+                requests.append(request)
                 return request
             }
         }
@@ -97,33 +95,34 @@ package final class ImageServer: Sendable {
         func send(
             _ reply: Reply, _ path: String, _ connection: LoopbackServer.Connection
         ) throws {
-            open.withLock { open in
-                open.now += 1
-                open.most = max(open.most, open.now)
+            activeReplies.withLock { active in
+                active.now += 1
+                active.max = max(active.max, active.now)
             }
-            defer { open.withLock { $0.now -= 1 } }
+            defer { activeReplies.withLock { $0.now -= 1 } }
             try connection.sendReply(
                 reply.status, reply.headers, [], length: reply.length,
                 isLast: reply.length != reply.body.count)
-            var done = 0
+            var sentBytes = 0
             while true {
-                var rest = reply.body.dropFirst(reply.body.isEmpty ? 0 : done % reply.body.count)
-                if done >= reply.body.count, !reply.isEndless { return }
-                if let cut = reply.cutAfter { rest = rest.prefix(cut - done) }
-                if let stall = reply.stallAfter { rest = rest.prefix(stall - done) }
-                if rest.isEmpty {
-                    if reply.cutAfter == done {
-                        connection.socket.willReset()
+                var remaining = reply.body.dropFirst(
+                    reply.body.isEmpty ? 0 : sentBytes % reply.body.count)
+                if sentBytes >= reply.body.count, !reply.isEndless { return }
+                if let end = reply.cutAfter { remaining = remaining.prefix(end - sentBytes) }
+                if let end = reply.stallAfter { remaining = remaining.prefix(end - sentBytes) }
+                if remaining.isEmpty {
+                    if reply.cutAfter == sentBytes {
+                        connection.socket.resetOnClose()
                         throw SocketError.ended
                     }
                     while true { try connection.pause(milliseconds: Int(Int32.max)) }
                 }
-                rest = rest.prefix(reply.bytesPerSecond == nil ? 65_536 : Self.pieceBytes)
-                try connection.socket.send(rest)
-                done += rest.count
-                sent.withLock { $0[path, default: 0] += rest.count }
+                remaining = remaining.prefix(reply.bytesPerSecond == nil ? 65_536 : Self.pieceBytes)
+                try connection.socket.send(remaining)
+                sentBytes += remaining.count
+                sent.withLock { $0[path, default: 0] += remaining.count }
                 if let rate = reply.bytesPerSecond {
-                    try connection.pause(milliseconds: rest.count * 1_000 / rate)
+                    try connection.pause(milliseconds: remaining.count * 1_000 / rate)
                 }
             }
         }
@@ -139,7 +138,7 @@ package final class ImageServer: Sendable {
     /// - Parameter answer: called for each request, on the connection's thread.
     package init(_ answer: @escaping @Sendable (Request) -> Reply) throws {
         server = try LoopbackServer { [record] connection in
-            while let request = try connection.nextRequest().map(record.add) {
+            while let request = try connection.nextRequest().map(record.recordRequest) {
                 let reply = answer(request)
                 try record.send(reply, request.path, connection)
                 if reply.length != reply.body.count { return }
@@ -147,20 +146,20 @@ package final class ImageServer: Sendable {
         }
     }
 
-    /// Where it is, without a slash at the end.
+    /// The base URL, without a slash at the end.
     package var base: String { server.base }
 
     /// The requests so far.
-    package var requests: [Request] { record.seen.withLock { $0 } }
+    package var requests: [Request] { record.requests.withLock { $0 } }
 
     /// The requests for a path so far.
     package func requests(_ path: String) -> [Request] { requests.filter { $0.path == path } }
 
-    /// Bytes of bodies that were sent so far, by path.
+    /// The number of body bytes that were sent so far, by path.
     package var sent: [String: Int] { record.sent.withLock { $0 } }
 
-    /// Answers that were under way at the same time at most.
-    package var mostAtOnce: Int { record.open.withLock { $0.most } }
+    /// The highest number of concurrent replies so far.
+    package var maxConcurrentReplies: Int { record.activeReplies.withLock { $0.max } }
 
     /// Ends all connections, and waits for their threads.
     package func stop() { server.stop() }

@@ -1,5 +1,4 @@
-// A city to download: made-up data and images of made-up bytes, and the manifest that describes them.
-// Served by ImageServer.
+// A city to download: invented data, images of random bytes, and their manifest.
 
 import DaybookOffline
 import DaybookTestKit
@@ -7,15 +6,16 @@ import Foundation
 
 /// A city and its images.
 package struct SampleCity: Sendable {
-    /// The city.
+    /// The city's id.
     package var id: String
-    /// The content of each image, by its place.
+    /// The content of each image.
     package var images: [[UInt8]]
-    /// What the manifest says beside the address of an image.
-    package var tellsSizes = true
-    package var tellsChecksums = true
+    /// Whether the manifest has the sizes of images.
+    package var includesSizes = true
+    /// Whether the manifest has the checksums of images.
+    package var includesChecksums = true
 
-    /// Images of certain sizes.
+    /// Creates a city with images of these sizes.
     package init(_ id: String = "lisbon", sizes: [Int], seed: UInt64 = 1) {
         self.id = id
         var choices = Choices(seed: seed)
@@ -33,21 +33,21 @@ package struct SampleCity: Sendable {
     /// The path of the manifest.
     package var path: String { "/cities/\(id)" }
 
-    /// The manifest. Images are named as they are seen from it.
+    /// The manifest. The URLs of images are relative to it.
     package var manifest: String {
         let list = images.indices.map { index in
             let image = images[index]
             var text =
                 #"{"id":"i\#(index)","url":"\#(Self.path(index))","#
                 + #""type":"\#(index == 0 ? "hero" : "gallery")","width":640,"height":480"#
-            if tellsSizes { text += #","size":\#(image.count)"# }
-            if tellsChecksums { text += #","sha256":"\#(FileID(of: image))""# }
+            if includesSizes { text += #","size":\#(image.count)"# }
+            if includesChecksums { text += #","sha256":"\#(FileID(of: image))""# }
             return text + "}"
         }
         return #"{"city":\#(data),"images":[\#(list.joined(separator: ","))]}"#
     }
 
-    /// What is known about the city.
+    /// The city's data as JSON.
     package var data: String {
         String(
             decoding: CityData(
@@ -56,7 +56,7 @@ package struct SampleCity: Sendable {
             ).json, as: UTF8.self)
     }
 
-    /// The city as a good server sends it; nil for other paths.
+    /// The reply of a correct server; nil for other paths.
     package func reply(to request: ImageServer.Request) -> ImageServer.Reply? {
         if request.path == path { return .json(manifest) }
         return image(request.path).map {

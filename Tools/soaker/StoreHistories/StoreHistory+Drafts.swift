@@ -1,12 +1,12 @@
-// The events of a history: valid ones in all forms, known ones again, and those that must be refused.
-// Used by StoreHistory.
+// Draws the events of a StoreHistory: valid ones in all forms, recorded ones again, and invalid ones that the
+// store must refuse.
 
 import DaybookOffline
 import DaybookTestKit
 import Foundation
 
 extension Choices {
-    /// What any shipped event may say.
+    /// Draws the content of any shipped event.
     mutating func fact() -> Fact {
         let user = identifier()
         switch int(in: 0...9) {
@@ -38,7 +38,7 @@ extension Choices {
         }
     }
 
-    /// At least one setting.
+    /// Draws at least one setting.
     mutating func settings(valid: Bool) -> [String: Int] {
         var settings: [String: Int] = [:]
         for name in Fact.flags where bool() { settings[name] = int(in: 0...1) }
@@ -54,10 +54,10 @@ extension Choices {
 }
 
 extension StoreHistory {
-    /// An id of version 4 that no other draft has.
+    /// Makes a unique id of version 4.
     private mutating func makeID() -> UUID {
-        idsMade += 1
-        var random = SeededRandom(seed: idsMade)
+        idCount += 1
+        var random = SeededRandom(seed: idCount)
         var bytes = withUnsafeBytes(of: (random.next(), random.next())) { Array($0) }
         bytes[6] = bytes[6] & 0x0F | 0x40
         bytes[8] = bytes[8] & 0x3F | 0x80
@@ -68,20 +68,22 @@ extension StoreHistory {
         return UUID(uuidString: parts.joined(separator: "-")) ?? UUID()
     }
 
-    /// A valid event of any kind.
+    /// Draws a valid event of any type.
     mutating func draft(_ choices: inout Choices) -> ModelDraft {
-        if choices.bool(oneIn: 4) { return other(&choices) }
+        if choices.bool(oneIn: 4) { return draftOfOtherType(&choices) }
         let (fact, json) = choices.spelled(choices.fact())
         var draft = EventDraft(id: makeID(), type: fact.type, data: .json(Array(json.utf8)))
-        if choices.bool(oneIn: 5), let place = fact.place { draft.subject = place.subject.string }
-        // What the rule says replaces it.
+        if choices.bool(oneIn: 5), let expected = fact.subjectAndLane {
+            draft.subject = expected.subject.string
+        }
+        // The rule of the type replaces the lane.
         if choices.bool(oneIn: 5) { draft.lane = choices.identifier().string }
-        decorate(&draft, &choices)
+        setOptionalAttributes(&draft, &choices)
         return ModelDraft(draft: draft, fact: fact)
     }
 
-    /// An event of a type that nobody knows, or that has a rule without demands.
-    private mutating func other(_ choices: inout Choices) -> ModelDraft {
+    /// Draws an event of an unknown type.
+    private mutating func draftOfOtherType(_ choices: inout Choices) -> ModelDraft {
         let type = choices.element(of: [
             "com.example.other", "daybook.page.pinned", "daybook.note.pinned", "\u{1F9ED}",
             "x\u{0}",
@@ -96,7 +98,7 @@ extension StoreHistory {
         case 2: draft.data = .base64(Array("\"\"".utf8))
         case 3:
             draft.dataContentType = choices.element(of: ["text/plain", "application/json", "x\"\n"])
-            draft.data = .json(Array(Spelling.escaped(choices.identifier()).utf8))
+            draft.data = .json(Array(Spelling.fullyEscaped(choices.identifier()).utf8))
         case 4:
             let depth = choices.element(of: [1, 63])
             draft.data = .json(
@@ -109,18 +111,20 @@ extension StoreHistory {
                     choices.element(of: ["0", "-0.0", "1e400", "null", "true", "\"\\ud800\"", "{}"])
                         .utf8))
         default:
-            draft.data = .json(Array(("[" + Spelling.least(choices.content()) + "]").utf8))
+            draft.data = .json(
+                Array(("[" + Spelling.minimallyEscaped(choices.content()) + "]").utf8))
         }
-        decorate(&draft, &choices)
+        setOptionalAttributes(&draft, &choices)
         return ModelDraft(draft: draft)
     }
 
-    /// Time and other attributes.
-    private mutating func decorate(_ draft: inout EventDraft, _ choices: inout Choices) {
+    /// Sets the time and extensions of some drafts.
+    private mutating func setOptionalAttributes(_ draft: inout EventDraft, _ choices: inout Choices)
+    {
         if choices.bool(oneIn: 4) {
-            let far: [Int64] = [0, -1_000, 299_999, 300_001, 86_400_000, -86_400_000_000]
+            let offsets: [Int64] = [0, -1_000, 299_999, 300_001, 86_400_000, -86_400_000_000]
             let time = choices.element(of: [model.now, model.now, 0, -1, -62_167_219_200_000])
-            draft.time = Timestamp(milliseconds: time + choices.element(of: far))
+            draft.time = Timestamp(milliseconds: time + choices.element(of: offsets))
         }
         if choices.bool(oneIn: 5) {
             draft.extensions = [
@@ -135,16 +139,16 @@ extension StoreHistory {
     mutating func batch(_ choices: inout Choices) -> [ModelDraft] {
         var batch = choices.array(0...12) { draft(&$0) }
         if choices.bool(oneIn: 4), let twin = batch.first {
-            batch.append(choices.bool(oneIn: 3) ? Self.altered(twin, &choices) : twin)
+            batch.append(choices.bool(oneIn: 3) ? Self.alteredDraft(twin, &choices) : twin)
         }
-        if choices.bool(oneIn: 6), let known = known(&choices, altered: false) {
-            batch.append(known)
+        if choices.bool(oneIn: 6), let resent = resentDraft(&choices, altered: false) {
+            batch.append(resent)
         }
         return batch
     }
 
-    /// An event above a block, so that its commit is a frame of its own.
-    mutating func big(_ choices: inout Choices) -> ModelDraft {
+    /// Draws an event of more than a block, whose commit gets a separate frame.
+    mutating func bigDraft(_ choices: inout Choices) -> ModelDraft {
         let bytes = choices.bytes(count: choices.element(of: [46_000, 70_000, 190_000]))
         return ModelDraft(
             draft: EventDraft(
@@ -152,10 +156,10 @@ extension StoreHistory {
                 data: .base64(Array("\"\(Data(bytes).base64EncodedString())\"".utf8))))
     }
 
-    /// An event whose line has just as many bytes as a line may have, or one more.
-    mutating func limit(_ choices: inout Choices) -> ModelDraft {
+    /// Draws an event whose line has exactly the highest allowed number of bytes, or one more.
+    mutating func draftAtSizeLimit(_ choices: inout Choices) -> ModelDraft {
         let isShipped = choices.bool()
-        let most = (isShipped ? 262_144 : 1_048_576) + choices.int(in: 0...1)
+        let lineBytes = (isShipped ? 262_144 : 1_048_576) + choices.int(in: 0...1)
         let id = makeID()
         func draft(_ padding: Int) -> ModelDraft {
             let text = Text(String(repeating: "x", count: padding))
@@ -169,28 +173,29 @@ extension StoreHistory {
         }
         var alone = StoreModel()
         _ = alone.append([draft(0)])
-        return draft(most - (alone.lines.first?.text.count ?? 0))
+        return draft(lineBytes - (alone.lines.first?.text.count ?? 0))
     }
 
-    /// An event that is there already: as it was, or with what a newcomer may leave open or write
-    /// otherwise; or with another content.
-    mutating func known(_ choices: inout Choices, altered: Bool) -> ModelDraft? {
+    /// Draws an event that is recorded already: with the same content, possibly without its time or with
+    /// other white space; or, if `altered`, with different content.
+    mutating func resentDraft(_ choices: inout Choices, altered: Bool) -> ModelDraft? {
         guard !model.lines.isEmpty else { return nil }
         let line = model.lines[choices.int(in: 0...model.lines.count - 1)]
         guard line.draft.draft.type != SyncSettled.type, line.draft.draft.id == line.id else {
             return nil
         }
-        var known = line.draft
-        guard !altered else { return Self.altered(known, &choices) }
-        if choices.bool() { known.draft.time = nil }
-        if choices.bool(), case .json(let json) = known.draft.data, json.first == UInt8(ascii: "{")
+        var resent = line.draft
+        guard !altered else { return Self.alteredDraft(resent, &choices) }
+        if choices.bool() { resent.draft.time = nil }
+        if choices.bool(), case .json(let json) = resent.draft.data,
+            json.first == UInt8(ascii: "{")
         {
-            known.draft.data = .json(Array("{ \n".utf8) + json.dropFirst())
+            resent.draft.data = .json(Array("{ \n".utf8) + json.dropFirst())
         }
-        return known
+        return resent
     }
 
-    private static func altered(_ draft: ModelDraft, _ choices: inout Choices) -> ModelDraft {
+    private static func alteredDraft(_ draft: ModelDraft, _ choices: inout Choices) -> ModelDraft {
         var altered = draft
         switch choices.int(in: 0...2) {
         case 0: altered.draft.extensions.append(.init(name: "other", string: "x"))
@@ -207,8 +212,8 @@ extension StoreHistory {
         return altered
     }
 
-    /// An event that must be refused, and why.
-    mutating func hostile(_ choices: inout Choices) -> ModelDraft {
+    /// Draws an event that the store must refuse, with the code of the refusal.
+    mutating func invalidDraft(_ choices: inout Choices) -> ModelDraft {
         var bad = ModelDraft(
             draft: EventDraft(
                 id: makeID(), type: "com.example.other", data: .json(Array("{}".utf8))),
@@ -241,7 +246,7 @@ extension StoreHistory {
                 Array((String(repeating: "[", count: 65) + String(repeating: "]", count: 65)).utf8))
             bad.refusal = .notJSON
         case 11:
-            // What would be members of the line.
+            // The text after the object would become members of the line.
             let json = choices.element(of: ["{},\"type\":\"x\"", "{},\"zz\":1", "1,\"data\":2"])
             bad.draft.data = .json(Array(json.utf8))
         case 9: bad.draft.data = .base64(Array(choices.element(of: ["\"*\"", "1", "null"]).utf8))
@@ -265,9 +270,9 @@ extension StoreHistory {
         return bad
     }
 
-    /// A change of a note that there is, or a new one.
+    /// Draws a change of an existing note, or a new note.
     func noteCommand(_ choices: inout Choices) -> Fact {
-        let live = model.views.notes.keys.filter { model.views.live($0) != nil }.sorted()
+        let live = model.views.notes.keys.filter { model.views.liveNote($0) != nil }.sorted()
         let user = choices.identifier()
         guard !live.isEmpty, choices.bool() else {
             return .noteAdded(
@@ -279,7 +284,7 @@ extension StoreHistory {
             : .noteUpdated(note: note, content: choices.content(), user: user)
     }
 
-    /// A command that must be refused before it becomes an event.
+    /// Draws a command that the store must refuse before it records an event.
     func refusedCommand(_ choices: inout Choices) -> Command {
         let (empty, a) = (Text(""), Text("a"))
         switch choices.int(in: 0...7) {

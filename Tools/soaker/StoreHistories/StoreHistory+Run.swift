@@ -1,11 +1,11 @@
-// Carries out the commands of a history on the store and on its model, and compares what each of them
-// answers. Used by StoreHistory; what must hold afterwards is in StoreHistory+Check.
+// Runs the commands of a StoreHistory on the store and on its model, and compares their results. The checks
+// after each command are in StoreHistory+Check.
 
 import DaybookOffline
 import DaybookTestKit
 import Foundation
 
-/// What a transaction is aborted with.
+/// The error that aborts a transaction.
 private struct Abort: Error {}
 
 extension StoreHistory {
@@ -22,8 +22,8 @@ extension StoreHistory {
             environment: disk.environment(clock, seed: seed))
     }
 
-    /// Opens the log again; the model says what must be there then.
-    private mutating func openAgain(knowsTrips: Bool) async throws {
+    /// Opens the log again, and truncates the model to the log's end if relaxed events were lost.
+    private mutating func reopen(knowsTrips: Bool) async throws {
         copies += 1
         store = try await Self.open(
             disk, folder, clock, seed: seed << 20 + UInt64(copies), knowsTrips: knowsTrips)
@@ -34,11 +34,11 @@ extension StoreHistory {
         let last = Int(await store.events.lastDurable.rawValue)
         guard model.canEnd(at: last) else {
             throw Difference(
-                description: "the log ends at \(last), not from \(model.durable) to "
-                    + "\(model.lines.count) with a whole batch")
+                description: "the log ends at \(last), not at the end of a batch in "
+                    + "\(model.durable)...\(model.lines.count)")
         }
         if last < model.lines.count { count("relaxed lost") }
-        model.cut(to: last)
+        model.truncate(to: last)
         model.restoreClock()
     }
 
@@ -46,19 +46,21 @@ extension StoreHistory {
         switch command {
         case .append(let drafts, let durability): try await append(drafts, durability)
         case .payload(let fact, let durability): try await append(fact, durability)
-        case .transaction(let drafts, let aborts): try await write(drafts, aborts: aborts)
-        case .feature(let fact): try await perform(fact)
+        case .transaction(let drafts, let aborts): try await runTransaction(drafts, aborts: aborts)
+        case .feature(let fact): try await performCommand(fact)
         case .setPreferences(let user, let new): try await setPreferences(user, new)
-        case .flush: try await whenOpen { try await $0.events.flush() }
-        case .checkpoint: try await whenOpen { try await $0.events.checkpoint() }
+        case .flush: try await performIfOpen { try await $0.events.flush() }
+        case .checkpoint: try await performIfOpen { try await $0.events.checkpoint() }
         case .setClock(let step):
             model.now += step
             clock.milliseconds = model.now
         case .compact(let dryRun): try await compact(dryRun: dryRun)
-        case .sync(let words, let status, let ahead):
-            try await sync(words, status, ahead)
+        case .sync(let verdicts, let status, let ahead):
+            try await sync(verdicts, status, ahead)
         case .suspend:
-            guard phase != .closed else { return try await refused { try await $0.suspend() } }
+            guard phase != .closed else {
+                return try await expectRefusal { try await $0.suspend() }
+            }
             try await store.suspend()
             if phase == .open { model.durable = model.lines.count }
             phase = .suspended
@@ -76,13 +78,13 @@ extension StoreHistory {
                 folder = copy
                 count("copied folder")
             }
-            try await openAgain(knowsTrips: knowsTrips)
+            try await reopen(knowsTrips: knowsTrips)
         case .kill:
-            try await lose(seed: 0) { disk, _ in disk.afterKill() }
+            try await crash(seed: 0) { disk, _ in disk.afterKill() }
         case .powerCut(let seed):
-            try await lose(seed: seed) { disk, choices in disk.afterPowerCut(&choices) }
+            try await crash(seed: seed) { disk, choices in disk.afterPowerCut(&choices) }
         case .erase: try await erase()
-        case .wrongOpening: try await openWrongly()
+        case .wrongOpening: try await checkRefusedOpenings()
         case .fullDisk(let drafts): try await append(onFullDisk: drafts)
         case .past(let position): try await checkPast(position)
         case .readBack: try await readBack()
@@ -95,21 +97,22 @@ extension StoreHistory {
 
     // MARK: Refusals
 
-    /// Where the store is not open, it must say so, and nothing is done. What makes no sense may be
-    /// refused before.
-    private func refused(
-        orFor isNonsense: Bool = false, _ body: (OfflineStore) async throws -> Void
+    /// Runs an operation on a suspended or closed store, which must throw `suspended` or `closed`. An invalid
+    /// operation may throw an `EventError` instead.
+    private func expectRefusal(
+        orInvalid isInvalid: Bool = false, _ body: (OfflineStore) async throws -> Void
     ) async throws {
         let code: LogError.Code = phase == .closed ? .closed : .suspended
         do { try await body(store) } catch let error as LogError where error.code == code {
             return
-        } catch is EventError where isNonsense { return }
-        throw Difference(description: "done although the store is \(phase)")
+        } catch is EventError where isInvalid { return }
+        throw Difference(description: "an operation succeeded while the store is \(phase)")
     }
 
-    /// Does something that leaves all that was recorded on the disk.
-    private mutating func whenOpen(_ body: (OfflineStore) async throws -> Void) async throws {
-        guard phase == .open else { return try await refused(body) }
+    /// Runs an operation after which all recorded events are durable; if the store is not open, it must be
+    /// refused.
+    private mutating func performIfOpen(_ body: (OfflineStore) async throws -> Void) async throws {
+        guard phase == .open else { return try await expectRefusal(body) }
         try await body(store)
         model.durable = model.lines.count
     }
@@ -117,43 +120,48 @@ extension StoreHistory {
     // MARK: Recording
 
     mutating func append(_ drafts: [ModelDraft], _ durability: Durability) async throws {
-        let given = drafts.map(\.draft)
+        let eventDrafts = drafts.map(\.draft)
         guard phase == .open else {
-            return try await refused {
-                _ = try await $0.events.append(history: given, durability: durability)
+            return try await expectRefusal {
+                _ = try await $0.events.append(history: eventDrafts, durability: durability)
             }
         }
         var next = model
         let expected = next.append(drafts)
         do {
-            let results = try await store.events.append(history: given, durability: durability)
-            try compare(results, expected, drafts)
+            let results = try await store.events.append(
+                history: eventDrafts, durability: durability)
+            try compareResults(results, expected, drafts)
         } catch let error as EventError {
-            try compare(error, expected)
+            try compareRefusal(error, expected)
             return
         }
-        for id in given.map(\.id) where model.known(id) == nil && model.had(id) {
+        for id in eventDrafts.map(\.id)
+        where model.indexOfKnownLine(id) == nil && model.everHadID(id) {
             count("forgotten id")
         }
         let isNew = next.lines.count > model.lines.count
         model = next
-        // A relaxed one may have been written by now, too; a durable one takes all with it. Known
-        // ones alone wait only where they wait themselves.
+        // A durable append flushes all earlier relaxed events. One of known events only appends nothing, so
+        // it need not flush.
         if case .durable = durability, isNew { model.durable = model.lines.count }
     }
 
-    private mutating func compare(
+    private mutating func compareResults(
         _ results: [Appended], _ expected: StoreModel.Expected, _ drafts: [ModelDraft]
     ) throws {
         guard case .recorded(let all) = expected else {
-            throw Difference(description: "recorded, not refused: \(expected)")
+            throw Difference(description: "an append succeeded that should be \(expected)")
         }
-        try require(results.count == all.count, "answers")
+        try require(
+            results.count == all.count, "an append has \(results.count) results, not \(all.count)")
         for ((result, expected), draft) in zip(zip(results, all), drafts) {
-            try require(result.id == draft.draft.id, "id of an answer")
+            try require(
+                result.id == draft.draft.id,
+                "the result of \(draft.draft.id) has the id \(result.id)")
             try require(
                 result.position.rawValue == expected.position && result.isNew == expected.isNew,
-                "\(result) instead of \(expected)")
+                "the result of an append is \(result), not \(expected)")
             count(expected.isNew ? "new" : "known")
             if !expected.isNew, model.lines.count >= expected.position,
                 model.lines[Int(expected.position) - 1].removedAt != nil
@@ -163,10 +171,12 @@ extension StoreHistory {
         }
     }
 
-    private mutating func compare(_ error: EventError, _ expected: StoreModel.Expected) throws {
+    private mutating func compareRefusal(
+        _ error: EventError, _ expected: StoreModel.Expected
+    ) throws {
         guard case .refused(let codes) = expected, codes.contains(error.code) else {
             throw Difference(
-                description: "refused with \(error.code) (\(error)), expected \(expected)")
+                description: "an append was refused with \(error.code) (\(error)), not \(expected)")
         }
         count("refused: \(error.code.rawValue)")
     }
@@ -175,69 +185,76 @@ extension StoreHistory {
     private mutating func append(_ fact: Fact, _ durability: Durability) async throws {
         guard let payload = fact.payload else { return }
         guard phase == .open else {
-            return try await refused { _ = try await $0.append(payload, durability: durability) }
+            return try await expectRefusal {
+                _ = try await $0.append(payload, durability: durability)
+            }
         }
-        let draft = try typed(fact, payload)
+        let draft = try makeDraft(fact, payload)
         var next = model
         let expected = next.append([draft])
         do {
             let result = try await store.append(payload, durability: durability)
             guard case .recorded(let all) = expected else {
-                throw Difference(description: "recorded, not refused: \(expected)")
+                throw Difference(description: "an append succeeded that should be \(expected)")
             }
-            try require(result.isNew && result.position.rawValue == all[0].position, "position")
-            next.name(next.lines.count - 1, result.id, extensions: [])
+            try require(
+                result.isNew && result.position.rawValue == all[0].position,
+                "the result of a typed append is \(result), not \(all[0])")
+            next.replaceID(ofLineAt: next.lines.count - 1, result.id, extensions: [])
         } catch let error as EventError {
-            return try compare(error, expected)
+            return try compareRefusal(error, expected)
         }
         model = next
         if case .durable = durability { model.durable = model.lines.count }
     }
 
-    /// A draft with the data that the library writes, if they say the right thing.
-    private func typed(_ fact: Fact, _ payload: any EventPayload) throws -> ModelDraft {
+    /// Makes a draft with the data that the library encodes, after a check that they encode `fact`.
+    private func makeDraft(_ fact: Fact, _ payload: any EventPayload) throws -> ModelDraft {
         let json = try payload.json()
-        try require(try fact.isSaid(by: json), "data of \(fact)")
+        try require(try fact.isEncoded(by: json), "the encoded data of \(fact) are wrong")
         let draft = EventDraft(
             type: fact.type, subject: payload.subject, lane: payload.lane, data: .json(json))
         return ModelDraft(draft: draft, fact: fact)
     }
 
-    private mutating func write(_ drafts: [ModelDraft], aborts: Bool) async throws {
-        let given = drafts.map(\.draft)
-        let (cities, waiting) = (model.views.savedCities.map(\.string), model.outbox.count)
+    private mutating func runTransaction(_ drafts: [ModelDraft], aborts: Bool) async throws {
+        let eventDrafts = drafts.map(\.draft)
+        let (cities, pending) = (model.views.savedCities.map(\.string), model.outbox.count)
         let body: @Sendable (inout EventStore.Transaction) throws -> Int = { transaction in
             guard transaction.view(CitiesView.self).cityIDs.map(Text.init) == cities.map(Text.init),
-                transaction.view(Outbox.self).count == waiting
-            else { throw Difference(description: "views in a transaction") }
+                transaction.view(Outbox.self).count == pending
+            else { throw Difference(description: "the views of a transaction are wrong") }
             transaction.takesHistory = true
-            for draft in given { transaction.append(draft) }
+            for draft in eventDrafts { transaction.append(draft) }
             if aborts { throw Abort() }
-            return given.count
+            return eventDrafts.count
         }
-        guard phase == .open else { return try await refused { _ = try await $0.write(body) } }
+        guard phase == .open else {
+            return try await expectRefusal { _ = try await $0.write(body) }
+        }
         var next = model
         let expected = next.append(drafts)
         do {
             let result = try await store.write(body)
-            try require(result == given.count && !aborts, "result of a transaction")
+            try require(
+                result == eventDrafts.count && !aborts, "the result of a transaction is wrong")
             guard case .recorded = expected else {
-                throw Difference(description: "recorded, not refused: \(expected)")
+                throw Difference(description: "an append succeeded that should be \(expected)")
             }
             model = next
             model.durable = model.lines.count
         } catch is Abort {
-            try require(aborts, "an abort")
+            try require(aborts, "a transaction was aborted without an error")
             model.durable = model.lines.count
         } catch let error as EventError {
-            try compare(error, expected)
+            try compareRefusal(error, expected)
             model.durable = model.lines.count
         }
     }
 
     // MARK: Commands of the features
 
-    private mutating func perform(_ fact: Fact) async throws {
+    private mutating func performCommand(_ fact: Fact) async throws {
         var isRefused = false
         var fact = fact
         var extensions: [EventDraft.Extension] = []
@@ -247,7 +264,7 @@ extension StoreHistory {
             isRefused = empty(user, city) || !isSaved && !model.views.isSaved(city, by: user)
         case .noteAdded(_, let city, _, let user): isRefused = empty(city, user)
         case .noteUpdated(let note, _, let user), .noteDeleted(let note, let user):
-            let live = model.views.live(note)
+            let live = model.views.liveNote(note)
             isRefused = empty(note, user) || live == nil
             if let head = live?.content.value.line {
                 let id = model.lines[Int(head) - 1].id.uuidString.lowercased()
@@ -259,34 +276,38 @@ extension StoreHistory {
         case .preferences, .trip, .other: return
         }
         guard phase == .open else {
-            return try await refused(orFor: isRefused) { _ = try await Self.perform(fact, $0) }
+            return try await expectRefusal(orInvalid: isRefused) {
+                _ = try await Self.performCommand(fact, $0)
+            }
         }
         let note: Note?
         do {
-            note = try await Self.perform(fact, store)
+            note = try await Self.performCommand(fact, store)
         } catch let error as EventError {
-            // A command's text may also be too long for an event.
-            if !isRefused { try refuseAsEvent(fact, extensions, error) }
+            // The command may also be refused because its event is, for example if the text is too long.
+            if !isRefused { try checkSameRefusal(fact, extensions, error) }
             count("command refused")
             return
         }
-        try require(!isRefused, "a command that makes no sense was carried out")
+        try require(!isRefused, "an invalid command succeeded")
         if let note, case .noteAdded(_, let city, let content, let user) = fact {
             fact = .noteAdded(note: Text(note.id), city: city, content: content, user: user)
         }
         try await adoptCommand(fact, extensions)
         if let note {
-            let live = model.views.live(Text(note.id))
-            try require(live.map { isEqual(note, Text(note.id), $0) } ?? false, "the added note")
+            let live = model.views.liveNote(Text(note.id))
+            try require(
+                live.map { isEqual(note, Text(note.id), $0) } ?? false,
+                "the note that a command returned is wrong")
         }
     }
 
-    /// The same as an event must be refused alike.
-    private func refuseAsEvent(
+    /// Checks that the event of a refused command would be refused with the same code.
+    private func checkSameRefusal(
         _ fact: Fact, _ extensions: [EventDraft.Extension], _ error: EventError
     ) throws {
         guard let payload = fact.payload else { return }
-        var draft = try typed(fact, payload)
+        var draft = try makeDraft(fact, payload)
         draft.draft.extensions = extensions
         var next = model
         guard case .refused(let codes) = next.append([draft]), codes.contains(error.code) else {
@@ -294,21 +315,22 @@ extension StoreHistory {
         }
     }
 
-    /// Takes in the event that a command has recorded, whatever id it has got.
+    /// Appends the event of a command to the model, with the id that the store chose.
     private mutating func adoptCommand(
         _ fact: Fact, _ extensions: [EventDraft.Extension]
     ) async throws {
         guard let payload = fact.payload else { return }
-        _ = model.append([try typed(fact, payload)], replacing: model.views.stampReplaced(by: fact))
+        _ = model.append(
+            [try makeDraft(fact, payload)], replacing: model.views.timestampReplaced(by: fact))
         model.durable = model.lines.count
         guard let event = try await store.events.event(at: Position(UInt64(model.lines.count)))
         else {
-            throw Difference(description: "the command has recorded nothing")
+            throw Difference(description: "the command recorded no event")
         }
-        model.name(model.lines.count - 1, event.id, extensions: extensions)
+        model.replaceID(ofLineAt: model.lines.count - 1, event.id, extensions: extensions)
     }
 
-    private static func perform(_ fact: Fact, _ store: OfflineStore) async throws -> Note? {
+    private static func performCommand(_ fact: Fact, _ store: OfflineStore) async throws -> Note? {
         switch fact {
         case .city(let user, let city, true):
             try await store.cities.save(city.string, by: user.string)
@@ -349,7 +371,9 @@ extension StoreHistory {
             }
         }
         guard phase == .open else {
-            return try await refused { _ = try await $0.preferences.update(for: user.string, body) }
+            return try await expectRefusal {
+                _ = try await $0.preferences.update(for: user.string, body)
+            }
         }
         let changes = new.filter { model.views.setting($0.key, of: user) != $0.value }
         let isRefused =
@@ -364,22 +388,22 @@ extension StoreHistory {
             } else {
                 try await adoptCommand(.preferences(user: user, changes), [])
             }
-            try require(isEqual(result, user), "the settings after the change")
+            try require(isEqual(result, user), "the settings after the change are wrong")
         } catch let error as EventError {
-            let hasZero = Fact.preferences(user: user, changes).hasZero
+            let containsNUL = Fact.preferences(user: user, changes).containsNUL
             try require(
-                isRefused && error.code == .refused || hasZero && error.code == .invalidData,
+                isRefused && error.code == .refused || containsNUL && error.code == .invalidData,
                 "\(error)")
             model.durable = model.lines.count
             count("command refused")
         }
     }
 
-    // MARK: Other writers, ends and losses
+    // MARK: Other writers, crashes, erasure
 
-    /// Somebody else records while this store is suspended.
+    /// Resumes the store. With drafts, another store records them while this one is suspended.
     private mutating func resume(while drafts: [ModelDraft]) async throws {
-        let mine = store
+        let suspended = store
         let (offset, knowsTrips) = (model.offset, model.knowsTrips)
         if !drafts.isEmpty {
             copies += 1
@@ -388,22 +412,22 @@ extension StoreHistory {
             phase = .open
             model.restoreClock()
             do {
-                try await mine.resume()
-                throw Difference(description: "resumed while somebody else has the log")
+                try await suspended.resume()
+                throw Difference(description: "a store resumed while another had the log open")
             } catch let error as LogError where error.code == .locked {}
             try await append(drafts, .durable)
             try await checkViews()
             try await store.close()
             model.durable = model.lines.count
             model.offset = offset
-            store = mine
+            store = suspended
         }
         try await store.resume()
         phase = .open
         count("resumed")
     }
 
-    private mutating func lose(
+    private mutating func crash(
         seed: UInt64, _ body: (Disk, inout Choices) -> Disk
     ) async throws {
         if phase == .open {
@@ -411,43 +435,44 @@ extension StoreHistory {
         }
         var choices = seed == 0 ? Choices(replaying: []) : Choices(seed: seed)
         disk = body(disk, &choices)
-        // What goes on in the old process no longer reaches this disk.
-        try await openAgain(knowsTrips: model.knowsTrips)
+        // `disk` is a copy, so writes of the old store no longer reach it.
+        try await reopen(knowsTrips: model.knowsTrips)
     }
 
     private mutating func erase() async throws {
-        let waiting = model.outbox.count
+        let pending = model.outbox.count
         do {
             try await store.erase()
-            try require(waiting == 0, "events were erased that no server has")
+            try require(pending == 0, "\(pending) events were erased that no server has")
         } catch let error as UnsyncedError {
             try require(
-                error.count == waiting && waiting > 0, "unsynced \(error.count), not \(waiting)")
+                error.count == pending && pending > 0,
+                "erasing reports \(error.count) unsynced events, not \(pending)")
             model.durable = model.lines.count
             try await checkViews()
             count("unsynced")
             try await store.erase(discardingUnsynced: true)
         }
         phase = .closed
-        try await refused { try await $0.events.flush() }
+        try await expectRefusal { try await $0.events.flush() }
         let (now, trips) = (model.now, model.knowsTrips)
         model = StoreModel()
         model.now = now
-        try await openAgain(knowsTrips: trips)
+        try await reopen(knowsTrips: trips)
     }
 
-    private mutating func openWrongly() async throws {
+    private mutating func checkRefusedOpenings() async throws {
         do {
             _ = try await Self.open(disk, folder, clock, seed: 1, knowsTrips: true)
-            throw Difference(description: "two stores have one log")
+            throw Difference(description: "two stores opened the same log")
         } catch let error as LogError where error.code == .locked {}
         try await run(.close)
         do {
             _ = try await Self.open(
                 disk, folder, clock, seed: 1, knowsTrips: true, account: "user-457")
-            throw Difference(description: "opened for another account")
+            throw Difference(description: "the log was opened for another account")
         } catch let error as LogError where error.code == .wrongAccount {}
-        try await openAgain(knowsTrips: model.knowsTrips)
+        try await reopen(knowsTrips: model.knowsTrips)
     }
 
     private mutating func append(onFullDisk drafts: [ModelDraft]) async throws {

@@ -1,14 +1,14 @@
-// A store's life at random against the model: which commands there are and how they are drawn. What
-// they do is in StoreHistory+Run, what must hold after each in StoreHistory+Check. Run by
-// ModelTests for a while, and by a soak tool for as long as one likes.
+// A random sequence of commands on a store and its model. This file has the commands and draws them;
+// StoreHistory+Run runs them, StoreHistory+Check checks the store after each. ModelTests and `Tools/soak
+// store` run it.
 
 import DaybookOffline
 import DaybookTestKit
 import Foundation
 
-/// A store, its model, and what happens to both.
+/// A store and its model, with the commands of a history.
 package struct StoreHistory: StateMachine {
-    /// Kinds of things that happen; a swarm leaves some out.
+    /// The kinds of commands; a swarm omits some.
     package enum Operation: String, CaseIterable, Sendable {
         case append, relaxed, payload, batch, big, limit, hostile, resend, altered
         case transaction, abort, cities, notes, preferences, progress, refusedCommand
@@ -17,7 +17,7 @@ package struct StoreHistory: StateMachine {
         case otherWriter, wrongOpening, fullDisk, past, readBack, follow, watch
     }
 
-    /// Something that happens.
+    /// A command with its parameters.
     package enum Command: Sendable {
         case append([ModelDraft], Durability)
         case payload(Fact, Durability)
@@ -27,7 +27,7 @@ package struct StoreHistory: StateMachine {
         case flush, checkpoint, suspend, close, kill, erase, wrongOpening, readBack
         case setClock(Int64)
         case compact(dryRun: Bool)
-        case sync([ServerWord], status: Int, ahead: Int64?)
+        case sync([ScriptedVerdict], status: Int, ahead: Int64?)
         case resume(while: [ModelDraft])
         case open(knowsTrips: Bool, isCopy: Bool)
         case powerCut(seed: UInt64)
@@ -37,10 +37,10 @@ package struct StoreHistory: StateMachine {
         case watch(Text)
     }
 
-    /// Whether the store can be written to.
+    /// The state of the store.
     enum Phase { case open, suspended, closed }
 
-    /// One subscription to a city's notes, with what it has delivered last.
+    /// A subscription to a city's notes, with the last delivered value.
     struct Watch {
         var city: Text
         var notes: ViewChanges<NoteList>.AsyncIterator
@@ -49,7 +49,7 @@ package struct StoreHistory: StateMachine {
 
     let swarm: Swarm<Operation>
     let clock = VirtualClock()
-    /// Random bits of the logs, the same in every run.
+    /// The seed of the stores' random numbers.
     let seed: UInt64
     var disk: Disk
     var folder = "/log"
@@ -57,21 +57,21 @@ package struct StoreHistory: StateMachine {
     var store: OfflineStore
     var phase = Phase.open
     var watch: Watch?
-    var idsMade: UInt64 = 0
+    var idCount: UInt64 = 0
     var copies = 0
-    /// What happened; for the proof that rare cases were tried.
+    /// The counts by label, for `covering:`.
     package private(set) var counts: [String: Int] = [:]
 
-    /// Draws what kind of life it is, and opens an empty store.
+    /// Draws the swarm, the disk and the seed, and opens an empty store.
     package init(_ choices: inout Choices) async throws {
-        let heavy: [Operation] = [
+        let frequent: [Operation] = [
             .append, .append, .append, .relaxed, .relaxed, .payload, .batch, .batch, .cities,
             .notes,
             .notes, .preferences, .progress, .transaction, .resend, .sync, .sync, .compact, .reopen,
             .kill,
         ]
         let all = Operation.allCases.filter { $0 != .append }
-        swarm = Swarm([.append] + heavy + all, always: [.append], &choices)
+        swarm = Swarm([.append] + frequent + all, always: [.append], &choices)
         disk = Disk(isSimulated: choices.bool(oneIn: 3))
         seed = choices.next(below: 1 << 20)
         clock.milliseconds = model.now
@@ -85,28 +85,30 @@ package struct StoreHistory: StateMachine {
 
     package mutating func next(_ choices: inout Choices) -> Command {
         let operation = swarm.next(&choices)
-        let command = command(operation, &choices)
+        let command = drawCommand(operation, &choices)
         if allows(command) {
             choices.count(operation.rawValue)
         }
         return command
     }
 
-    private mutating func command(_ operation: Operation, _ choices: inout Choices) -> Command {
+    private mutating func drawCommand(_ operation: Operation, _ choices: inout Choices) -> Command {
         switch operation {
         case .append: return .append([draft(&choices)], .durable)
         case .relaxed: return .append(choices.array(1...3) { draft(&$0) }, .relaxed)
         case .payload:
             return .payload(choices.fact(), choices.bool() ? .relaxed : .durable)
         case .batch: return .append(batch(&choices), choices.bool() ? .relaxed : .durable)
-        case .big: return .append(choices.array(1...4) { big(&$0) }, .durable)
-        case .limit: return .append([limit(&choices)], .durable)
+        case .big: return .append(choices.array(1...4) { bigDraft(&$0) }, .durable)
+        case .limit: return .append([draftAtSizeLimit(&choices)], .durable)
         case .hostile:
-            let good = draft(&choices)
-            let bad = hostile(&choices)
-            return .append(choices.bool() ? [good, bad] : [bad], .durable)
+            let valid = draft(&choices)
+            let invalid = invalidDraft(&choices)
+            return .append(choices.bool() ? [valid, invalid] : [invalid], .durable)
         case .resend, .altered:
-            guard let draft = known(&choices, altered: operation == .altered) else { return .flush }
+            guard let draft = resentDraft(&choices, altered: operation == .altered) else {
+                return .flush
+            }
             return .append([draft], choices.bool() ? .relaxed : .durable)
         case .transaction: return .transaction(batch(&choices), aborts: false)
         case .abort: return .transaction(batch(&choices), aborts: true)
@@ -126,11 +128,11 @@ package struct StoreHistory: StateMachine {
         case .checkpoint: return .checkpoint
         case .compact: return .compact(dryRun: choices.bool(oneIn: 5))
         case .sync:
-            let words = choices.array(0...6) {
-                $0.element(of: [.applied, .applied] + ServerWord.allCases)
+            let verdicts = choices.array(0...6) {
+                $0.element(of: [.applied, .applied] + ScriptedVerdict.allCases)
             }
             let ahead = choices.bool(oneIn: 5) ? Int64(choices.int(in: -9...9)) * 100_000 : nil
-            return .sync(words, status: 200, ahead: ahead)
+            return .sync(verdicts, status: 200, ahead: ahead)
         case .silentSync:
             return .sync([], status: choices.element(of: [503, 401, 404, 429]), ahead: nil)
         case .suspend: return .suspend
@@ -143,7 +145,7 @@ package struct StoreHistory: StateMachine {
         case .erase: return .erase
         case .otherWriter: return .resume(while: choices.array(0...3) { draft(&$0) })
         case .wrongOpening: return .wrongOpening
-        case .fullDisk: return .fullDisk(choices.array(1...3) { big(&$0) })
+        case .fullDisk: return .fullDisk(choices.array(1...3) { bigDraft(&$0) })
         case .past: return .past(choices.next(below: UInt64(model.lines.count + 3)))
         case .readBack: return .readBack
         case .follow: return .follow(after: choices.next(below: UInt64(model.lines.count + 2)))
@@ -151,8 +153,8 @@ package struct StoreHistory: StateMachine {
         }
     }
 
-    /// Whether a command makes sense now. Recording goes on where the store is suspended or closed:
-    /// it must be refused then.
+    /// Whether a command can be run in the current phase. Recording is allowed in every phase: a suspended or
+    /// closed store must refuse it.
     package func allows(_ command: Command) -> Bool {
         switch command {
         case .resume: phase == .suspended

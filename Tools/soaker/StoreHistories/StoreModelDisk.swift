@@ -1,15 +1,14 @@
-// The disk of a history's store: a file system in memory, or one whose power can be cut. Used by
-// StoreHistory.
+// The disk of a StoreHistory: a file system in memory, or one whose power can be cut.
 
 import DaybookOffline
 import DaybookTestKit
 import Synchronization
 
-/// Where a log is.
+/// The file system of a log.
 struct Disk: Sendable {
-    /// Can be full, and copy folders.
+    /// A file system that can be full and can copy folders.
     private(set) var memory: InMemoryFileSystem?
-    /// Can lose what was not synced.
+    /// A file system that can lose unsynced writes.
     private(set) var simulated: SimulatedFileSystem?
 
     init(isSimulated: Bool) {
@@ -21,7 +20,7 @@ struct Disk: Sendable {
         return memory ?? InMemoryFileSystem()
     }
 
-    /// No timer goes off: the steps say when relaxed events are written.
+    /// An environment whose timers never fire: relaxed events are written only by commands.
     func environment(_ clock: VirtualClock, seed: UInt64) -> LogEnvironment {
         let random = SeededBits(seed)
         return LogEnvironment(
@@ -29,7 +28,7 @@ struct Disk: Sendable {
             sleep: { _ in throw CancellationError() })
     }
 
-    /// The disk as a process finds it that starts after another was killed.
+    /// The disk after the process was killed.
     func afterKill() -> Disk {
         var disk = self
         disk.memory = memory?.snapshot()
@@ -37,7 +36,7 @@ struct Disk: Sendable {
         return disk
     }
 
-    /// The disk after the power came back.
+    /// The disk after a power cut.
     func afterPowerCut(_ choices: inout Choices) -> Disk {
         var disk = self
         disk.simulated = simulated?.afterPowerCut(&choices)

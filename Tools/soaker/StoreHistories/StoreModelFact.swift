@@ -1,31 +1,32 @@
-// What an event says, in the model's words, and how it is written as JSON. Drawn by the history's
-// generators; folded by StoreModelViews.
+// The content of an event in the model, and its encoding as JSON. Drawn by the generators, folded by
+// StoreModelViews.
 
 import DaybookOffline
 import DaybookTestKit
 import Foundation
 
-/// What an event changes in the views.
+/// The content of an event.
 package enum Fact: Hashable, Sendable {
     case city(user: Text, city: Text, isSaved: Bool)
     case noteAdded(note: Text, city: Text, content: Text, user: Text)
     case noteUpdated(note: Text, content: Text, user: Text)
     case noteDeleted(note: Text, user: Text)
-    /// Flags are 0 and 1.
+    /// Values by setting; a flag is 0 or 1.
     case preferences(user: Text, [String: Int])
     case course(user: Text, course: Text)
     /// The score in quarters.
     case lesson(user: Text, course: Text, lesson: Text, score: Int?)
     case review(user: Text, course: Text, review: Text, seen: Int, correct: Int)
-    /// An app's own type that is shipped, as far as the release knows it.
+    /// An event of the app's own type. It is shipped if the app has the rule.
     case trip(name: Text)
-    /// Nothing that a view reads.
+    /// Content that no view reads.
     case other
 
-    /// The settings that are flags, and the numbers.
+    /// The names of the flags.
     static let flags = [
         "autoDownloadEnabled", "autoSync", "showStaleDataWarning", "wifiOnlyDownload",
     ]
+    /// The names of the other settings.
     static let numbers = ["maxStorageLimit", "pruneAfterDays"]
 
     package var type: String {
@@ -43,8 +44,8 @@ package enum Fact: Hashable, Sendable {
         }
     }
 
-    /// Subject and lane as the rule of the type says.
-    var place: (subject: Text, lane: Text)? {
+    /// The subject and the lane by the rule of the type; nil for types without a built-in rule.
+    var subjectAndLane: (subject: Text, lane: Text)? {
         func lane(_ parts: Text...) -> Text { Text(parts.map(\.string).joined(separator: ":")) }
         switch self {
         case .city(let user, let city, _): return (city, lane(Text("city"), user, city))
@@ -60,7 +61,7 @@ package enum Fact: Hashable, Sendable {
         }
     }
 
-    /// The name of the action, for the types that every release ships.
+    /// The action; nil for types without a built-in rule.
     var action: String? {
         switch self {
         case .city(_, _, let isSaved): isSaved ? "SAVE_CITY" : "UNSAVE_CITY"
@@ -75,7 +76,7 @@ package enum Fact: Hashable, Sendable {
         }
     }
 
-    /// The members of the data: texts, and numbers or truth values as they are written.
+    /// A member of the data: a text, or raw JSON.
     fileprivate enum Member {
         case text(String, Text)
         case raw(String, String)
@@ -116,8 +117,8 @@ package enum Fact: Hashable, Sendable {
         }
     }
 
-    /// Whether an identifier holds U+0000, which events of the catalogue must not.
-    var hasZero: Bool {
+    /// Whether an identifier contains U+0000, which the built-in types refuse.
+    var containsNUL: Bool {
         self.type != TripPlanned.type
             && members.contains { member in
                 if case .text(let name, let text) = member, name != "content" {
@@ -127,17 +128,17 @@ package enum Fact: Hashable, Sendable {
             }
     }
 
-    /// Whether JSON data say this and nothing else, by Foundation's reader.
-    func isSaid(by json: [UInt8]) throws -> Bool {
+    /// Whether JSON encodes exactly these members, as parsed by Foundation.
+    func isEncoded(by json: [UInt8]) throws -> Bool {
         guard let object = try JSONSerialization.jsonObject(with: Data(json)) as? [String: Any]
         else { return false }
         return try members.count == object.count
             && members.allSatisfy { member in
                 switch member {
                 case .text(let name, let text):
-                    // Foundation's reader drops a byte order mark in front of a string.
-                    let found = (object[name] as? String).map(Text.init)
-                    return found == text || found.map { Text("\u{FEFF}" + $0.string) } == text
+                    // Foundation's parser drops a byte order mark at the start of a string.
+                    let parsed = (object[name] as? String).map(Text.init)
+                    return parsed == text || parsed.map { Text("\u{FEFF}" + $0.string) } == text
                 case .raw(let name, let json):
                     let expected =
                         try JSONSerialization.jsonObject(
@@ -152,18 +153,18 @@ package enum Fact: Hashable, Sendable {
 }
 
 extension Choices {
-    /// A fact and one way to write its data: members in any order, members that nobody knows, white
-    /// space. Lone surrogates make it another fact.
+    /// Draws one way to write the data of a fact: members in any order, unknown members, white space. A lone
+    /// surrogate changes the fact.
     mutating func spelled(_ fact: Fact) -> (fact: Fact, json: String) {
         var names: [String: Text] = [:]
         var parts = fact.members.map { member in
             switch member {
             case .raw(let name, let json): return "\"\(name)\":\(json)"
             case .text(let name, let text):
-                // Foundation, which reads an app's own types, refuses lone surrogates.
+                // Foundation decodes the app's own type, and refuses lone surrogates.
                 let spelled =
                     fact.type == TripPlanned.type
-                    ? SpelledText(text: text, json: Spelling.escaped(text)) : spelled(text)
+                    ? SpelledText(text: text, json: Spelling.fullyEscaped(text)) : spelled(text)
                 names[name] = spelled.text
                 return "\"\(name)\":\(spelled.json)"
             }
@@ -172,15 +173,16 @@ extension Choices {
         if bool(oneIn: 4) { parts.reverse() }
         let space = bool(oneIn: 6) ? element(of: [" ", "\t", "\n", "\r\n "]) : ""
         return (
-            fact.with(names), "{\(space)" + parts.joined(separator: ",\(space)") + "\(space)}"
+            fact.replacingTexts(names),
+            "{\(space)" + parts.joined(separator: ",\(space)") + "\(space)}"
         )
     }
 
 }
 
 extension Fact {
-    /// The fact with the texts as they are read.
-    fileprivate func with(_ names: [String: Text]) -> Fact {
+    /// The fact with some members' texts replaced.
+    fileprivate func replacingTexts(_ names: [String: Text]) -> Fact {
         func text(_ name: String, _ old: Text) -> Text { names[name] ?? old }
         switch self {
         case .city(let user, let city, let isSaved):
@@ -212,7 +214,7 @@ extension Fact {
         }
     }
 
-    /// The library's typed form.
+    /// The library's payload of the fact.
     var payload: (any EventPayload)? {
         switch self {
         case .city(let user, let city, true):
@@ -253,7 +255,7 @@ extension Fact {
     }
 }
 
-/// An event of the app's own that the server gets.
+/// An event of the app's own type, which is shipped.
 struct TripPlanned: EventPayload, Codable {
     static let type = "com.example.trip.planned"
     var name: String

@@ -1,17 +1,17 @@
-// A recorded event in the model, and the line that the log must hold for it, byte for byte, written
-// without the library's encoder. Spec/format/line.md.
+// A recorded event in the model, and its line in the log, byte for byte, written without the library's
+// encoder. Spec/format/line.md.
 
 import DaybookOffline
 import Foundation
 
-/// What an event is recorded with: everything but its place.
+/// A draft with its content in the model and its expected refusal.
 package struct ModelDraft: Sendable {
-    /// What the store is given.
+    /// The draft that the store gets.
     package var draft: EventDraft
     package var fact = Fact.other
-    /// With what it must be refused; nil if there is nothing wrong with it.
+    /// The code with which the store must refuse the draft; nil if it is valid.
     package var refusal: EventError.Code? {
-        get { fault ?? (fact.hasZero ? .invalidData : nil) }
+        get { fault ?? (fact.containsNUL ? .invalidData : nil) }
         set { fault = newValue }
     }
     private var fault: EventError.Code?
@@ -37,7 +37,7 @@ package struct ModelLine: Sendable {
     let time: Int64
     /// The line without its newline.
     let text: [UInt8]
-    /// When compaction took the line out.
+    /// The time at which compaction removed the line; nil if it is stored.
     var removedAt: Int64?
 
     init(
@@ -53,8 +53,8 @@ package struct ModelLine: Sendable {
         text = Self.text(draft.draft, position, source, subject, lane, time)
     }
 
-    var stamp: ModelStamp {
-        ModelStamp(time: time, source: source.uuidString, sequence: position)
+    var lwwTimestamp: ModelLWWTimestamp {
+        ModelLWWTimestamp(time: time, source: source.uuidString, sequence: position)
     }
 
     private static func text(
@@ -65,21 +65,21 @@ package struct ModelLine: Sendable {
         var text = "{\"specversion\":\"1.0\",\"id\":\"\(draft.id.uuidString.lowercased())\""
         text += ",\"source\":\"urn:uuid:\(source.uuidString.lowercased())\",\"sequence\":\""
         text += String(repeating: "0", count: 20 - number.count) + number + "\""
-        text += ",\"type\":" + Spelling.least(Text(draft.type))
-        if let subject { text += ",\"subject\":" + Spelling.least(subject) }
-        text += ",\"partitionkey\":" + Spelling.least(lane)
+        text += ",\"type\":" + Spelling.minimallyEscaped(Text(draft.type))
+        if let subject { text += ",\"subject\":" + Spelling.minimallyEscaped(subject) }
+        text += ",\"partitionkey\":" + Spelling.minimallyEscaped(lane)
         text += ",\"time\":\"\(Self.time(time))\""
         var bytes = Array(text.utf8)
         for attribute in draft.extensions {
             bytes += Array(",\"\(attribute.name)\":".utf8) + attribute.json
         }
         if let type = draft.dataContentType, type != "application/json" {
-            bytes += Array((",\"datacontenttype\":" + Spelling.least(Text(type))).utf8)
+            bytes += Array((",\"datacontenttype\":" + Spelling.minimallyEscaped(Text(type))).utf8)
         }
         switch draft.data {
         case .none: break
         case .json(let json):
-            // Line breaks between tokens go; in strings there are none.
+            // The encoder removes line breaks between tokens; strings have none.
             bytes += Array(",\"data\":".utf8)
             bytes +=
                 json.contains(10) || json.contains(13) ? json.filter { $0 != 10 && $0 != 13 } : json
@@ -90,8 +90,8 @@ package struct ModelLine: Sendable {
 
     /// `2026-02-22T10:30:14.425Z`, by the C library's calendar.
     static func time(_ milliseconds: Int64) -> String {
-        let (seconds, rest) = (milliseconds / 1_000, milliseconds % 1_000)
-        var time = time_t(rest < 0 ? seconds - 1 : seconds)
+        let (seconds, fraction) = (milliseconds / 1_000, milliseconds % 1_000)
+        var time = time_t(fraction < 0 ? seconds - 1 : seconds)
         var parts = tm()
         gmtime_r(&time, &parts)
         func digits(_ number: Int, _ count: Int) -> String {
@@ -101,17 +101,17 @@ package struct ModelLine: Sendable {
         return digits(Int(parts.tm_year) + 1_900, 4) + "-" + digits(Int(parts.tm_mon) + 1, 2) + "-"
             + digits(Int(parts.tm_mday), 2) + "T" + digits(Int(parts.tm_hour), 2) + ":"
             + digits(Int(parts.tm_min), 2) + ":" + digits(Int(parts.tm_sec), 2) + "."
-            + digits(Int(rest < 0 ? rest + 1_000 : rest), 3) + "Z"
+            + digits(Int(fraction < 0 ? fraction + 1_000 : fraction), 3) + "Z"
     }
 }
 
-/// What decides between two events.
-struct ModelStamp: Hashable, Comparable, Sendable {
+/// The LWW timestamp in the model.
+struct ModelLWWTimestamp: Hashable, Comparable, Sendable {
     var time: Int64
     var source: String
     var sequence: UInt64
 
-    static func < (lhs: ModelStamp, rhs: ModelStamp) -> Bool {
+    static func < (lhs: ModelLWWTimestamp, rhs: ModelLWWTimestamp) -> Bool {
         (lhs.time, lhs.source, lhs.sequence) < (rhs.time, rhs.source, rhs.sequence)
     }
 }

@@ -1,21 +1,20 @@
-// A server that answers as it is told and remembers what it was sent; and the app's own view of a
-// history. Used by StoreHistory.
+// A server with scripted verdicts that records its requests, and the app's own view of a StoreHistory.
 
 import DaybookOffline
 import Foundation
 import Synchronization
 
-/// What the server says of one event.
-package enum ServerWord: String, CaseIterable, Sendable {
+/// The scripted verdict on one event.
+package enum ScriptedVerdict: String, CaseIterable, Sendable {
     case applied, duplicate, rejected, conflict, retry, unprocessed, missing
 }
 
-/// A transport with a script.
+/// A transport that replies with the verdicts of a script.
 final class ScriptedServer: Transport {
-    /// One request that was answered with verdicts.
+    /// One request and its verdicts.
     struct Exchange: Sendable {
         var batch: [UInt8]
-        var words: [(id: UUID, word: ServerWord)]
+        var verdicts: [(id: UUID, verdict: ScriptedVerdict)]
     }
 
     private struct State {
@@ -23,13 +22,13 @@ final class ScriptedServer: Transport {
         var next = 0
     }
 
-    private let script: [ServerWord]
-    /// A status for the whole of the first request, instead of verdicts.
+    private let script: [ScriptedVerdict]
+    /// The status of the reply; verdicts are sent only with 200.
     private let status: Int
     private let date: Int64?
     private let state = Mutex(State())
 
-    init(_ script: [ServerWord], status: Int, date: Int64?) {
+    init(_ script: [ScriptedVerdict], status: Int, date: Int64?) {
         self.script = script.isEmpty ? [.applied] : script
         self.status = status
         self.date = date
@@ -45,39 +44,40 @@ final class ScriptedServer: Transport {
             return TransportReply(status: status, retryAfterSeconds: 3_000)
         }
         let ids = Self.ids(in: batch)
-        let words = state.withLock { state in
-            let words = ids.enumerated().map { index, id in
-                let word = script[(state.next + index) % script.count]
-                // A reply that says nothing at all would have to be waited for.
-                let isSilent = word == .unprocessed || word == .missing
-                return (id: id, word: index == 0 && isSilent ? .applied : word)
+        let verdicts = state.withLock { state in
+            let verdicts = ids.enumerated().map { index, id in
+                let verdict = script[(state.next + index) % script.count]
+                // After a reply without any verdict the replayer would back off.
+                let isSilent = verdict == .unprocessed || verdict == .missing
+                return (id: id, verdict: index == 0 && isSilent ? .applied : verdict)
             }
             state.next += ids.count
-            state.exchanges.append(Exchange(batch: batch, words: words))
-            return words
+            state.exchanges.append(Exchange(batch: batch, verdicts: verdicts))
+            return verdicts
         }
-        let verdicts: [[String: Any]] = words.filter { $0.word != .missing }.map { id, word in
-            var verdict: [String: Any] = ["id": id.uuidString, "status": word.rawValue]
-            if word == .retry { verdict["retryAfterSeconds"] = 3_000 }
-            if word == .conflict { verdict["detail"] = "newer \u{1F469}" }
-            return verdict
+        let objects: [[String: Any]] = verdicts.filter { $0.verdict != .missing }.map {
+            id, verdict in
+            var object: [String: Any] = ["id": id.uuidString, "status": verdict.rawValue]
+            if verdict == .retry { object["retryAfterSeconds"] = 3_000 }
+            if verdict == .conflict { object["detail"] = "newer \u{1F469}" }
+            return object
         }
-        let body = try JSONSerialization.data(withJSONObject: ["verdicts": verdicts])
+        let body = try JSONSerialization.data(withJSONObject: ["verdicts": objects])
         return TransportReply(status: 200, body: Array(body), date: date)
     }
 }
 
 extension ScriptedServer {
-    /// The ids of a batch, found by how lines begin: Foundation's reader refuses JSON that a line may
-    /// hold, such as lone surrogates.
+    /// The ids of a batch, found by the prefix of a line: Foundation's parser rejects JSON that a line may
+    /// contain, such as lone surrogates.
     private static func ids(in batch: [UInt8]) -> [UUID] {
-        let mark = "{\"specversion\":\"1.0\",\"id\":\""
-        return String(decoding: batch, as: UTF8.self).components(separatedBy: mark).dropFirst()
+        let prefix = "{\"specversion\":\"1.0\",\"id\":\""
+        return String(decoding: batch, as: UTF8.self).components(separatedBy: prefix).dropFirst()
             .compactMap { UUID(uuidString: String($0.prefix(36))) }
     }
 }
 
-/// An app's own view that depends on order and counts everything that is left.
+/// A view of the app that counts all events and depends on their order.
 struct TallyView: Projection, Codable, Equatable {
     static let name = "tally"
     static let version = 1
@@ -87,10 +87,10 @@ struct TallyView: Projection, Codable, Equatable {
     private(set) var mix: UInt64 = 0
 
     mutating func fold(_ event: Event) {
-        add(event.id, event.position.rawValue)
+        countEvent(event.id, event.position.rawValue)
     }
 
-    mutating func add(_ id: UUID, _ position: UInt64) {
+    mutating func countEvent(_ id: UUID, _ position: UInt64) {
         count += 1
         last = position
         let bytes = withUnsafeBytes(of: id.uuid) { Array($0) }
@@ -98,7 +98,7 @@ struct TallyView: Projection, Codable, Equatable {
     }
 }
 
-/// What a history says when store and model differ.
+/// A difference between the store and the model.
 package struct Difference: Error, CustomStringConvertible {
     package let description: String
 }

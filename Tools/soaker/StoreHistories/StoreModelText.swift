@@ -1,10 +1,10 @@
-// Texts of the model: compared byte by byte, written as JSON in more than one way. Written without
-// the library's own reading and writing of JSON. Used by all of the store's model.
+// The texts of the model: compared byte by byte, and written as JSON in several ways without the library's
+// JSON code.
 
 import DaybookTestKit
 import Foundation
 
-/// A text as its bytes: Swift compares strings by what they look like, and a store must not.
+/// A text as its UTF-8 bytes. Swift compares strings by canonical equivalence, a store compares their bytes.
 package struct Text: Hashable, Comparable, CustomStringConvertible, Sendable {
     package let bytes: [UInt8]
 
@@ -27,10 +27,10 @@ package struct SpelledText: Sendable {
     package var json: String
 }
 
-/// JSON strings.
+/// Encodings of a text as a JSON string.
 enum Spelling {
-    /// With the least escaping, as a line's envelope is written (Spec/format/line.md, LINE-1).
-    static func least(_ text: Text) -> String {
+    /// The encoding with as few escapes as possible, as in a line's envelope (Spec/format/line.md, LINE-1).
+    static func minimallyEscaped(_ text: Text) -> String {
         var result = "\""
         for scalar in text.string.unicodeScalars {
             switch scalar {
@@ -48,8 +48,8 @@ enum Spelling {
         return result + "\""
     }
 
-    /// Every UTF-16 unit as an escape.
-    static func escaped(_ text: Text) -> String {
+    /// The encoding with an escape for every UTF-16 unit.
+    static func fullyEscaped(_ text: Text) -> String {
         "\""
             + text.string.utf16.map { "\\u" + hex(UInt32($0), 4, uppercase: $0 % 2 == 0) }
             .joined() + "\""
@@ -62,31 +62,31 @@ enum Spelling {
 }
 
 extension Choices {
-    /// Identifiers that have little in common but their looks.
+    /// Identifiers that look alike, need escapes, or are unusual.
     private static let identifiers = [
         "a", "b", "caf\u{E9}", "cafe\u{301}", "\u{1F469}\u{200D}\u{1F469}\u{200D}\u{1F467}", "\0",
         "a\u{1}\"\\\u{8}\u{C}\n\r\t/\u{7F}", "\u{2028}", "\u{FEFF}a", "\u{FFFD}", "\u{10FFFF}", " ",
         "null", "a:b", "\u{E000}", String(repeating: "\u{E9}", count: 3_000),
     ]
 
-    /// An identifier; half of the time the same.
+    /// Draws an identifier; half of the time the first.
     mutating func identifier() -> Text {
         Text(bool() ? element(of: Self.identifiers) : "a")
     }
 
-    /// A text of any length; most are short.
+    /// Draws a text of any length; most are short.
     mutating func content() -> Text {
         switch int(in: 0...15) {
         case 0...4: return Text("")
         case 5...9: return Text(element(of: Self.identifiers))
         case 10...13: return noise(element(of: [1, 100, 300, 1_000]))
         case 14: return noise(element(of: [5_000, 20_000]))
-        // Above a block, and above what stock tools like.
+        // More than a block, and more than the stock lz4 tool accepts.
         default: return noise(element(of: [61_000, 66_000, 130_000, 200_000]))
         }
     }
 
-    /// Text that does not compress.
+    /// Draws a text that does not compress.
     private mutating func noise(_ count: Int) -> Text {
         let alphabet = Array(
             "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_".utf8)
@@ -94,17 +94,17 @@ extension Choices {
         return Text(String(decoding: bytes, as: UTF8.self))
     }
 
-    /// A way to write a text; seldom with a lone surrogate behind it, which is read as U+FFFD.
+    /// Draws one way to write a text; seldom with a lone surrogate at its end, which is read as U+FFFD.
     mutating func spelled(_ text: Text) -> SpelledText {
         switch int(in: 0...9) {
-        case 8: return SpelledText(text: text, json: Spelling.escaped(text))
+        case 8: return SpelledText(text: text, json: Spelling.fullyEscaped(text))
         case 9:
             count("lone surrogate")
             let lone = element(of: ["\\ud800", "\\uDFFF"])
             return SpelledText(
                 text: Text(text.string + "\u{FFFD}"),
-                json: String(Spelling.least(text).dropLast()) + lone + "\"")
-        default: return SpelledText(text: text, json: Spelling.least(text))
+                json: String(Spelling.minimallyEscaped(text).dropLast()) + lone + "\"")
+        default: return SpelledText(text: text, json: Spelling.minimallyEscaped(text))
         }
     }
 }

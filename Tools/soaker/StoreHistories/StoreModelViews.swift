@@ -1,21 +1,21 @@
-// What the views must say: dictionaries that are set line by line. Registers only; nothing of the
-// library's views. Spec/model/views.md. Filled by StoreModel; compared by StoreHistory.
+// The expected states of the views: dictionaries of registers that are set line by line, without the
+// library's views. Spec/model/views.md.
 
 /// A value and the event that set it.
 struct ModelRegister<Value: Hashable & Sendable>: Sendable {
     var value: Value
-    var stamp: ModelStamp
+    var lwwTimestamp: ModelLWWTimestamp
 }
 
 extension Optional {
-    mutating func set<Value>(_ value: Value, _ stamp: ModelStamp)
+    mutating func set<Value>(_ value: Value, _ lwwTimestamp: ModelLWWTimestamp)
     where Wrapped == ModelRegister<Value> {
-        if let old = self, old.stamp > stamp { return }
-        self = ModelRegister(value: value, stamp: stamp)
+        if let old = self, old.lwwTimestamp > lwwTimestamp { return }
+        self = ModelRegister(value: value, lwwTimestamp: lwwTimestamp)
     }
 }
 
-/// The state of all built-in views but the outbox.
+/// The states of all built-in views except the outbox.
 struct ModelViews: Sendable {
     struct Mark: Hashable, Sendable {
         var user: Text
@@ -45,7 +45,7 @@ struct ModelViews: Sendable {
     }
 
     struct Completion: Sendable {
-        var first: ModelStamp
+        var first: ModelLWWTimestamp
         var best: Int?
     }
 
@@ -66,53 +66,56 @@ struct ModelViews: Sendable {
     var courses: [Text: ModelRegister<Text>] = [:]
     var lessons: [Lesson: Completion] = [:]
     var reviews: [ReviewKey: ModelRegister<Review>] = [:]
-    /// The least stamp of all completions of each session.
-    var firstReviews: [ReviewKey: ModelStamp] = [:]
+    /// The lowest LWW timestamp of the completions of each review.
+    var firstReviews: [ReviewKey: ModelLWWTimestamp] = [:]
 
-    mutating func add(_ line: ModelLine) {
-        let stamp = line.stamp
+    mutating func fold(_ line: ModelLine) {
+        let lwwTimestamp = line.lwwTimestamp
         switch line.draft.fact {
         case .city(let user, let city, let isSaved):
-            marks[Mark(user: user, city: city)].set(isSaved, stamp)
+            marks[Mark(user: user, city: city)].set(isSaved, lwwTimestamp)
         case .noteAdded(let note, let city, let content, let user):
-            notes[note, default: Note()].origin.set(Origin(city: city, user: user), stamp)
-            notes[note]?.content.set(Content(content: content, line: line.position), stamp)
+            notes[note, default: Note()].origin.set(Origin(city: city, user: user), lwwTimestamp)
+            notes[note]?.content.set(Content(content: content, line: line.position), lwwTimestamp)
         case .noteUpdated(let note, let content, _):
             notes[note, default: Note()].content
-                .set(Content(content: content, line: line.position), stamp)
+                .set(Content(content: content, line: line.position), lwwTimestamp)
         case .noteDeleted(let note, _): notes[note, default: Note()].isDeleted = true
         case .preferences(let user, let changes):
-            for (name, value) in changes { settings[user, default: [:]][name].set(value, stamp) }
-        case .course(let user, let course): courses[user].set(course, stamp)
+            for (name, value) in changes {
+                settings[user, default: [:]][name].set(value, lwwTimestamp)
+            }
+        case .course(let user, let course): courses[user].set(course, lwwTimestamp)
         case .lesson(let user, let course, let lesson, let score):
             let key = Lesson(user: user, course: course, lesson: lesson)
-            var completion = lessons[key] ?? Completion(first: stamp)
-            completion.first = min(completion.first, stamp)
+            var completion = lessons[key] ?? Completion(first: lwwTimestamp)
+            completion.first = min(completion.first, lwwTimestamp)
             if let score { completion.best = max(completion.best ?? 0, score) }
             lessons[key] = completion
         case .review(let user, let course, let review, let seen, let correct):
             let key = ReviewKey(user: user, review: review)
-            reviews[key].set(Review(course: course, seen: seen, correct: correct), stamp)
-            firstReviews[key] = min(firstReviews[key] ?? stamp, stamp)
+            reviews[key].set(Review(course: course, seen: seen, correct: correct), lwwTimestamp)
+            firstReviews[key] = min(firstReviews[key] ?? lwwTimestamp, lwwTimestamp)
         case .trip, .other: break
         }
     }
 
-    /// The greatest stamp of the values that a command replaces.
-    func stampReplaced(by fact: Fact) -> ModelStamp? {
+    /// The greatest LWW timestamp of the values that a command replaces.
+    func timestampReplaced(by fact: Fact) -> ModelLWWTimestamp? {
         switch fact {
-        case .city(let user, let city, _): marks[Mark(user: user, city: city)]?.stamp
-        case .noteUpdated(let note, _, _), .noteDeleted(let note, _): notes[note]?.content?.stamp
+        case .city(let user, let city, _): marks[Mark(user: user, city: city)]?.lwwTimestamp
+        case .noteUpdated(let note, _, _), .noteDeleted(let note, _):
+            notes[note]?.content?.lwwTimestamp
         case .preferences(let user, let changes):
-            changes.keys.compactMap { settings[user]?[$0]?.stamp }.max()
-        case .course(let user, _): courses[user]?.stamp
+            changes.keys.compactMap { settings[user]?[$0]?.lwwTimestamp }.max()
+        case .course(let user, _): courses[user]?.lwwTimestamp
         case .review(let user, _, let review, _, _):
-            reviews[ReviewKey(user: user, review: review)]?.stamp
+            reviews[ReviewKey(user: user, review: review)]?.lwwTimestamp
         case .noteAdded, .lesson, .trip, .other: nil
         }
     }
 
-    // MARK: What is asked
+    // MARK: Queries
 
     func savers(of city: Text) -> [Text] {
         marks.filter { $0.key.city == city && $0.value.value }.map(\.key.user).sorted()
@@ -130,8 +133,9 @@ struct ModelViews: Sendable {
         marks[Mark(user: user, city: city)]?.value ?? false
     }
 
-    /// A note that lives.
-    func live(_ note: Text) -> (origin: ModelRegister<Origin>, content: ModelRegister<Content>)? {
+    /// A note that was added and not deleted.
+    func liveNote(_ note: Text) -> (origin: ModelRegister<Origin>, content: ModelRegister<Content>)?
+    {
         guard let entry = notes[note], !entry.isDeleted, let origin = entry.origin,
             let content = entry.content
         else { return nil }
@@ -139,11 +143,11 @@ struct ModelViews: Sendable {
     }
 
     func notes(in city: Text) -> [Text] {
-        notes.keys.filter { live($0)?.origin.value.city == city }
+        notes.keys.filter { liveNote($0)?.origin.value.city == city }
             .sorted { (time($0), $0) < (time($1), $1) }
     }
 
-    private func time(_ note: Text) -> Int64 { notes[note]?.origin?.stamp.time ?? 0 }
+    private func time(_ note: Text) -> Int64 { notes[note]?.origin?.lwwTimestamp.time ?? 0 }
 
     func setting(_ name: String, of user: Text) -> Int {
         let defaults = [
@@ -153,7 +157,7 @@ struct ModelViews: Sendable {
         return settings[user]?[name]?.value ?? defaults[name] ?? 0
     }
 
-    /// Courses of a learner: lessons, reviews, items seen, items right.
+    /// The courses of a user: numbers of lessons, reviews, items seen, and items correct.
     func progress(of user: Text) -> [Text: [Int]] {
         var courses: [Text: [Int]] = [:]
         for key in lessons.keys where key.user == user {
@@ -167,7 +171,7 @@ struct ModelViews: Sendable {
         return courses
     }
 
-    /// Everything that can be asked for by name.
+    /// All users, and all cities, of any event.
     var users: Set<Text> {
         Set(marks.keys.map(\.user)).union(settings.keys).union(courses.keys)
             .union(lessons.keys.map(\.user)).union(reviews.keys.map(\.user))

@@ -1,20 +1,20 @@
-// How a history's app dies and comes back: killed, power cut, failed sync; with what the disk holds
-// then, or with an older image or copy of it. Every opening is checked. Part of History.
+// The deaths of a history's app (kill, power cut, failed sync) and its restarts, with the disk as the death
+// left it, or with an older image or copy. Every opening is checked.
 
 import DaybookOffline
 import DaybookTestKit
 import Foundation
 
 extension History {
-    /// An error is right only where the app was meant to die.
-    func died(of error: any Error) throws {
+    /// Accepts an error if the app was scheduled to die; otherwise throws it.
+    func expectDeath(by error: any Error) throws {
         guard death != nil else { throw error }
-        tell("dead: \(error)")
+        appendStory("died: \(error)")
         network?.hangUp()
     }
 
-    /// The app will die, some operations of the disk from now.
-    func doom() {
+    /// Schedules the app's death after up to 12 disk operations.
+    func scheduleDeath() {
         guard death == nil else { return }
         let operations = choices.draw { $0.bool() ? 0 : $0.int(in: 1...12) }
         switch draw(0...4) {
@@ -30,19 +30,19 @@ extension History {
             choices.count(death == .kill ? "client: killed" : "client: power cut")
             if operations == 0 { network?.hangUp() }
         }
-        tell("\(death.map { "\($0)" } ?? "") in \(operations) operations")
+        appendStory("\(death.map { "\($0)" } ?? "") in \(operations) operations")
     }
 
     func reopen() async throws {
         network?.hangUp()
         store = nil
-        files = remains(death)
+        files = filesAfter(death)
         death = nil
-        // The server, too, goes on without the client.
+        // The server keeps its newer state when the client gets an old image.
         if !isCalm, draw(0...3) == 3, let image {
             choices.count("client: image came back")
-            tell("an old image comes back")
-            giveUp(for: image)
+            appendStory("an old image comes back")
+            restore(from: image)
             if draw(0...1) == 1 {
                 choices.count("client: backup came back")
                 try copyFolder()
@@ -55,32 +55,34 @@ extension History {
                 _ = try await openStore()
             } catch {
                 choices.count("client: died while opening")
-                tell("died while opening")
+                appendStory("died while opening")
             }
-            files = remains(death)
+            files = filesAfter(death)
         }
         try await open()
     }
 
-    func remains(_ death: Death?) -> SimulatedFileSystem {
+    /// The disk after a death; after a kill if there is none.
+    func filesAfter(_ death: Death?) -> SimulatedFileSystem {
         death == .powerCut ? choices.draw { files.afterPowerCut(&$0) } : files.afterKill()
     }
 
-    func giveUp(for image: Image) {
+    /// Replaces the disk and the model by an image. Events that it does not have count as abandoned.
+    func restore(from image: Image) {
         var model = image.model
         model.abandoned = self.model.abandoned
-        for known in Array(self.model.events.values) + self.model.inFlight {
-            model.abandoned[known.id] = known
+        for event in Array(self.model.events.values) + self.model.inFlight {
+            model.abandoned[event.id] = event
         }
         model.foreign = self.model.foreign
         model.shipsTicks = self.model.shipsTicks
-        model.told = self.model.told
+        model.answers = self.model.answers
         self.model = model
         files = image.files.afterKill()
         folder = image.folder
     }
 
-    /// Restores the log from a copy of its files, as a backup does: all is the same but the inodes.
+    /// Restores the log from a copy of its files, as a backup does: only the inodes differ.
     func copyFolder() throws {
         copies += 1
         let target = "/copy-\(copies)"
@@ -90,14 +92,14 @@ extension History {
 
     func closeAndOpen() async throws {
         choices.count("client: closed and opened")
-        tell("close and open")
-        try await opened().close()
+        appendStory("close and open")
+        try await requireStore().close()
         store = nil
         files = files.afterKill()
         try await open()
     }
 
-    /// What an older version of the app has recorded is shipped by the newer one.
+    /// The rule of the newer version of the app, which ships events that an older one recorded.
     static let tickRule = EventRule(type: HistoryModel.tickType, action: "TICK") { _ in }
 
     func openStore() async throws -> OfflineStore {
@@ -105,7 +107,7 @@ extension History {
         if !model.shipsTicks, draw(0...7) == 7 {
             model.shipsTicks = true
             choices.count("client: upgraded")
-            tell("the app is upgraded")
+            appendStory("the app is upgraded")
         }
         return try await OfflineStore.open(
             at: URL(filePath: folder, directoryHint: .isDirectory),
@@ -117,26 +119,26 @@ extension History {
     func open() async throws {
         let store = try await openStore()
         self.store = store
-        tell("opened at \(store.events.log.next)")
+        appendStory("opened at \(store.events.log.next)")
         let reader = LogReader(folder, fileSystem: files)
         var lines: [Event] = []
         try reader.forEachEvent(catalogue: store.events.catalogue) {
             lines.append($0)
             return true
         }
-        try model.reopen(
+        try model.checkReopened(
             lines, next: store.events.log.next, compacted: try reader.compactedThrough())
         var folded = Outbox()
         for event in lines { folded.fold(event) }
         guard folded.entries.elementsEqual(store.view(Outbox.self).entries) else {
-            throw HistoryFailure("I9: the outbox is not what follows from the log")
+            throw HistoryFailure("I9: the outbox differs from a fold of the log")
         }
         network?.reconnect()
         try await check(store)
         if image == nil { takeImage() }
     }
 
-    /// Somebody copies the disk, to put it back some day.
+    /// Stores the disk and the model, for a later restore.
     func takeImage() {
         image = Image(files: files.afterKill(), folder: folder, model: model)
     }

@@ -1,13 +1,13 @@
-// How a history ships: the real replayer on the virtual clock, with the history at its ear. Between
-// History and SimulatedNetwork. Spec/protocol/sync-simulation.md.
+// Shipping in a history: the real replayer on the virtual clock. A transport before SimulatedNetwork checks
+// every batch and records the replies. Spec/protocol/sync-simulation.md.
 
 import DaybookOffline
 import DaybookTestKit
 import Foundation
 
 extension History {
-    /// The client's end of the line: remembers what it was told.
-    struct Ear: Transport {
+    /// A transport that checks batches and records replies for the model.
+    struct RecordingTransport: Transport {
         let history: History
         let network: SimulatedNetwork
 
@@ -15,14 +15,14 @@ extension History {
             guard case .append(let batch) = request else {
                 return try await network.send(request, token: token)
             }
-            let sent = try await history.check(batch)
+            let sent = try await history.checkBatch(batch)
             let reply = try await network.send(request, token: token)
-            await history.hear(reply, to: sent)
+            await history.recordReply(reply, to: sent)
             return reply
         }
     }
 
-    struct Tokens: Credentials {
+    struct HistoryCredentials: Credentials {
         let history: History
         func token() async throws -> AccessToken? {
             try await history.token().map { AccessToken($0) }
@@ -42,18 +42,21 @@ extension History {
         return clientToken
     }
 
-    func hear(_ reply: TransportReply, to sent: [UUID]) { model.hear(reply, to: sent) }
+    func recordReply(_ reply: TransportReply, to sent: [UUID]) {
+        model.recordReply(reply, to: sent)
+    }
 
     /// Checks what the replayer is about to send.
     ///
     /// - Returns: the ids of the events.
-    func check(_ batch: [UInt8]) throws -> [UUID] {
+    func checkBatch(_ batch: [UInt8]) throws -> [UUID] {
         guard case .array(let events) = try JSONValue(batch.span.bytes) else {
-            throw HistoryFailure("what is sent is no batch")
+            throw HistoryFailure("a request is not a batch of events")
         }
         requests += 1
         if requests > Self.requestsMax, failure == nil {
-            failure = HistoryFailure("I12: the replayer never comes to rest")
+            failure = HistoryFailure(
+                "I12: the replayer sent more than \(Self.requestsMax) requests")
             network?.hangUp()
         }
         let ids = events.compactMap { event -> UUID? in
@@ -61,61 +64,62 @@ extension History {
             return event["id"]?.stringValue.flatMap(UUID.init(uuidString:))
         }
         do {
-            try model.check(
-                batch: ids, unsettled: Array(try opened().view(Outbox.self).entries))
+            try model.checkBatch(
+                ids, unsettled: Array(try requireStore().view(Outbox.self).entries))
         } catch {
-            // The replayer takes every error for one of the network.
+            // Kept here as well, because the replayer treats every error as one of the network.
             failure = failure ?? error
             throw error
         }
         return ids
     }
 
-    /// Ships what waits.
+    /// Ships the pending events.
     ///
-    /// - Parameter again: whether another run is under way, as when an app syncs in the background
-    ///   and its user asks for it, too.
+    /// - Parameter again: whether another run is in progress, as when the user asks for a sync during one in
+    ///   the background.
     func sync(again: Bool = false) async throws {
         guard let network else { return }
         lastReport = nil
-        let store = try opened()
-        tell(again ? "sync, although one is under way" : "sync")
+        let store = try requireStore()
+        appendStory(again ? "sync during another sync" : "sync")
         if again { choices.count("client: two syncs at once") }
         isSyncing = true
         defer { isSyncing = again }
-        let name = store.events.incarnation
+        let incarnation = store.events.incarnation
         do {
             var options = Replayer.Options()
-            // One thing after the other, so that a seed has one history. What other devices do is
-            // lived through by DeviceHistory.
+            // One request at a time, so that a seed gives one history. DeviceHistory covers reading.
             options.requestsMax = 1
             options.reads = false
             let replayer = Replayer(
-                store.events, transport: Ear(history: self, network: network),
-                credentials: Tokens(history: self), options: options,
+                store.events, transport: RecordingTransport(history: self, network: network),
+                credentials: HistoryCredentials(history: self), options: options,
                 sleep: { try await self.sleep($0) })
-            // A run with an end far away lives through pauses and long waits.
+            // A run with an end far in the future continues through pauses and long waits.
             let end = Timestamp(milliseconds: clock.milliseconds + 1_000_000_000_000)
-            let isPatient = !isCalm && draw(0...1) == 1
-            let report = try await replayer.run(until: isPatient ? .at(end) : .whenNothingMoves)
-            guard !isPatient || death != nil || again || report.pending == report.held else {
-                throw HistoryFailure("I12: a run has ended, and left what nobody holds")
+            let isLongRun = !isCalm && draw(0...1) == 1
+            let report = try await replayer.run(until: isLongRun ? .at(end) : .whenNothingMoves)
+            guard !isLongRun || death != nil || again || report.pending == report.held else {
+                throw HistoryFailure(
+                    "I12: a run ended with \(report.pending) pending events, but only "
+                        + "\(report.held) are held")
             }
-            tell(
+            appendStory(
                 "synced: \(report.applied) applied, \(report.pending) left: \(report.message ?? "-")"
             )
             if death == nil, !again {
                 lastReport = report
                 model.durable = await store.events.lastDurable
                 guard store.view(Outbox.self).through <= model.durable else {
-                    throw HistoryFailure("a run has returned, and its records are not on the disk")
+                    throw HistoryFailure("a run returned before its records were durable")
                 }
             }
         } catch let error where !(error is HistoryFailure) {
-            try died(of: error)
+            try expectDeath(by: error)
         }
         if let failure { throw failure }
-        if store.events.incarnation != name { choices.count("client: fork noticed") }
+        if store.events.incarnation != incarnation { choices.count("client: fork noticed") }
         if death != nil {
             choices.count("client: died while syncing")
         } else {
@@ -124,7 +128,7 @@ extension History {
     }
 
     func sleep(_ duration: Duration) async throws {
-        // Nobody waits so long: it is the end of a run that is set against a request.
+        // The end of the run, which races against a request, and not a wait of the replayer.
         guard duration < .seconds(1_000_000) else { return try await Task.sleep(for: duration) }
         clock.advance(by: duration)
         await step()

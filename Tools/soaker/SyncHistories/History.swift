@@ -1,15 +1,14 @@
-// One history: an app with a log on a simulated disk, a replayer, a network and the server, on one
-// virtual clock and one row of choices. Everything happens in one order: while a request is under way
-// or the replayer waits, the rest of the world takes its turn (`step`). The app may be killed and its
-// power cut at any operation, in recovery as well. Checks are in HistoryModel. Called by
-// SyncHistories. Spec/protocol/sync-simulation.md.
+// One history: an app with a log on a simulated disk, a replayer, a network and the server, on one virtual
+// clock and one row of choices. Everything happens in one order: while a request is in progress or the
+// replayer waits, `step` runs other actions. The app may be killed or lose power at any operation, also in
+// recovery. HistoryModel has the checks. Spec/protocol/sync-simulation.md.
 
 import DaybookOffline
 import DaybookTestKit
 import Foundation
 import SyncServerStorage
 
-/// One history of client, network and server.
+/// A history of one client, a network and the server.
 actor History {
     static let labels = [
         "client: killed", "client: power cut", "client: sync failed", "client: died while syncing",
@@ -21,6 +20,7 @@ actor History {
         "events retried in vain", "histories",
     ]
 
+    /// A copy of the disk, with the model at that time.
     struct Image {
         var files: SimulatedFileSystem
         var folder: String
@@ -29,16 +29,16 @@ actor History {
 
     enum Death { case kill, powerCut, failedSync }
 
-    /// What the rest of the world does while the replayer waits.
-    enum Deed: CaseIterable {
-        case append, flush, doom, tidy, note, reusedID, token, image, lateRequests, secondSync
-        case suspend
+    /// The actions that run while the replayer waits.
+    enum Action: CaseIterable {
+        case append, flush, scheduleDeath, checkpointOrCompact, noteOnOtherDevice, reusedID, token
+        case image, lateRequests, secondSync, suspend
     }
 
     let choices: SharedChoices
     let server: HistoryServer
     let clock = VirtualClock()
-    /// Where the random numbers of the app, and of each of its lives, begin.
+    /// The seed of the random numbers of the app; each opening gets another one that follows from it.
     let seed: UInt64
     let ids: LogEnvironment
     var network: SimulatedNetwork?
@@ -48,29 +48,29 @@ actor History {
     var copies = 0
     var store: OfflineStore?
     var model = HistoryModel()
-    /// What the server holds, as far as it has been read.
-    var held: [UUID: HistoryModel.Held] = [:]
+    /// The server's events, as far as they have been read.
+    var serverEvents: [UUID: HistoryModel.ServerEvent] = [:]
     var image: Image?
-    /// How the app is going to die, or has.
+    /// The scheduled death of the app; nil if none is scheduled.
     var death: Death?
     var isSyncing = false
     var isCalm = false
-    /// What happens in this history.
-    var deeds: [Deed] = []
+    /// The actions of this history.
+    var actions: [Action] = []
     var clientToken: String?
-    /// The next event gets an id that another device has used.
+    /// Whether the next event gets an id that another device has used.
     var isReusing = false
     var tokens = 0
     var lives = 0
     static let eventsMax = 100
     var requests = 0
-    /// What the last run of the replayer reported, if it came to its end.
+    /// The report of the last run of the replayer; nil if it did not complete.
     var lastReport: SyncReport?
-    /// Requests of a history that has gone astray.
+    /// The number of requests above which a history fails, because it does not end.
     static let requestsMax = 2_000
-    /// The first thing that was wrong while nobody could throw.
+    /// The first failure at a point where it could not be thrown.
     var failure: (any Error)?
-    /// What happened, for a failure report.
+    /// The actions so far, for a failure report.
     var story: [String] = []
 
     init(_ choices: SharedChoices, _ server: HistoryServer) {
@@ -80,25 +80,25 @@ actor History {
         ids = clock.environment(fileSystem: files, seed: seed)
     }
 
-    /// A hash of what went over the network.
+    /// A hash of the network's trace.
     var traceHash: UInt64 { network?.traceHash ?? 0 }
 
     func draw(_ range: ClosedRange<Int>) -> Int { choices.draw { $0.int(in: range) } }
 
-    func tell(_ line: @autoclosure () -> String) { story.append(line()) }
+    func appendStory(_ line: @autoclosure () -> String) { story.append(line()) }
 
-    // MARK: The whole
+    // MARK: Running
 
-    func live() async throws {
-        // Swarm: every history has faults of its own.
+    func run() async throws {
+        // Swarm testing: every history has another subset of faults and actions.
         let faults = choices.draw { choices in
             let oneIn = choices.element(of: [3, 8, 20, 0] as [UInt64])
             if oneIn == 0 { return [choices.element(of: NetworkFault.allCases)] }
             return NetworkFault.allCases.filter { _ in choices.bool(oneIn: oneIn) }
         }
-        deeds = choices.draw { choices in
+        actions = choices.draw { choices in
             let oneIn = choices.element(of: [2, 4] as [UInt64])
-            return [.append, .append] + Deed.allCases.filter { _ in choices.bool(oneIn: oneIn) }
+            return [.append, .append] + Action.allCases.filter { _ in choices.bool(oneIn: oneIn) }
         }
         let network = SimulatedNetwork(
             choices, clock: clock, replicas: server.replicas(choices, clock), faults: faults,
@@ -122,9 +122,9 @@ actor History {
         choices.count("histories")
     }
 
-    /// Faults stop: all that nobody holds arrives, and nothing else changes (I12).
+    /// Stops the faults, and checks that all events are settled except held ones (I12).
     func end(_ network: SimulatedNetwork) async throws {
-        tell("faults stop")
+        appendStory("faults stop")
         isCalm = true
         network.calm()
         server.calm()
@@ -136,15 +136,16 @@ actor History {
             try await sync()
             if let failure { throw failure }
         }
-        let outbox = try opened().view(Outbox.self)
-        try model.checkNothingMoves(Array(outbox.entries))
+        let outbox = try requireStore().view(Outbox.self)
+        try model.checkAllPendingAreHeld(Array(outbox.entries))
         guard lastReport?.pending == outbox.count, lastReport?.held == outbox.count else {
             throw HistoryFailure(
-                "\(outbox.count) are held; the report says \(lastReport?.held ?? -1)")
+                "the outbox has \(outbox.count) held events; the report has "
+                    + "\(lastReport?.held ?? -1)")
         }
-        held = [:]
-        server.readAgain()
-        try await check(try opened())
+        serverEvents = [:]
+        server.resetReading()
+        try await check(try requireStore())
         let shipped = model.events.values.count { model.isShipped($0) }
         choices.count("events settled", by: shipped - outbox.count)
         for entry in outbox.entries {
@@ -152,19 +153,19 @@ actor History {
             if entry.status == .conflict { choices.count("events in conflict") }
             if entry.retryCount == 5 { choices.count("events retried in vain") }
         }
-        countForks(under: try opened().events.incarnation)
-        try await opened().close()
+        countForks(under: try requireStore().events.incarnation)
+        try await requireStore().close()
         store = nil
     }
 
-    /// Two lives of a log have written under one name. The client learns of it from a verdict that
-    /// comes once: where that reply was lost, it does not know.
-    private func countForks(under name: UUID) {
-        let sequences = held.values.filter { $0.source == name }.map(\.sequence)
+    /// Counts a fork that the client has not detected: two instances of a log wrote under one incarnation.
+    /// The client learns it from a verdict that is sent once, so it does not know if that reply was lost.
+    private func countForks(under incarnation: UUID) {
+        let sequences = serverEvents.values.filter { $0.source == incarnation }.map(\.sequence)
         if Set(sequences).count < sequences.count { choices.count("client: fork not noticed") }
     }
 
-    func opened() throws -> OfflineStore {
+    func requireStore() throws -> OfflineStore {
         guard let store else { throw HistoryFailure("the store is not open") }
         return store
     }
@@ -174,16 +175,16 @@ actor History {
     func check(_ store: OfflineStore) async throws {
         for line in try await server.newLines() {
             let line = try LineDecoder.decode(line.span.bytes)
-            let new = HistoryModel.Held(
-                order: held.count, draft: line.draft,
+            let event = HistoryModel.ServerEvent(
+                order: serverEvents.count, draft: line.draft,
                 source: line.source.flatMap(UUID.init(sourceName:)), sequence: line.sequence)
-            guard held.updateValue(new, forKey: line.draft.id) == nil else {
-                throw HistoryFailure("I10: the server holds \(line.draft.id) twice")
+            guard serverEvents.updateValue(event, forKey: line.draft.id) == nil else {
+                throw HistoryFailure("I10: the server has the event \(line.draft.id) twice")
             }
         }
         var unsettled: [Position: OutboxEntry] = [:]
         for entry in store.view(Outbox.self).entries { unsettled[entry.position] = entry }
         choices.count("events charged", by: unsettled.values.count { $0.retryCount > 0 })
-        try model.check(held, unsettled: unsettled)
+        try model.checkServer(serverEvents, unsettled: unsettled)
     }
 }

@@ -1,207 +1,213 @@
-// What a history knows: which events the app has recorded, which of them must be on the disk, and what
-// the client was told about each. Checks the log and the server against it. Used by History.
+// The model of a history: the events that the app has recorded, those that must be durable, and the server's
+// answers to each. Checks the log and the server.
 
 import DaybookOffline
 import Foundation
 
-/// The events of a history as they should be.
+/// The expected events of a history.
 struct HistoryModel {
     /// One event of the app.
-    struct Known: Hashable {
+    struct RecordedEvent: Hashable {
         var id: UUID
         var lane: String
         var json: [UInt8]
         var isTick: Bool
     }
 
-    /// What the client was told about an event.
-    struct Told {
+    /// The server's answers to an event.
+    struct Answers {
         var retries = 0
-        /// Rejected, or refused alone.
+        /// Whether it was rejected, or refused alone in a request.
         var isRefused = false
         var isConflict = false
     }
 
-    /// An event as the server holds it.
-    struct Held {
+    /// An event of the server.
+    struct ServerEvent {
         var order: Int
         var draft: EventDraft
         var source: UUID?
         var sequence: UInt64?
     }
 
-    /// A type that the app's first version does not know, and its second one ships.
+    /// A type that the app's first version does not know, and its second version ships.
     static let tickType = "com.example.tick"
-    /// Whether the app is of its second version.
+    /// Whether the app has been upgraded to its second version.
     var shipsTicks = false
-    /// By position: what the log holds, or should unless it was relaxed.
-    var events: [Position: Known] = [:]
-    /// Positions up to this one must survive everything.
+    /// The recorded events by position. Relaxed ones may be lost.
+    var events: [Position: RecordedEvent] = [:]
+    /// The last position that must survive every death.
     var durable = Position.zero
-    /// A batch whose append has not returned: there is all of it, or nothing.
-    var inFlight: [Known] = []
-    /// Events of lives that were given up when an old image came back, and that are not in the log.
-    var abandoned: [UUID: Known] = [:]
-    /// What another device has sent.
+    /// The batch whose append has not returned: all of it is recorded, or nothing.
+    var inFlight: [RecordedEvent] = []
+    /// Events that were lost when an old image was restored, and are not in the log.
+    var abandoned: [UUID: RecordedEvent] = [:]
+    /// The ids of events that another device has sent.
     var foreign: Set<UUID> = []
-    /// What the client was told.
-    var told: [UUID: Told] = [:]
+    /// The server's answers by event.
+    var answers: [UUID: Answers] = [:]
 
-    /// Whether an event goes to the server.
-    func isShipped(_ known: Known) -> Bool { shipsTicks || !known.isTick }
+    /// Whether an event is shipped.
+    func isShipped(_ event: RecordedEvent) -> Bool { shipsTicks || !event.isTick }
 
-    /// Takes in what a reopened log holds.
+    /// Checks the events of a reopened log, and drops relaxed events that were lost.
     ///
     /// - Parameters:
     ///   - next: the log's next position.
     ///   - lines: its events.
-    ///   - compacted: positions up to this one may be missing.
-    mutating func reopen(_ lines: [Event], next: Position, compacted: Position) throws {
+    ///   - compacted: the last position that compaction may have removed.
+    mutating func checkReopened(_ lines: [Event], next: Position, compacted: Position) throws {
         guard durable < next else {
             throw HistoryFailure(
-                "I1: position \(durable) was acknowledged; the log ends at \(next)")
+                "I1: position \(durable) was acknowledged; the log's next position is \(next)")
         }
         events = events.filter { $0.key < next }
-        var found: [UUID] = []
-        var seen: Set<Position> = []
+        var recoveredInFlight: [UUID] = []
+        var positions: Set<Position> = []
         for event in lines {
-            seen.insert(event.position)
-            if let known = events[event.position] {
-                guard known.id == event.id, known.json == event.content.json ?? [] else {
-                    throw HistoryFailure("I3: \(event.position) holds another event")
+            positions.insert(event.position)
+            if let recorded = events[event.position] {
+                guard recorded.id == event.id, recorded.json == event.content.json ?? [] else {
+                    throw HistoryFailure("I3: position \(event.position) has another event")
                 }
-            } else if let known = inFlight.first(where: { $0.id == event.id }) {
-                found.append(known.id)
-                events[event.position] = known
+            } else if let recorded = inFlight.first(where: { $0.id == event.id }) {
+                recoveredInFlight.append(recorded.id)
+                events[event.position] = recorded
             } else if !event.isOwn,
                 foreign.contains(event.id) || abandoned[event.id] != nil
             {
-                // What the server holds instead of one of ours came with its answer: another
-                // device's, or one of a life that was given up.
+                // The server's reply contained the event that it has instead of one of this log: another
+                // device's event, or an abandoned one.
                 continue
             } else if event.type != SyncSettled.type {
-                throw HistoryFailure("I3: \(event.position) was never recorded: \(event.type)")
+                throw HistoryFailure(
+                    "I3: the event at \(event.position) was never recorded: \(event.type)")
             }
         }
-        guard found.isEmpty || found == inFlight.map(\.id) else {
-            throw HistoryFailure("I4: \(found.count) of a batch of \(inFlight.count) came back")
+        guard recoveredInFlight.isEmpty || recoveredInFlight == inFlight.map(\.id) else {
+            throw HistoryFailure(
+                "I4: \(recoveredInFlight.count) of a batch of \(inFlight.count) were recovered")
         }
-        for (position, known) in events where !seen.contains(position) {
-            // Compaction takes out nothing that no version of the app has a rule for.
-            guard position <= compacted, isShipped(known) else {
-                throw HistoryFailure("I2: \(position) is missing")
+        for (position, event) in events where !positions.contains(position) {
+            // Compaction removes no event of a type without a rule.
+            guard position <= compacted, isShipped(event) else {
+                throw HistoryFailure("I2: the event at \(position) is missing")
             }
         }
         inFlight = []
-        for known in events.values { abandoned[known.id] = nil }
+        for event in events.values { abandoned[event.id] = nil }
         durable = Position(next.rawValue - 1)
     }
 
-    /// Checks what the server holds against the log: I10, and the order of lanes.
+    /// Compares the server's events with the log: I10, and the order of lanes.
     ///
     /// - Parameter unsettled: the outbox by position.
-    func check(_ server: [UUID: Held], unsettled: [Position: OutboxEntry]) throws {
-        for (position, known) in events where isShipped(known) && unsettled[position] == nil {
-            guard let held = server[known.id] else {
+    func checkServer(_ server: [UUID: ServerEvent], unsettled: [Position: OutboxEntry]) throws {
+        for (position, event) in events where isShipped(event) && unsettled[position] == nil {
+            guard let stored = server[event.id] else {
                 throw HistoryFailure(
-                    "I10: \(position) is settled, and the server has no such event")
+                    "I10: the event at \(position) is settled, but the server does not have it")
             }
-            guard held.draft.json ?? [] == known.json else {
+            guard stored.draft.json ?? [] == event.json else {
                 throw HistoryFailure(
-                    "I10: \(position) is settled, and the server has another event")
+                    "I10: the event at \(position) is settled, but the server has other data")
             }
         }
         var own: [UUID: Position] = [:]
-        for (position, known) in events { own[known.id] = position }
+        for (position, event) in events { own[event.id] = position }
         for id in server.keys where own[id] == nil {
             guard abandoned[id] != nil || foreign.contains(id) else {
-                throw HistoryFailure("I1: the server has \(id), which the log has lost")
+                throw HistoryFailure("I1: the server has the event \(id), which the log has lost")
             }
         }
         var last: [String: Int] = [:]
-        var missing: Set<String> = []
-        for (_, known) in events.sorted(by: { $0.key < $1.key }) where isShipped(known) {
-            guard let held = server[known.id], !foreign.contains(known.id) else {
-                missing.insert(known.lane)
+        var missingLanes: Set<String> = []
+        for (_, event) in events.sorted(by: { $0.key < $1.key }) where isShipped(event) {
+            guard let stored = server[event.id], !foreign.contains(event.id) else {
+                missingLanes.insert(event.lane)
                 continue
             }
-            guard !missing.contains(known.lane), last[known.lane] ?? -1 < held.order else {
-                throw HistoryFailure("\(known.id) has overtaken others of lane \(known.lane)")
+            guard !missingLanes.contains(event.lane), last[event.lane] ?? -1 < stored.order else {
+                throw HistoryFailure(
+                    "the event \(event.id) overtook earlier ones of lane \(event.lane)")
             }
-            last[known.lane] = held.order
+            last[event.lane] = stored.order
         }
-        try check(unsettled)
+        try checkOutbox(unsettled)
     }
 
-    /// Checks a batch that is about to be sent: in each lane, the oldest events that wait, in order.
-    func check(batch: [UUID], unsettled: [OutboxEntry]) throws {
-        var waiting: [String: [UUID]] = [:]
-        for entry in unsettled { waiting[entry.lane, default: []].append(entry.id) }
+    /// Checks a batch before it is sent: of each lane it must have the oldest pending events, in order.
+    func checkBatch(_ batch: [UUID], unsettled: [OutboxEntry]) throws {
+        var pending: [String: [UUID]] = [:]
+        for entry in unsettled { pending[entry.lane, default: []].append(entry.id) }
         let lanes = Dictionary(uniqueKeysWithValues: unsettled.map { ($0.id, $0.lane) })
         var sent: [String: [UUID]] = [:]
         for id in batch {
             guard let lane = lanes[id] else {
-                throw HistoryFailure("\(id) is sent, and does not wait")
+                throw HistoryFailure("the event \(id) is sent, but is not in the outbox")
             }
             sent[lane, default: []].append(id)
         }
-        for (lane, ids) in sent where !(waiting[lane] ?? []).starts(with: ids) {
-            throw HistoryFailure("events of lane \(lane) overtake others on their way")
+        for (lane, ids) in sent where !(pending[lane] ?? []).starts(with: ids) {
+            throw HistoryFailure("a batch has events of lane \(lane) before earlier ones")
         }
         for entry in unsettled
         where entry.status != .pending && entry.parking != .exhausted && sent[entry.lane] != nil {
-            throw HistoryFailure("lane \(entry.lane) is held, and sends")
+            throw HistoryFailure("events of the held lane \(entry.lane) are sent")
         }
     }
 
-    /// Every charge and every hold has its reason.
-    private func check(_ unsettled: [Position: OutboxEntry]) throws {
+    /// Checks that every charged retry, every parked event and every conflict follows from an answer.
+    private func checkOutbox(_ unsettled: [Position: OutboxEntry]) throws {
         for (position, entry) in unsettled {
-            guard let known = events[position], known.id == entry.id, isShipped(known) else {
-                throw HistoryFailure("the outbox has \(position), which was never recorded")
-            }
-            let told = told[entry.id] ?? Told()
-            guard entry.retryCount <= told.retries else {
+            guard let event = events[position], event.id == entry.id, isShipped(event) else {
                 throw HistoryFailure(
-                    "\(position) was charged \(entry.retryCount) times, for \(told.retries) retries"
-                )
+                    "the outbox has position \(position), which was never recorded")
+            }
+            let answers = answers[entry.id] ?? Answers()
+            guard entry.retryCount <= answers.retries else {
+                throw HistoryFailure(
+                    "the event at \(position) was charged \(entry.retryCount) retries; the server "
+                        + "answered `retry` \(answers.retries) times")
             }
             switch entry.status {
             case .pending: break
             case .failed:
-                guard entry.parking == .exhausted ? entry.retryCount == 5 : told.isRefused else {
-                    throw HistoryFailure("\(position) is parked for nothing")
+                guard entry.parking == .exhausted ? entry.retryCount == 5 : answers.isRefused else {
+                    throw HistoryFailure("the event at \(position) is parked without a reason")
                 }
             case .conflict:
-                guard told.isConflict else {
-                    throw HistoryFailure("\(position) is in conflict with nothing")
+                guard answers.isConflict else {
+                    throw HistoryFailure(
+                        "the event at \(position) is in conflict without a verdict")
                 }
             }
         }
     }
 
-    /// I12: nothing waits but what is parked or in conflict, and what comes after it in its lane.
-    func checkNothingMoves(_ unsettled: [OutboxEntry]) throws {
-        var held: Set<String> = []
+    /// I12: checks that only parked and conflicting events are pending, and later ones of their lanes.
+    func checkAllPendingAreHeld(_ unsettled: [OutboxEntry]) throws {
+        var heldLanes: Set<String> = []
         for entry in unsettled {
-            if entry.status != .pending { held.insert(entry.lane) }
-            guard held.contains(entry.lane) else {
-                throw HistoryFailure("I12: \(entry.position) waits for nothing")
+            if entry.status != .pending { heldLanes.insert(entry.lane) }
+            guard heldLanes.contains(entry.lane) else {
+                throw HistoryFailure(
+                    "I12: the event at \(entry.position) is pending without a reason")
             }
         }
     }
 
-    /// The client was given an answer to a batch.
-    mutating func hear(_ reply: TransportReply, to batch: [UUID]) {
+    /// Records the reply to a batch.
+    mutating func recordReply(_ reply: TransportReply, to batch: [UUID]) {
         if [400, 413, 422].contains(reply.status), batch.count == 1 {
-            told[batch[0], default: Told()].isRefused = true
+            answers[batch[0], default: Answers()].isRefused = true
         }
         guard reply.status == 200 else { return }
         for verdict in Verdict.parse(reply.body) ?? [] {
             switch verdict.status {
-            case .retry: told[verdict.id, default: Told()].retries += 1
-            case .rejected: told[verdict.id, default: Told()].isRefused = true
-            case .conflict: told[verdict.id, default: Told()].isConflict = true
+            case .retry: answers[verdict.id, default: Answers()].retries += 1
+            case .rejected: answers[verdict.id, default: Answers()].isRefused = true
+            case .conflict: answers[verdict.id, default: Answers()].isConflict = true
             default: break
             }
         }

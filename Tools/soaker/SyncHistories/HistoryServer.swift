@@ -1,7 +1,6 @@
-// The real server's storage as histories use it: two replicas on one SQLite file, each history an
-// account of its own. What stands between a request and the storage is done as the real server does
-// it, without HTTP; around it a replica dies, fails, and is started again. Between SimulatedNetwork
-// and SyncServerStorage.
+// The real server's storage in a simulation: two replicas on one SQLite file; each history is a separate
+// account. Requests are parsed and answered as by the real server, but without HTTP. A replica may die, fail,
+// and be restarted.
 
 import DaybookOffline
 import DaybookTestKit
@@ -12,7 +11,7 @@ import Replay
 import SyncServerStorage
 import Synchronization
 
-/// A server for one history after the other.
+/// A server that histories use one after the other.
 final class HistoryServer: Sendable {
     private struct State {
         var account = ""
@@ -20,7 +19,7 @@ final class HistoryServer: Sendable {
         var histories = 0
         var replicas: [SQLiteEventStorage] = []
         var isCalm = false
-        /// How far the account has been read.
+        /// The end of the last reading by the history's checks.
         var cursor: EventCursor?
     }
 
@@ -30,17 +29,18 @@ final class HistoryServer: Sendable {
         "server: duplicate answered",
     ]
 
-    /// Histories on one database; then a new one, so that it does not grow for ever.
+    /// The number of histories on one database. A new one is then created, so that it does not grow without
+    /// bound.
     private static let historiesMax = 500
 
     private let folder: TemporaryFolder
     private let state = Mutex(State())
-    /// Another hand on the database: makes transactions fail.
-    private let hand: Mutex<DatabaseQueue?> = Mutex(nil)
+    /// Another connection to the database, which makes transactions fail.
+    private let failureDatabase: Mutex<DatabaseQueue?> = Mutex(nil)
     private let catalogue = OfflineModel.catalogue
 
     init() throws {
-        // Nothing here is about the server's disk: SQLite's own tests are.
+        // In memory if possible: these histories do not test the server's disk.
         let memory = URL(filePath: "/dev/shm", directoryHint: .isDirectory)
         let parent =
             FileManager.default.isWritableFile(atPath: memory.path)
@@ -52,7 +52,7 @@ final class HistoryServer: Sendable {
         folder.appending("\(histories / Self.historiesMax).db").path
     }
 
-    /// Takes a new account, and now and then a new database.
+    /// Begins a history with a new account, and now and then with a new database.
     func beginHistory(_ choices: SharedChoices) async throws {
         let number = state.withLock { $0.histories }
         if number % Self.historiesMax == 0 { try newDatabase(number) }
@@ -71,9 +71,9 @@ final class HistoryServer: Sendable {
             return state.replicas
         }
         for replica in old { try replica.close() }
-        try hand.withLock { hand in
-            try hand?.close()
-            hand = nil
+        try failureDatabase.withLock { failureDatabase in
+            try failureDatabase?.close()
+            failureDatabase = nil
         }
         for name in try FileManager.default.contentsOfDirectory(atPath: folder.path) {
             try FileManager.default.removeItem(at: folder.appending(name))
@@ -83,7 +83,7 @@ final class HistoryServer: Sendable {
             try SQLiteEventStorage(path: path, catalogue: catalogue)
         }
         state.withLock { $0.replicas = replicas }
-        try hand.withLock { hand in
+        try failureDatabase.withLock { failureDatabase in
             let queue = try DatabaseQueue(path: path)
             try queue.write { db in
                 try db.execute(
@@ -94,27 +94,27 @@ final class HistoryServer: Sendable {
                         BEGIN SELECT RAISE(ABORT, 'simulated'); END
                         """)
             }
-            hand = queue
+            failureDatabase = queue
         }
     }
 
     // MARK: For the history
 
-    /// From now on it works.
+    /// Ends all faults.
     func calm() { state.withLock { $0.isCalm = true } }
 
-    /// The token by which the server knows the account; nil: any.
+    /// The valid token; nil accepts any.
     var token: String? { state.withLock { $0.token } }
 
-    /// The old token is not known any more.
+    /// Makes a token the only valid one.
     func changeToken(to token: String) { state.withLock { $0.token = token } }
 
-    /// The replicas as a network sees them.
+    /// The transports of the replicas.
     func replicas(_ choices: SharedChoices, _ clock: VirtualClock) -> [any Transport] {
         (0..<2).map { Replica(server: self, index: $0, choices: choices, clock: clock) }
     }
 
-    /// What the server holds behind what was read last, in its order.
+    /// Reads the server's events since the last call, in its order.
     func newLines() async throws -> [[UInt8]] {
         let state = state.withLock { $0 }
         var (lines, cursor): ([[UInt8]], EventCursor?) = ([], state.cursor)
@@ -129,11 +129,11 @@ final class HistoryServer: Sendable {
         return lines
     }
 
-    /// The next reading begins at the first line.
-    func readAgain() { state.withLock { $0.cursor = nil } }
+    /// Makes the next `newLines()` begin at the first event.
+    func resetReading() { state.withLock { $0.cursor = nil } }
 
-    /// Another device of the same account has sent events.
-    func take(_ lines: [[UInt8]]) async throws {
+    /// Stores events of another device of the account.
+    func appendFromOtherDevice(_ lines: [[UInt8]]) async throws {
         let (account, replica) = state.withLock { ($0.account, $0.replicas[0]) }
         let body = JSONObjectWriter.array(lines)
         _ = try await replica.append(
@@ -153,17 +153,17 @@ final class HistoryServer: Sendable {
         func send(_ request: TransportRequest, token: String?) async throws -> TransportReply {
             switch request {
             case .append(let batch):
-                try await server.answer(batch, token, index, choices, clock)
+                try await server.reply(toBatch: batch, token, index, choices, clock)
             case .read(let cursor):
-                try await server.answer(reading: cursor, token, index, choices, clock)
+                try await server.reply(toRead: cursor, token, index, choices, clock)
             }
         }
     }
 
     private struct Died: Error {}
 
-    private func answer(
-        _ body: [UInt8], _ token: String?, _ index: Int, _ choices: SharedChoices,
+    private func reply(
+        toBatch body: [UInt8], _ token: String?, _ index: Int, _ choices: SharedChoices,
         _ clock: VirtualClock
     ) async throws -> TransportReply {
         let state = state.withLock { $0 }
@@ -183,9 +183,9 @@ final class HistoryServer: Sendable {
             return TransportReply(status: 400)
         }
         if fate == 2, let victim = choices.draw({ batch.isEmpty ? nil : $0.element(of: batch) }) {
-            try fail(at: victim.id)
+            try failInsert(of: victim.id)
         }
-        defer { if fate == 2 { try? failNoMore() } }
+        defer { if fate == 2 { try? stopFailingInserts() } }
         let verdicts: [SyncServerStorage.Verdict]
         do {
             verdicts = try await state.replicas[index].append(batch, account: state.account)
@@ -198,7 +198,7 @@ final class HistoryServer: Sendable {
         if fate == 3 {
             choices.count("server: died after the commit")
             if choices.draw({ $0.bool(oneIn: 8) }) {
-                try start(index)
+                try restartReplica(index)
                 choices.count("server: started again")
             }
             throw Died()
@@ -208,45 +208,45 @@ final class HistoryServer: Sendable {
             date: clock.milliseconds / 1_000 * 1_000)
     }
 
-    /// Events on a page: few, so that a history has several.
+    /// The highest number of events on a page; low, so that a history has several pages.
     private static let pageMax = 7
 
-    private func answer(
-        reading cursor: String?, _ token: String?, _ index: Int, _ choices: SharedChoices,
+    private func reply(
+        toRead cursor: String?, _ token: String?, _ index: Int, _ choices: SharedChoices,
         _ clock: VirtualClock
     ) async throws -> TransportReply {
         let state = state.withLock { $0 }
         let fate = choices.draw { state.isCalm ? 0 : $0.int(in: 0...29) }
         if fate == 1 { throw Died() }
         guard state.token == nil || token == state.token else { return TransportReply(status: 401) }
-        let place = cursor.map { EventCursor($0) } ?? EventCursor.start(bySource: false)
-        guard let place, fate != 2 else { return TransportReply(status: 400) }
+        let start = cursor.map { EventCursor($0) } ?? EventCursor.start(bySource: false)
+        guard let start, fate != 2 else { return TransportReply(status: 400) }
         let page = try await state.replicas[index].page(
-            account: state.account, source: nil, after: place, limit: Self.pageMax)
+            account: state.account, source: nil, after: start, limit: Self.pageMax)
         choices.count("server: page read")
         return TransportReply(
             status: 200, body: JSONObjectWriter.array(page.lines),
             date: clock.milliseconds / 1_000 * 1_000, next: page.next.text)
     }
 
-    private func start(_ index: Int) throws {
+    private func restartReplica(_ index: Int) throws {
         let (old, histories) = state.withLock { ($0.replicas[index], $0.histories - 1) }
         try old.close()
         let new = try SQLiteEventStorage(path: path(histories), catalogue: catalogue)
         state.withLock { $0.replicas[index] = new }
     }
 
-    private func fail(at id: UUID) throws {
-        try hand.withLock { hand in
-            try hand?.write {
+    private func failInsert(of id: UUID) throws {
+        try failureDatabase.withLock { failureDatabase in
+            try failureDatabase?.write {
                 try $0.execute(sql: "INSERT INTO simulated_failure VALUES (?)", arguments: [id])
             }
         }
     }
 
-    private func failNoMore() throws {
-        try hand.withLock { hand in
-            try hand?.write { try $0.execute(sql: "DELETE FROM simulated_failure") }
+    private func stopFailingInserts() throws {
+        try failureDatabase.withLock { failureDatabase in
+            try failureDatabase?.write { try $0.execute(sql: "DELETE FROM simulated_failure") }
         }
     }
 }

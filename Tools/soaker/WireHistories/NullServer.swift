@@ -1,15 +1,15 @@
-// A server that takes everything and keeps nothing: what shipping is timed against. Ids are found by
-// their place in a line as a log writes it. Part of ShippingRace and the benchmark.
+// A server that accepts every event and stores none, for timing the client. It finds ids by their offset in a
+// line as a log writes it.
 
 import DaybookTestKit
 import Foundation
 import Synchronization
 
-/// Says `applied` to every event.
+/// A server that replies `applied` to every event.
 package final class NullServer: Sendable {
-    /// What is posted, while it is kept.
+    /// The posted bodies; nil while they are not recorded.
     private final class Bodies: Sendable {
-        let kept = Mutex<[[UInt8]]?>(nil)
+        let recorded = Mutex<[[UInt8]]?>(nil)
     }
 
     private let bodies = Bodies()
@@ -17,7 +17,7 @@ package final class NullServer: Sendable {
 
     package init() throws {
         server = try LoopbackServer { [bodies] body in
-            bodies.kept.withLock { $0?.append(body) }
+            bodies.recorded.withLock { $0?.append(body) }
             return (
                 [("Content-Type", "application/json"), ("Date", Self.date())],
                 Self.verdicts(on: body)
@@ -25,52 +25,56 @@ package final class NullServer: Sendable {
         }
     }
 
-    /// Where batches are posted.
+    /// The URL to which batches are posted.
     package var endpoint: URL {
         get throws {
             guard let url = URL(string: server.base + "/v1/events") else {
-                throw WireFailure("no address")
+                throw WireFailure("\(server.base)/v1/events is not a valid URL")
             }
             return url
         }
     }
 
-    /// Begins to keep what is posted.
-    func keepBodies() { bodies.kept.withLock { $0 = [] } }
+    /// Starts to record the posted bodies.
+    func startRecording() { bodies.recorded.withLock { $0 = [] } }
 
-    /// What was posted since; nothing is kept any more.
-    func takeBodies() -> [[UInt8]] {
-        bodies.kept.withLock { bodies in
+    /// Stops recording.
+    ///
+    /// - Returns: the bodies that were posted since `startRecording()`.
+    func stopRecording() -> [[UInt8]] {
+        bodies.recorded.withLock { bodies in
             defer { bodies = nil }
             return bodies ?? []
         }
     }
 
-    private static let before = Array(#""specversion":"1.0","id":""#.utf8)
+    private static let idPrefix = Array(#""specversion":"1.0","id":""#.utf8)
     private static let idBytes = 36
     private static let opening = Array(#"{"id":""#.utf8)
     private static let closing = Array(#"","status":"applied"}"#.utf8)
 
-    /// The answer to a batch.
+    /// The reply to a batch.
     package static func verdicts(on batch: [UInt8]) -> [UInt8] {
         var reply = Array(#"{"verdicts":["#.utf8)
         reply.reserveCapacity(batch.count / 3)
         batch.withUnsafeBytes { batch in
             guard let base = batch.baseAddress else { return }
-            var place = 0
-            while let quote = memchr(base + place, 0x22, batch.count - place) {
-                place = UnsafeRawPointer(quote) - base
-                let start = place + before.count
+            var offset = 0
+            while let quote = memchr(base + offset, 0x22, batch.count - offset) {
+                offset = UnsafeRawPointer(quote) - base
+                let start = offset + idPrefix.count
                 guard start + idBytes <= batch.count else { return }
-                guard batch[place + 1] == before[1], memcmp(quote, before, before.count) == 0 else {
-                    place += 1
+                guard batch[offset + 1] == idPrefix[1],
+                    memcmp(quote, idPrefix, idPrefix.count) == 0
+                else {
+                    offset += 1
                     continue
                 }
                 if reply.last != UInt8(ascii: "[") { reply.append(UInt8(ascii: ",")) }
                 reply += opening
                 reply += batch[start..<(start + idBytes)]
                 reply += closing
-                place = start + idBytes
+                offset = start + idBytes
             }
         }
         reply += Array("]}".utf8)

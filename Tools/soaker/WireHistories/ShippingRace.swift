@@ -1,5 +1,5 @@
-// How fast a log is shipped: the replayer with all it does, against a plain client that posts the very
-// same bytes, in turns. Spec/testing/testing.md.
+// Compares the rate of shipping with a plain client that posts the same bytes, in turn.
+// Spec/testing/testing.md.
 
 import DaybookOffline
 import DaybookTestKit
@@ -9,24 +9,24 @@ import Foundation
     import FoundationNetworking
 #endif
 
-/// A race of two clients to a server that takes everything.
+/// A race of two clients to a server that accepts everything.
 public struct ShippingRace: Sendable {
-    /// What came out.
+    /// The measurements.
     public struct Result: Sendable, CustomStringConvertible {
-        /// Events that were shipped in a round.
+        /// The number of events in a round.
         public var events: Int
-        /// Bytes of the batches in a round.
+        /// The number of bytes of the batches in a round.
         public var bytes: Int
-        /// Seconds of the replayer's rounds.
+        /// The replayer's times, in seconds.
         public var ours: [Double]
-        /// Seconds of the plain client's rounds.
+        /// The plain client's times, in seconds.
         public var plain: [Double]
-        /// Lines that the log has gained about what was shipped, as a part of the lines shipped.
+        /// Bytes of the records of verdicts in the log / bytes of the shipped lines.
         public var recordShare: Double
-        /// The files of the log that came with it, as a part of those before.
+        /// Growth of the log's segments / their size before shipping.
         public var fileShare: Double
 
-        /// The replayer's rate as a part of the plain client's: the median over the rounds.
+        /// The median over the rounds of the replayer's rate / the plain client's rate.
         public var ratio: Double { ShippingRace.median(zip(plain, ours).map { $0 / $1 }) }
 
         public var description: String {
@@ -51,44 +51,44 @@ public struct ShippingRace: Sendable {
     private let events: Int
     private let rounds: Int
     private let requests: Int
-    private let say: @Sendable (String) -> Void
+    private let progress: @Sendable (String) -> Void
 
     /// Creates a race.
     ///
     /// - Parameters:
-    ///   - events: how many the log has.
-    ///   - rounds: how often each client is timed.
-    ///   - requests: how many are under way at the same time.
-    ///   - say: is told how it goes.
+    ///   - events: the number of events in the log.
+    ///   - rounds: the number of measurements of each client.
+    ///   - requests: the number of concurrent requests.
+    ///   - progress: called with messages of progress.
     public init(
         events: Int, rounds: Int, requests: Int,
-        say: @escaping @Sendable (String) -> Void = { _ in }
+        progress: @escaping @Sendable (String) -> Void = { _ in }
     ) {
         self.events = events
         self.rounds = rounds
         self.requests = requests
-        self.say = say
+        self.progress = progress
     }
 
-    /// Runs it.
+    /// Runs the race.
     public func run() async throws -> Result {
-        let place = try TemporaryFolder()
-        defer { place.remove() }
-        let log = place.appending("log")
-        try await make(log)
-        say("the log is made")
+        let folder = try TemporaryFolder()
+        defer { folder.remove() }
+        let log = folder.appending("log")
+        try await makeLog(at: log)
+        progress("the log is made")
         let server = try NullServer()
-        // The first round is not timed: it says what the plain client is to post.
-        server.keepBodies()
+        // The first round is not timed: it records the bodies that the plain client posts.
+        server.startRecording()
         var result = Result(
             events: 0, bytes: 0, ours: [], plain: [], recordShare: 0, fileShare: 0)
-        _ = try await ship(log, server, &result)
-        let batches = server.takeBodies()
+        _ = try await shipCopy(of: log, server, &result)
+        let batches = server.stopRecording()
         result.bytes = batches.reduce(0) { $0 + $1.count }
         for round in 1...rounds {
-            result.ours.append(try await ship(log, server, &result))
-            result.plain.append(try await post(batches, try server.endpoint))
-            say("round \(round) of \(rounds)")
+            result.ours.append(try await shipCopy(of: log, server, &result))
+            result.plain.append(try await postBatches(batches, try server.endpoint))
+            progress("round \(round) of \(rounds)")
         }
         return result
     }
@@ -99,7 +99,7 @@ public struct ShippingRace: Sendable {
         return (sorted[(sorted.count - 1) / 2] + sorted[sorted.count / 2]) / 2
     }
 
-    private func make(_ log: URL) async throws {
+    private func makeLog(at log: URL) async throws {
         let store = try await OfflineStore.open(at: log, account: "local", compaction: nil)
         var events = WireEvents(device: 0, seed: 1)
         var batch: [EventDraft] = []
@@ -122,10 +122,10 @@ public struct ShippingRace: Sendable {
 
     /// Ships a copy of the log.
     ///
-    /// - Returns: seconds.
-    private func ship(_ log: URL, _ server: NullServer, _ result: inout Result) async throws
-        -> Double
-    {
+    /// - Returns: the time in seconds.
+    private func shipCopy(
+        of log: URL, _ server: NullServer, _ result: inout Result
+    ) async throws -> Double {
         let copy = log.deletingLastPathComponent().appending(path: "copy")
         try FileManager.default.copyItem(at: log, to: copy)
         defer { try? FileManager.default.removeItem(at: copy) }
@@ -140,7 +140,8 @@ public struct ShippingRace: Sendable {
         let report = try await replayer.run()
         let seconds = (ContinuousClock.now - begun) / .seconds(1)
         guard report.applied == events, report.pending == 0 else {
-            throw WireFailure("shipped \(report.applied) events, \(report.pending) left")
+            throw WireFailure(
+                "shipped \(report.applied) of \(events) events; \(report.pending) are pending")
         }
         result.events = report.applied
         var (lines, records) = (0, 0)
@@ -160,7 +161,7 @@ public struct ShippingRace: Sendable {
         return seconds
     }
 
-    /// Bytes of a log's segments.
+    /// The size of a log's segments in bytes.
     private static func bytes(of log: URL) throws -> Int {
         try FileManager.default.contentsOfDirectory(at: log, includingPropertiesForKeys: nil)
             .filter { $0.pathExtension == "lz4" }
@@ -172,10 +173,10 @@ public struct ShippingRace: Sendable {
 
     // MARK: The plain client
 
-    /// Posts batches, as many at a time as the replayer.
+    /// Posts batches, with as many concurrent requests as the replayer.
     ///
-    /// - Returns: seconds.
-    private func post(_ batches: [[UInt8]], _ endpoint: URL) async throws -> Double {
+    /// - Returns: the time in seconds.
+    private func postBatches(_ batches: [[UInt8]], _ endpoint: URL) async throws -> Double {
         let session = URLSession(configuration: .ephemeral)
         defer { session.invalidateAndCancel() }
         let begun = ContinuousClock.now
@@ -191,7 +192,7 @@ public struct ShippingRace: Sendable {
                         request.httpBody = Data(batches[index])
                         let (_, response) = try await session.data(for: request)
                         guard (response as? HTTPURLResponse)?.statusCode == 200 else {
-                            throw WireFailure("the plain client is refused")
+                            throw WireFailure("the server refused a batch of the plain client")
                         }
                     }
                 }

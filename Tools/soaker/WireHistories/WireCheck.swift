@@ -1,22 +1,23 @@
-// What must hold in the end: the server has everything once, and all devices show what its events
-// come to. Part of WireHistory.
+// The checks at the end of a WireHistory: the server has every event once, and all devices show the views
+// that follow from its events.
 
 import DaybookOffline
 import DaybookTestKit
 import EventGenerators
 import Foundation
 
-/// The server's events, and what they come to.
+/// A comparison of the devices with the server's events.
 struct WireCheck {
-    private(set) var held: Set<UUID> = []
+    private(set) var serverIDs: Set<UUID> = []
     private var history = EventHistory()
 
-    /// Reads everything that a server holds.
+    /// Reads all events of a server.
     ///
-    /// - Throws: `WireFailure` if it holds an id twice, or something that is no event.
+    /// - Throws: `WireFailure` if an id occurs twice or a page is invalid; an error for a line that is no
+    ///   event.
     init(reading port: UInt16) async throws {
         guard let endpoint = URL(string: "http://127.0.0.1:\(port)/v1/events") else {
-            throw WireFailure("no address")
+            throw WireFailure("the URL of port \(port) is not valid")
         }
         let transport = HTTPTransport(endpoint: endpoint)
         var cursor: String?
@@ -24,48 +25,48 @@ struct WireCheck {
             let page = try await transport.send(.read(after: cursor), token: nil)
             let lines = try Self.elements(of: page.body)
             guard page.status == 200, let next = page.next else {
-                throw WireFailure("a page is answered with \(page.status)")
+                throw WireFailure("the server answered a read with status \(page.status)")
             }
             if lines.isEmpty { return }
-            for line in lines { try add(page.body.span.bytes.extracting(line)) }
+            for line in lines { try addEvent(page.body.span.bytes.extracting(line)) }
             cursor = next
         }
     }
 
-    private mutating func add(_ line: RawSpan) throws {
+    private mutating func addEvent(_ line: RawSpan) throws {
         let event = try ForeignEvent(line)
-        guard held.insert(event.draft.id).inserted else {
-            throw WireFailure("I10: the server holds \(event.draft.id) twice")
+        guard serverIDs.insert(event.draft.id).inserted else {
+            throw WireFailure("I10: the server has the event \(event.draft.id) twice")
         }
         history.addForeign(event.draft, source: event.source, sequence: event.sequence)
     }
 
-    /// How many events the server holds.
-    var count: Int { held.count }
+    /// The number of the server's events.
+    var count: Int { serverIDs.count }
 
     /// Checks all devices.
     func check(_ devices: [WireDevice]) async throws {
         let expected = Self.rows(of: OfflineModel.views.map { $0.folded(history.events) })
         for device in devices {
-            let waiting = await device.waiting
-            guard waiting.isEmpty else {
+            let pending = await device.pendingDescriptions
+            guard pending.isEmpty else {
                 throw WireFailure(
-                    "I12: device \(device.name) has \(waiting.count) events left: "
-                        + waiting.prefix(3).joined(separator: "; "))
+                    "I12: \(pending.count) events of device \(device.name) are still in the "
+                        + "outbox: " + pending.prefix(3).joined(separator: "; "))
             }
-            let lost = try await device.promised().subtracting(held)
+            let lost = try await device.idsExpectedOnServer().subtracting(serverIDs)
             guard lost.isEmpty else {
                 throw WireFailure(
-                    "I10: of device \(device.name) the server lacks \(lost.count) events: "
+                    "I10: the server lacks \(lost.count) events of device \(device.name): "
                         + lost.prefix(3).map(\.text).joined(separator: ", "))
             }
             let shown = await device.rows
             guard shown == expected else {
-                let more = Set(shown).subtracting(expected).prefix(3)
-                let less = Set(expected).subtracting(shown).prefix(3)
+                let unexpected = Set(shown).subtracting(expected).prefix(3)
+                let missing = Set(expected).subtracting(shown).prefix(3)
                 throw WireFailure(
-                    "device \(device.name) does not show what the server's events come to: it has "
-                        + "\(more.sorted()) instead of \(less.sorted())")
+                    "the views of device \(device.name) differ from those of the server's events: "
+                        + "found \(unexpected.sorted()), expected \(missing.sorted())")
             }
         }
     }
@@ -88,7 +89,7 @@ struct WireCheck {
             try scanner.elements(text) { (scanner) throws(JSONError) in
                 ranges.append(try scanner.value(text, depth: 1))
             }
-        } catch { throw WireFailure("a page is no JSON: \(error)") }
+        } catch { throw WireFailure("a page of the server is not valid JSON: \(error)") }
         return ranges
     }
 }

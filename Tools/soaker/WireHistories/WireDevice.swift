@@ -1,13 +1,13 @@
-// One device on the wire: a real store in a real folder, and its replayer behind a proxy of its own.
-// It lives in days: it records and syncs at the same time, then is suspended, closed, copied, or put
-// back to the copy. Part of WireHistory.
+// One device of a WireHistory: a real store in a real folder, and its replayer behind a proxy. It runs in
+// days: on a day it records and syncs concurrently, and is then suspended, closed, copied, or restored from
+// the copy.
 
 import DaybookOffline
 import DaybookTestKit
 import Foundation
 import Synchronization
 
-/// One device.
+/// A device with its store, its proxy and its acknowledged events.
 actor WireDevice {
     let name: Int
     let proxy: HostileProxy
@@ -17,10 +17,10 @@ actor WireDevice {
     private var events: WireEvents
     private var store: OfflineStore
     private let total: Int
-    private var left: Int
+    private var remaining: Int
     private var copy: Copy?
-    private var isPutBack = false
-    /// Events that the device was told are recorded, and that went not with a copy.
+    private var isRestored = false
+    /// The events whose append returned, without those that a restored copy has lost.
     private(set) var acknowledged: Set<UUID> = []
     private(set) var counts: [String: Int] = [:]
 
@@ -30,12 +30,12 @@ actor WireDevice {
     }
 
     init(
-        _ name: Int, in place: URL, server: UInt16, events count: Int,
+        _ name: Int, in parent: URL, server: UInt16, events count: Int,
         options: WireHistory.Options
     ) async throws {
         self.name = name
         self.options = options
-        folder = place.appending(path: "device-\(name)")
+        folder = parent.appending(path: "device-\(name)")
         var faults = HostileProxy.Options()
         faults.delayMilliseconds = options.timeoutMilliseconds * 3 / 2
         proxy = try HostileProxy(
@@ -44,7 +44,7 @@ actor WireDevice {
             endpoint: proxy.url.appending(path: "v1/events"),
             timeoutSeconds: Double(options.timeoutMilliseconds) / 1_000)
         events = WireEvents(device: name, seed: options.seed)
-        (total, left) = (count, count)
+        (total, remaining) = (count, count)
         store = try await OfflineStore.open(at: folder, account: "local")
     }
 
@@ -54,18 +54,18 @@ actor WireDevice {
 
     // MARK: Days
 
-    /// Whether everything has been recorded.
-    var isDone: Bool { left == 0 }
+    /// Whether the device has recorded all its events.
+    var isDone: Bool { remaining == 0 }
 
-    /// Lives one day.
-    func day() async throws {
+    /// Runs one day.
+    func runDay() async throws {
         let store = store
         let milliseconds = 1 + events.draw(options.dayMilliseconds)
         // Some days end in the middle of a request.
         let isAbrupt = events.draw(4) == 0
         let end = store.events.deviceNow + Int64(milliseconds) + (isAbrupt ? 60_000 : 0)
         async let synced: Void = sync(.at(Timestamp(milliseconds: end)), store)
-        try await record(min(left, options.eventsADay))
+        try await record(min(remaining, options.eventsADay))
         if isAbrupt { try await Task.sleep(for: .milliseconds(milliseconds)) } else { await synced }
         try await endDay(isAbrupt: isAbrupt)
         await synced
@@ -73,11 +73,11 @@ actor WireDevice {
     }
 
     private func endDay(isAbrupt: Bool) async throws {
-        if name == 0, copy != nil, !isPutBack, left < options.eventsADay * 4 {
-            return try await putBack()
+        if name == 0, copy != nil, !isRestored, remaining < options.eventsADay * 4 {
+            return try await restoreCopy()
         }
-        if name == 0, copy == nil, left <= total / 2 { return try await makeCopy() }
-        // A run that is under way only ends by itself much later.
+        if name == 0, copy == nil, remaining <= total / 2 { return try await makeCopy() }
+        // After an abrupt end, a run is in progress that would only end much later: always stop it.
         switch events.draw(isAbrupt ? 4 : 8) {
         case 0, 1:
             count("devices: suspended")
@@ -88,7 +88,7 @@ actor WireDevice {
             try await close()
             try await open()
         case 4, 5:
-            guard name == 0, !isPutBack else { return }
+            guard name == 0, !isRestored else { return }
             try await makeCopy()
         default: return
         }
@@ -100,7 +100,7 @@ actor WireDevice {
         store = try await OfflineStore.open(at: folder, account: "local")
     }
 
-    /// Copies the folder as a backup does.
+    /// Copies the folder, as a backup does.
     private func makeCopy() async throws {
         try await close()
         let target = folder.deletingLastPathComponent().appending(path: "copy-\(name)")
@@ -110,30 +110,31 @@ actor WireDevice {
         try await open()
     }
 
-    /// Puts the folder back to the copy: what was recorded since is lost where it was not shipped.
-    /// The folder must then go by a new name. Where the old one is removed before, the system may
-    /// use its inodes again, so that the store cannot notice; the server does.
-    private func putBack() async throws {
+    /// Replaces the folder by the copy. Events that were recorded since and not shipped are lost. The store
+    /// must then use a new incarnation. If the old folder is removed before, the system may reuse its inodes,
+    /// so that the store cannot detect the copy; the server does.
+    private func restoreCopy() async throws {
         guard let copy else { return }
-        isPutBack = true
-        let name = store.events.incarnation
+        isRestored = true
+        let incarnation = store.events.incarnation
         count("devices: events lost with the folder", by: store.view(Outbox.self).count)
         try await close()
         let isRemovedBefore = events.draw(2) == 0
-        let aside = folder.deletingLastPathComponent().appending(path: "old-\(self.name)")
+        let oldFolder = folder.deletingLastPathComponent().appending(path: "old-\(name)")
         if isRemovedBefore {
             try FileManager.default.removeItem(at: folder)
         } else {
-            try FileManager.default.moveItem(at: folder, to: aside)
+            try FileManager.default.moveItem(at: folder, to: oldFolder)
         }
         try FileManager.default.copyItem(at: copy.folder, to: folder)
         acknowledged = copy.acknowledged
         try await open()
         count("devices: put back to a copy")
-        if store.events.incarnation == name {
+        if store.events.incarnation == incarnation {
             count("devices: put back, and not noticed")
             guard isRemovedBefore else {
-                throw WireFailure("device \(self.name) goes by its old name after it was put back")
+                throw WireFailure(
+                    "device \(name) kept its incarnation after its folder was replaced by a copy")
             }
         }
     }
@@ -143,17 +144,17 @@ actor WireDevice {
     private func record(_ number: Int) async throws {
         var batch: [EventDraft] = []
         for _ in 0..<number {
-            left -= 1
+            remaining -= 1
             switch try events.next() {
             case .draft(let draft): batch.append(draft)
-            case .note(let note, let text): try await change(note, text)
+            case .note(let note, let text): try await changeNote(note, text)
             }
-            if batch.count > events.draw(20) { try await append(&batch) }
+            if batch.count > events.draw(20) { try await appendBatch(&batch) }
         }
-        try await append(&batch)
+        try await appendBatch(&batch)
     }
 
-    private func append(_ batch: inout [EventDraft]) async throws {
+    private func appendBatch(_ batch: inout [EventDraft]) async throws {
         guard !batch.isEmpty else { return }
         try await store.events.append(batch)
         acknowledged.formUnion(batch.map(\.id))
@@ -161,8 +162,8 @@ actor WireDevice {
         batch = []
     }
 
-    /// Changes a note on top of what the device shows, or adds it.
-    private func change(_ note: String, _ text: String) async throws {
+    /// Updates a note with its current head as the base, or adds it.
+    private func changeNote(_ note: String, _ text: String) async throws {
         let id = UUID()
         try await store.write { transaction in
             guard let head = transaction.view(NotesView.self).head(note) else {
@@ -187,7 +188,7 @@ actor WireDevice {
         var options = Replayer.Options()
         options.resolver = KeepMine()
         let replayer = Replayer(store.events, transport: transport, options: options)
-        // A run that is broken off has done something all the same.
+        // The last progress report, since an interrupted run returns none.
         let last = Mutex(SyncReport())
         do {
             let report = try await replayer.run(until: end) { report in
@@ -195,7 +196,7 @@ actor WireDevice {
             }
             last.withLock { $0 = report }
         } catch {
-            // The store was closed or suspended meanwhile.
+            // The store was closed or suspended during the run.
             count("devices: runs broken off")
         }
         let report = last.withLock { $0 }
@@ -208,10 +209,10 @@ actor WireDevice {
         count("devices: received", by: report.received)
     }
 
-    /// Syncs in the calm, and decides by hand what nobody else decides.
+    /// Syncs without faults, after a retry of all failed events.
     ///
-    /// - Returns: how many events wait, and how many have come.
-    func settle() async throws -> (waiting: Int, received: Int) {
+    /// - Returns: the number of events in the outbox, and the number of received ones.
+    func syncWithoutFaults() async throws -> (pending: Int, received: Int) {
         for entry in Array(store.outbox.entries) where entry.status == .failed {
             count("devices: retried by hand")
             try await store.outbox.retry(entry.id)
@@ -223,20 +224,20 @@ actor WireDevice {
 
     // MARK: The end
 
-    /// What is left to be sent, in words.
-    var waiting: [String] {
+    /// Descriptions of the events in the outbox.
+    var pendingDescriptions: [String] {
         store.outbox.entries.map { "\($0.action) \($0.status) \($0.errorMessage ?? "")" }
     }
 
-    /// What the device shows.
+    /// The rows of the device's views.
     var rows: [String] { WireCheck.rows(of: OfflineModel.views.map { state(of: $0) }) }
 
     private func state<View: ListableView>(of view: View.Type) -> any ListableView {
         store.view(view)
     }
 
-    /// Events that the device was told are recorded, and has not taken back.
-    func promised() async throws -> Set<UUID> {
+    /// The ids of acknowledged events that are not retracted.
+    func idsExpectedOnServer() async throws -> Set<UUID> {
         var ids = acknowledged
         try await store.events.flush()
         try store.events.log.forEachEvent(
@@ -253,7 +254,7 @@ actor WireDevice {
         return ids
     }
 
-    /// Closes the store and the line.
+    /// Stops the proxy and closes the store.
     func end() async throws {
         proxy.stop()
         try await close()

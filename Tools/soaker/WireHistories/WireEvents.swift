@@ -1,35 +1,35 @@
-// The events that devices record on the wire: a mix as an app makes it, some of them about what
-// several devices share. Part of WireHistory and ShippingRace.
+// The events of WireHistory and ShippingRace: a mix as an app makes it. Some change notes that all devices
+// share.
 
 import DaybookOffline
 import DaybookTestKit
 import Foundation
 
-/// Makes events.
+/// A generator of a device's events.
 package struct WireEvents {
     private let device: Int
     private var random: SeededRandom
-    private var made = 0
+    private var count = 0
 
     package init(device: Int, seed: UInt64) {
         self.device = device
         random = SeededRandom(seed: seed &+ UInt64(device) &* 0x9E37_79B9)
     }
 
-    mutating func draw(_ count: Int) -> Int { Int(random.next() % UInt64(count)) }
+    mutating func draw(_ bound: Int) -> Int { Int(random.next() % UInt64(bound)) }
 
-    /// What the next event is about.
+    /// The next event, or what it is made of.
     package enum Next {
-        /// It can be recorded as it is.
+        /// A complete draft.
         case draft(EventDraft)
-        /// The text of a note; the draft depends on what the device shows.
+        /// A note and its new text; the draft depends on the device's views.
         case note(String, text: String)
     }
 
-    /// The next event. One of a hundred changes a note that all devices share.
+    /// Generates the next event. One in a hundred changes a note that all devices share.
     package mutating func next() throws -> Next {
-        made += 1
-        let text = "\(made) of device \(device), \(draw(1 << 20))"
+        count += 1
+        let text = "\(count) of device \(device), \(draw(1 << 20))"
         switch draw(100) {
         case 0: return .note("shared-\(draw(Self.sharedNotes))", text: text)
         case 1...3: return .note("own-\(device)-\(draw(Self.ownNotes))", text: text)
@@ -37,7 +37,7 @@ package struct WireEvents {
             return .draft(
                 try EventDraft(
                     NoteAdded(
-                        noteId: "note-\(device)-\(made)-\(draw(1 << 20))",
+                        noteId: "note-\(device)-\(count)-\(draw(1 << 20))",
                         cityId: "city-\(draw(Self.cities))", content: text, createdBy: "ana")))
         case 25...34:
             return .draft(

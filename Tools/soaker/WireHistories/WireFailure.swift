@@ -1,8 +1,8 @@
-// Why a history on the wire failed.
+// The error of a WireHistory.
 
-/// A history that must not be.
+/// An invariant that does not hold in a history, or a failure of its setup.
 public struct WireFailure: Error, CustomStringConvertible {
-    /// What is wrong.
+    /// The message.
     public let description: String
 
     init(_ description: String) { self.description = description }

@@ -1,37 +1,36 @@
-// Real devices, a real server, and a wire on which everything goes wrong: stores on the file system,
-// replayers over HTTP, a proxy before each, and a server that is killed all the time. In the end the
-// server has everything once, and all devices show the same. Called by the tests in small and by long
-// runs. Spec/protocol/sync-simulation.md.
+// Real devices and a real server on faulty connections: stores on the file system, replayers over HTTP, a
+// hostile proxy before each, and a server that is killed repeatedly. In the end the server must have every
+// event once, and all devices must show the same. Spec/protocol/sync-simulation.md.
 
 import DaybookOffline
 import DaybookTestKit
 import Foundation
 
-/// A history on the wire.
+/// A history of real devices and a real server.
 public struct WireHistory: Sendable {
-    /// How big it is.
+    /// The size of a history.
     public struct Options: Sendable {
-        /// Devices of the one account.
+        /// The number of devices of the account.
         public var devices = 3
-        /// Events that they record together.
+        /// The number of events that the devices record together.
         public var events = 100_000
-        /// How often the server is killed at least.
+        /// The lowest number of kills of the server.
         public var kills = 20
-        /// How many requests go through the proxies at least.
+        /// The lowest number of requests through the proxies.
         public var requests = 0
-        /// How long a day of a device is at most.
+        /// The longest day of a device.
         public var dayMilliseconds = 3_000
-        /// In how many days a device records its events at least.
+        /// The lowest number of days in which a device records its events.
         public var days = 30
-        /// The client's time-out.
+        /// The client's timeout.
         public var timeoutMilliseconds = 2_000
-        /// How long a life of the server is at most, until it has been killed often enough; then ten
-        /// times as long, so that slow machines get on.
+        /// The longest time between a start of the server and its kill. After `kills` kills it is ten times
+        /// as long, so that slow machines make progress.
         public var lifeMilliseconds = 3_000
-        /// What decides on faults and events.
+        /// The seed of faults and events.
         public var seed: UInt64 = 1
 
-        /// The usual.
+        /// Creates the default options.
         public init() {}
 
         var eventsADay: Int { max(1, events / devices / days) }
@@ -39,35 +38,35 @@ public struct WireHistory: Sendable {
 
     private let options: Options
     private let binary: URL
-    private let say: @Sendable (String) -> Void
+    private let progress: @Sendable (String) -> Void
 
     /// Creates a history.
     ///
     /// - Parameters:
     ///   - server: the built `syncserver`.
-    ///   - options: how big it is.
-    ///   - say: is told how it goes, now and then.
+    ///   - options: the size of the history.
+    ///   - progress: called with messages of progress.
     public init(
         server: URL, options: Options = Options(),
-        say: @escaping @Sendable (String) -> Void = { _ in }
+        progress: @escaping @Sendable (String) -> Void = { _ in }
     ) {
         binary = server
         self.options = options
-        self.say = say
+        self.progress = progress
     }
 
-    /// Lives through it.
+    /// Runs the history.
     ///
-    /// - Returns: what happened, by name.
-    /// - Throws: `WireFailure` where something is lost or devices do not come to show the same.
+    /// - Returns: the counts by label.
+    /// - Throws: `WireFailure` if events are lost, or devices do not show the same in the end.
     public func run() async throws -> [String: Int] {
-        let place = try TemporaryFolder()
-        defer { place.remove() }
+        let folder = try TemporaryFolder()
+        defer { folder.remove() }
         let server = try WireServer(
-            binary: binary, database: place.appending("events.sqlite").path)
+            binary: binary, database: folder.appending("events.sqlite").path)
         try await server.start()
         do {
-            let counts = try await run(in: place.url, server)
+            let counts = try await run(in: folder.url, server)
             await server.stop()
             return counts
         } catch {
@@ -76,7 +75,7 @@ public struct WireHistory: Sendable {
         }
     }
 
-    private func run(in place: URL, _ server: WireServer) async throws -> [String: Int] {
+    private func run(in folder: URL, _ server: WireServer) async throws -> [String: Int] {
         let begun = ContinuousClock.now
         var devices: [WireDevice] = []
         for name in 0..<options.devices {
@@ -85,12 +84,12 @@ public struct WireHistory: Sendable {
                 + (name < options.events % options.devices ? 1 : 0)
             devices.append(
                 try await WireDevice(
-                    name, in: place, server: server.port, events: count, options: options))
+                    name, in: folder, server: server.port, events: count, options: options))
         }
-        try await storm(devices, server)
+        try await runWithFaults(devices, server)
         let calm = ContinuousClock.now
-        say("calm after \(Int((calm - begun) / .seconds(1))) s")
-        try await settle(devices)
+        progress("calm after \(Int((calm - begun) / .seconds(1))) s")
+        try await syncUntilQuiet(devices)
         let check = try await WireCheck(reading: server.port)
         try await check.check(devices)
         var counts = ["server: events": check.count, "server: kills": await server.kills]
@@ -104,9 +103,9 @@ public struct WireHistory: Sendable {
         return counts
     }
 
-    /// Devices record and sync, and the server dies, until there is nothing more to record, it has
-    /// died often enough, and enough was sent.
-    private func storm(_ devices: [WireDevice], _ server: WireServer) async throws {
+    /// Lets the devices record and sync, and kills the server, until all events are recorded, and the
+    /// options' numbers of kills and of requests are reached.
+    private func runWithFaults(_ devices: [WireDevice], _ server: WireServer) async throws {
         try await withThrowingTaskGroup(of: Void.self) { group in
             for device in devices {
                 group.addTask {
@@ -119,7 +118,7 @@ public struct WireHistory: Sendable {
                         {
                             return
                         }
-                        try await device.day()
+                        try await device.runDay()
                     }
                 }
             }
@@ -130,17 +129,17 @@ public struct WireHistory: Sendable {
                     let isEnough = await server.kills >= options.kills
                     try await Task.sleep(for: .milliseconds(isEnough ? life * 10 : life))
                     await server.kill()
-                    // Sometimes it is gone for a while.
+                    // For up to 300 ms no server listens.
                     try? await Task.sleep(for: .milliseconds(Int(random.next() % 300)))
                     try await server.start()
                     let kills = await server.kills
-                    if kills % 10 == 0 { say("\(kills) kills") }
+                    if kills % 10 == 0 { progress("\(kills) kills") }
                 }
             }
             defer { killer.cancel() }
             try await group.waitForAll()
             killer.cancel()
-            // A server that could not be started again is a failure of its own.
+            // If the server could not be started again, that is the failure to report.
             if case .failure(let error) = await killer.result, !(error is CancellationError) {
                 throw error
             }
@@ -149,22 +148,23 @@ public struct WireHistory: Sendable {
         try await server.start()
     }
 
-    /// Faults stop; everybody syncs until nothing is left and nothing new comes.
-    private func settle(_ devices: [WireDevice]) async throws {
+    /// Stops the faults, and syncs all devices until no events are pending and none are received, twice in a
+    /// row.
+    private func syncUntilQuiet(_ devices: [WireDevice]) async throws {
         for device in devices { device.proxy.calm() }
         for device in devices {
             while device.proxy.held > 0 { try await Task.sleep(for: .milliseconds(10)) }
         }
-        var quiet = 0
-        for round in 1...Self.roundsMax where quiet < 2 {
-            var (waiting, received) = (0, 0)
+        var quietRounds = 0
+        for round in 1...Self.roundsMax where quietRounds < 2 {
+            var (pending, received) = (0, 0)
             for device in devices {
-                let result = try await device.settle()
-                waiting += result.waiting
+                let result = try await device.syncWithoutFaults()
+                pending += result.pending
                 received += result.received
             }
-            say("round \(round): \(waiting) left, \(received) received")
-            quiet = waiting == 0 && received == 0 ? quiet + 1 : 0
+            progress("round \(round): \(pending) pending, \(received) received")
+            quietRounds = pending == 0 && received == 0 ? quietRounds + 1 : 0
         }
     }
 

@@ -1,19 +1,19 @@
-// The real syncserver as a child process: started, killed, started again at the same port on the same
-// database. Part of WireHistory.
+// The real syncserver as a child process that WireHistory starts and kills repeatedly, always with the same
+// port and the same database.
 
 import DaybookTestKit
 import Foundation
 
 /// A server that can be killed.
 actor WireServer {
-    /// Where it listens, in all its lives.
+    /// The port of all its processes.
     let port: UInt16
     private let binary: URL
     private let database: String
     private var process: Process?
     private(set) var kills = 0
 
-    /// Chooses a port; nothing runs yet.
+    /// Chooses a port. `start()` starts the server.
     ///
     /// - Parameters:
     ///   - binary: the built `syncserver`.
@@ -21,8 +21,8 @@ actor WireServer {
     init(binary: URL, database: String) throws {
         self.binary = binary
         self.database = database
-        // A port of the system's choice could be taken by somebody's connection while nobody
-        // listens there.
+        // Not a port of the system's choice: a connection of another process could get it while the server is
+        // down.
         port = try TCPListener.freePort(in: 20_000..<30_000)
     }
 
@@ -36,7 +36,7 @@ actor WireServer {
             process.standardOutput = output
             process.standardError = FileHandle.nullDevice
             try process.run()
-            // It says one line when it is ready; if it cannot be, it ends.
+            // It prints one line when it is ready; if it cannot listen, it exits.
             if !output.fileHandleForReading.availableData.isEmpty {
                 self.process = process
                 return
@@ -45,17 +45,17 @@ actor WireServer {
             guard attempt < Self.attemptsMax else { break }
             try await Task.sleep(for: .milliseconds(50))
         }
-        throw WireFailure("\(binary.path) does not start at the port \(port)")
+        throw WireFailure("\(binary.path) does not start at port \(port)")
     }
 
-    /// Ends the server as a power switch does.
+    /// Kills the server with SIGKILL, and counts the kill.
     func kill() async {
         guard let process else { return }
         kills += 1
         await end(process)
     }
 
-    /// Ends the server for good.
+    /// Kills the server at the end of the history, without counting it.
     func stop() async {
         if let process { await end(process) }
     }

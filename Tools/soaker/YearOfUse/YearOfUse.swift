@@ -1,12 +1,12 @@
-// A year in the life of an app with a heavy user, day by day on a real disk: what the log, the files
-// and the memory come to. Started by `Tools/soak year`.
+// Simulates a year of an app with a heavy user, day by day on a real disk, and measures the log, the files
+// and the memory. `Tools/soak year` runs it.
 
 import DaybookOffline
 import DaybookTestKit
 import Foundation
 import Synchronization
 
-/// A simulated year: each day the app starts, tidies up, syncs, is used, and ends.
+/// A simulated year: each day the app starts, cleans up, syncs, is used, and ends.
 package struct YearOfUse: Sendable {
     package var days = 365
     package var cities = 100
@@ -14,7 +14,7 @@ package struct YearOfUse: Sendable {
     package var imageBytes = 262_144
     package var textBytes = 50_000
     package var seed: UInt64 = 1
-    package var say: @Sendable (String) -> Void = { _ in }
+    package var progress: @Sendable (String) -> Void = { _ in }
 
     package init() {}
 
@@ -22,7 +22,7 @@ package struct YearOfUse: Sendable {
     /// 1 January 2026, 08:00.
     private static let start: Int64 = 1_767_254_400_000
 
-    /// What a year came to.
+    /// The measurements of a year.
     package struct Report: Sendable, CustomStringConvertible {
         package var events: UInt64 = 0
         package var logBytes = 0
@@ -68,7 +68,7 @@ package struct YearOfUse: Sendable {
         }
     }
 
-    /// Lives the year in a folder that is there and empty.
+    /// Runs the year in an existing empty folder.
     package func run(in folder: URL) async throws -> Report {
         var report = Report()
         var random = SeededRandom(seed: seed)
@@ -82,13 +82,13 @@ package struct YearOfUse: Sendable {
                 environment: LogEnvironment(now: { clock.milliseconds }))
             report.openMilliseconds.append(
                 Double(DispatchTime.now().uptimeNanoseconds - before.uptimeNanoseconds) / 1e6)
-            // The store has removed by itself what was too old.
+            // Opening the store has removed the outdated cities.
             report.outdated += report.cached - store.view(CitiesView.self).offlineCount
-            try await liveOneDay(day, store, clock, &random, &report)
+            try await runDay(day, store, clock, &random, &report)
             try await store.close()
-            report.add(log)
+            report.measureDisk(of: log)
             if day % 30 == 29 {
-                say(
+                progress(
                     "day \(day + 1): \(report.events) events, log "
                         + "\(report.logBytes / 1_024) KB, files \(report.fileBytes / 1_024) KB, "
                         + "\(report.evicted) evicted, \(report.outdated) outdated")
@@ -97,26 +97,27 @@ package struct YearOfUse: Sendable {
         return report
     }
 
-    private func liveOneDay(
+    private func runDay(
         _ day: Int, _ store: OfflineStore, _ clock: VirtualClock, _ random: inout SeededRandom,
         _ report: inout Report
     ) async throws {
         let user = Self.user
-        let tidied = try await store.cities.cleanUp(for: user)
-        guard tidied.outdated.isEmpty else {
-            throw YearError("on day \(day) \(tidied.outdated) were left to clean up")
+        let cleanUp = try await store.cities.cleanUp(for: user)
+        guard cleanUp.outdated.isEmpty else {
+            throw YearError(
+                "day \(day): opening did not remove the outdated cities \(cleanUp.outdated)")
         }
-        report.evicted += tidied.evicted.count
+        report.evicted += cleanUp.evicted.count
         _ = try await Replayer(
-            store.events, transport: ServerThatTakesAll(), credentials: NoCredentials()
+            store.events, transport: AcceptingServer(), credentials: NoCredentials()
         ).run(until: .whenNothingMoves)
         for _ in 0..<8 {
             clock.advance(by: .seconds(600))
-            // A few cities are looked at often, most seldom.
+            // A few cities are read often, most seldom.
             let share = Self.fraction(&random) * Self.fraction(&random)
             let city = "city-\(Int(share * Double(cities)))"
-            try await look(at: city, day, store, &report)
-            try await note(city, store, &random)
+            try await readCity(city, day, store, &report)
+            try await performUserAction(on: city, store, &random)
         }
         if day % 7 == 0 {
             try await store.preferences.update(for: user) {
@@ -126,9 +127,9 @@ package struct YearOfUse: Sendable {
         report.events = await store.events.lastDurable.rawValue
         report.cached = store.view(CitiesView.self).offlineCount
         guard store.view(CitiesView.self).storageUsed <= 100 * 1_048_576 else {
-            throw YearError("the storage limit is not kept on day \(day)")
+            throw YearError("day \(day): the files exceed the storage limit")
         }
-        // As an app does that is given time at night.
+        // As in a background task at night.
         if day % 7 == 6 {
             let compaction = try await store.compact()
             report.compactions += compaction.segmentsRewritten > 0 ? 1 : 0
@@ -136,33 +137,34 @@ package struct YearOfUse: Sendable {
         }
     }
 
-    /// Looks at a city, and downloads it first if it is not there.
-    private func look(
-        at city: String, _ day: Int, _ store: OfflineStore, _ report: inout Report
+    /// Reads a city, and downloads it first if it is not cached.
+    private func readCity(
+        _ city: String, _ day: Int, _ store: OfflineStore, _ report: inout Report
     ) async throws {
         if store.view(CitiesView.self).offline(city) == nil {
-            let before = Set(store.view(CitiesView.self).offlineCities.map(\.cityId))
+            let citiesBefore = Set(store.view(CitiesView.self).offlineCities.map(\.cityId))
             let images = (0..<imagesPerCity).map { image(city, $0) }
             try await store.cities.cache(
                 json: text(city, day), images: images, isExplicit: city == "city-0",
                 for: Self.user)
             report.downloads += 1
             report.downloadedBytes += images.reduce(0) { $0 + $1.content.count }
-            let after = Set(store.view(CitiesView.self).offlineCities.map(\.cityId))
-            report.evicted += before.subtracting(after).count
+            let citiesAfter = Set(store.view(CitiesView.self).offlineCities.map(\.cityId))
+            report.evicted += citiesBefore.subtracting(citiesAfter).count
         }
-        guard let (found, data) = try await store.cities.read(city), data.id == city else {
+        guard let (cached, data) = try await store.cities.read(city), data.id == city else {
             throw YearError("\(city) is not cached")
         }
         report.reads += 1
-        for image in found.images where try await store.files.read(image.file).count != image.size {
-            throw YearError("an image of \(city) is not what it was")
+        for image in cached.images
+        where try await store.files.read(image.file).count != image.size {
+            throw YearError("the size of an image of \(city) is wrong")
         }
     }
 
-    /// What a user does about a city.
-    private func note(
-        _ city: String, _ store: OfflineStore, _ random: inout SeededRandom
+    /// Performs a random action of a user on a city.
+    private func performUserAction(
+        on city: String, _ store: OfflineStore, _ random: inout SeededRandom
     ) async throws {
         let user = Self.user
         switch random.next() % 6 {
@@ -185,7 +187,7 @@ package struct YearOfUse: Sendable {
         Double(random.next() >> 11) * 0x1p-53
     }
 
-    // MARK: What is downloaded
+    // MARK: Downloaded data
 
     private func image(_ city: String, _ number: Int) -> CityImage {
         var random = SeededRandom(seed: city.utf8.reduce(0) { $0 &* 31 &+ UInt64($1) })
@@ -215,14 +217,14 @@ package struct YearOfUse: Sendable {
     }
 }
 
-/// A simulation that came to what must not be.
+/// The error of a simulation with a wrong result.
 package struct YearError: Error, CustomStringConvertible {
     package let description: String
     init(_ description: String) { self.description = description }
 }
 
 extension YearOfUse.Report {
-    fileprivate mutating func add(_ log: URL) {
+    fileprivate mutating func measureDisk(of log: URL) {
         func bytes(_ folder: String, _ suffix: String) -> Int {
             let folder = log.appending(path: folder).path
             let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
@@ -248,8 +250,8 @@ extension YearOfUse.Report {
     }
 }
 
-/// A server that accepts all events and keeps none: the memory that is measured is the device's.
-private struct ServerThatTakesAll: Transport {
+/// A server that accepts all events and stores none, so that the measured memory is the device's.
+private struct AcceptingServer: Transport {
     func send(_ request: TransportRequest, token: String?) async throws -> TransportReply {
         guard case .append(let batch) = request else {
             return TransportReply(status: 200, body: Array("[]".utf8))

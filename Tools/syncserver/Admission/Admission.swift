@@ -1,25 +1,25 @@
-// Lets requests wait for their part of a capacity and lends it to them. The decisions are
-// FairQueue's. Asked by EventRoutes. Spec/operations/operating.md, OPS-21.
+// Lends parts of a capacity to requests, which wait for their turn. FairQueue decides.
+// Spec/operations/operating.md, OPS-21.
 
 import EventSourcing
 import Synchronization
 
 /// A capacity that requests of several accounts share.
 package final class Admission: Sendable {
-    /// Why a request got nothing.
+    /// The reason for refusing a loan.
     package enum Refusal: Error, Hashable {
-        /// The account holds its share.
+        /// The account would exceed its share.
         case beyondShare
-        /// All accounts together hold too much.
+        /// The amount is not free.
         case exhausted
-        /// The request has waited for as long as a request may.
+        /// The request has waited for `waitMax`.
         case timedOut
     }
 
     private struct Waiter {
         let continuation: CheckedContinuation<Void, any Error>
-        /// Ends the waiting after `waitMax`. Cancelled with the waiting, or each request would leave
-        /// a sleeping task.
+        /// Ends the wait after `waitMax`. Cancelled when the wait ends, or each request would leave a
+        /// sleeping task behind.
         var timeout: Task<Void, any Error>?
     }
 
@@ -35,8 +35,8 @@ package final class Admission: Sendable {
 
     /// - Parameters:
     ///   - isDivided: true if there are several accounts.
-    ///   - waitMax: how long a request may wait.
-    ///   - sleep: waits for a time; tests count the calls that have not ended.
+    ///   - waitMax: the longest wait of a request.
+    ///   - sleep: sleeps for a duration; tests count the calls that have not ended.
     package init(
         capacity: Int, isDivided: Bool, waitMax: Duration = .seconds(20),
         sleep: @escaping @Sendable (Duration) async throws -> Void = {
@@ -49,10 +49,10 @@ package final class Admission: Sendable {
         self.sleep = sleep
     }
 
-    /// What is lent in all.
+    /// The amount that is lent.
     package var used: Int { state.withLock { $0.queue.used } }
 
-    /// Lends an amount at once or not at all. Not together with `borrow(_:account:)`.
+    /// Lends an amount at once or not at all. Must not be mixed with `borrow(_:account:)`.
     ///
     /// - Throws: `Refusal.beyondShare` or `.exhausted`.
     package func borrowNow(_ amount: Int, account: String) throws(Refusal) -> Loan {
@@ -63,7 +63,7 @@ package final class Admission: Sendable {
         }
     }
 
-    /// Lends an amount, when it is the account's turn.
+    /// Waits for the account's turn and lends an amount.
     ///
     /// - Throws: `Refusal.timedOut`; `CancellationError`.
     package func borrow(_ amount: Int, account: String) async throws -> Loan {
@@ -100,8 +100,8 @@ package final class Admission: Sendable {
         resume { $0.queue.release(amount, account: account) }
     }
 
-    /// Ends the waiting of a request, if it still waits. The queue forgets it in the same step, so
-    /// that nothing is granted to a request that is gone.
+    /// Ends the wait of a request, if it still waits. The same critical section removes it from the
+    /// queue, so that no amount is granted to a request that has ended.
     private func abandon(_ ticket: FairQueue.Ticket, _ account: EntityID, _ error: any Error) {
         var abandoned: Waiter?
         resume { state in
@@ -112,7 +112,7 @@ package final class Admission: Sendable {
         abandoned?.continuation.resume(throwing: error)
     }
 
-    /// Changes the queue, then resumes what was granted, outside the lock.
+    /// Changes the queue, then resumes the granted requests outside the lock.
     private func resume(_ change: (inout State) -> [FairQueue.Ticket]) {
         let granted = state.withLock { state in
             change(&state).map { state.waiting.removeValue(forKey: $0) }
@@ -124,7 +124,7 @@ package final class Admission: Sendable {
     }
 }
 
-/// An amount that a request holds, returned at the latest when the loan is no longer referenced.
+/// An amount that a request holds. Released at the latest when the loan is no longer referenced.
 package final class Loan: Sendable {
     private let account: EntityID
     private let lender: Admission
@@ -138,15 +138,15 @@ package final class Loan: Sendable {
 
     deinit { shrink(to: 0) }
 
-    /// Returns all but an amount.
-    package func shrink(to rest: Int) {
+    /// Releases all but an amount.
+    package func shrink(to remaining: Int) {
         let excess = amount.withLock { amount in
-            defer { amount = min(amount, rest) }
-            return amount - min(amount, rest)
+            defer { amount = min(amount, remaining) }
+            return amount - min(amount, remaining)
         }
         lender.returnLoan(excess, of: account)
     }
 
-    /// Returns all of it.
+    /// Releases the whole amount.
     package func release() { shrink(to: 0) }
 }

@@ -1,14 +1,15 @@
-// The connections that are open, what each does, and which one ends when there are too many. A value
-// without clock, sockets or threads; Connections carries its decisions out. Spec/operations/operating.md, OPS-6.
+// The open connections, their phases, and the choice of the one to close when there are too many. A
+// value without clock, sockets or threads; Connections carries its decisions out.
+// Spec/operations/operating.md, OPS-6.
 
 import EventSourcing
 import Foundation
 
-/// The party that connections are counted for.
+/// The client that a connection is counted for.
 package enum ConnectionHolder: Hashable, Sendable {
     /// The account of the last request.
     case account(EntityID)
-    /// The client's address, until a request has named an account.
+    /// The client's address, until a request has authenticated as an account.
     case address(String)
 
     /// The holder of a connection from an IP address. The addresses of one IPv6 network of 64 bits
@@ -29,18 +30,19 @@ package enum ConnectionHolder: Hashable, Sendable {
 
 /// Open connections.
 package struct ConnectionTable<Key: Hashable & Sendable>: Sendable {
-    /// What a connection does.
+    /// The phase of a connection.
     package enum Phase: Hashable, Sendable {
         /// No request is under way.
         case idle
-        /// A part of a request has not come yet.
+        /// A request is incomplete.
         case receiving
-        /// A request has come, and its reply is not ready yet.
+        /// A request is complete, and its reply is not ready yet.
         case answering
-        /// A reply is ready, and the client has not taken it yet.
+        /// A reply is ready, and the client has not read it yet.
         case sending
 
-        /// The rank in which connections of one holder end; nil for one that the server works for.
+        /// The order in which a holder's connections are closed; nil for one that is not closed,
+        /// because the server works on its reply.
         fileprivate var victimRank: Int? {
             switch self {
             case .idle: 0
@@ -54,7 +56,7 @@ package struct ConnectionTable<Key: Hashable & Sendable>: Sendable {
     private struct Entry {
         var holder: ConnectionHolder
         var phase = Phase.idle
-        /// Rises from change to change of any connection.
+        /// The number of the entry's last change, counted over all connections.
         var changed: Int
     }
 
@@ -64,26 +66,26 @@ package struct ConnectionTable<Key: Hashable & Sendable>: Sendable {
 
     package init(countMax: Int) { self.countMax = countMax }
 
-    /// Connections that are open.
+    /// The number of open connections.
     package var count: Int { entries.count }
 
-    /// Enters a new connection.
+    /// Inserts a new connection.
     ///
-    /// - Returns: the connection to close: none if fewer than the limit are open; the new one, which
-    ///   is not entered, if the server works on a reply for all others.
+    /// - Returns: the connection to close; nil if fewer than the limit are open; the new one, which is
+    ///   not inserted, if the server works on a reply for each of the others.
     package mutating func open(_ key: Key, holder: ConnectionHolder) -> Key? {
         var victim: Key?
         if entries.count >= countMax {
-            guard let found = self.victim else { return key }
-            victim = found
-            entries[found] = nil
+            guard let candidate = self.victim else { return key }
+            victim = candidate
+            entries[candidate] = nil
         }
         changes += 1
         entries[key] = Entry(holder: holder, changed: changes)
         return victim
     }
 
-    /// Notes what a connection does from now on.
+    /// Sets the phase of a connection.
     package mutating func set(_ key: Key, _ phase: Phase) {
         guard entries[key] != nil, entries[key]?.phase != phase else { return }
         changes += 1
@@ -91,17 +93,17 @@ package struct ConnectionTable<Key: Hashable & Sendable>: Sendable {
         entries[key]?.changed = changes
     }
 
-    /// Notes for which account a connection is used.
+    /// Sets the account that a connection is counted for.
     package mutating func set(_ key: Key, account: String) {
         entries[key]?.holder = .account(EntityID(account))
     }
 
-    /// Removes a connection that is closed.
+    /// Removes a closed connection.
     package mutating func close(_ key: Key) { entries[key] = nil }
 
-    /// Of the holder with the most connections that wait for their client: the one that has been
-    /// idle the longest, else the one whose request has been incomplete the longest, else the one
-    /// whose reply has waited the longest.
+    /// The connection to close. Among the connections of the holder with the most that wait for their
+    /// client: the one idle for the longest time, else the one whose request has been incomplete the
+    /// longest, else the one whose reply has been unread the longest.
     private var victim: Key? {
         var counts: [ConnectionHolder: Int] = [:]
         var candidates: [ConnectionHolder: (key: Key, order: (rank: Int, changed: Int))] = [:]
@@ -113,7 +115,7 @@ package struct ConnectionTable<Key: Hashable & Sendable>: Sendable {
             candidates[entry.holder] = (key, order)
         }
         return candidates.max { first, second in
-            // Of two holders with as many: the connection that has not changed for longer.
+            // Between two holders with equal counts, the connection that changed longer ago.
             (counts[first.key] ?? 0, -first.value.order.changed)
                 < (counts[second.key] ?? 0, -second.value.order.changed)
         }?.value.key

@@ -1,29 +1,29 @@
-// Divides something scarce (connections, bytes, turns) among accounts so that no number of requests
-// of one account exhausts it. Used by FairQueue. Spec/operations/operating.md, OPS-21.
+// Divides a limited capacity (places, bytes, turns) among accounts so that no number of requests of
+// one account exhausts it. Spec/operations/operating.md, OPS-21.
 
 import EventSourcing
 
 /// The amounts that accounts hold of one capacity.
 ///
-/// An account that holds nothing gets what is free. One that holds something gets more as long as it
-/// then holds at most half of what stays free. So one busy account ends at a third of the capacity,
-/// the next at a third of what is left, and a part stays free for accounts that come later.
+/// An account that holds nothing may get all that is free. An account that holds some gets more as long
+/// as it then holds at most half of what stays free. So one busy account ends at a third of the
+/// capacity, the next at a third of the remainder, and a part stays free for further accounts.
 package struct FairShares: Sendable {
-    /// The answer to an account that asks for an amount.
+    /// The answer to a request for an amount.
     package enum Answer: Hashable, Sendable {
         /// The amount is the account's until it is released.
         case granted
-        /// The account holds its share already.
+        /// The account would exceed its share.
         case beyondShare
-        /// All accounts together hold too much.
+        /// The amount is not free.
         case exhausted
     }
 
-    /// What can be held in all.
+    /// The total amount.
     package let capacity: Int
-    /// True if several accounts divide the capacity. A single one may hold all of it.
+    /// True if several accounts share the capacity. A single account may hold all of it.
     private let isDivided: Bool
-    /// What is held in all.
+    /// The amount that all accounts hold.
     package private(set) var used = 0
     private var held: [EntityID: Int] = [:]
 
@@ -45,11 +45,11 @@ package struct FairShares: Sendable {
         return .granted
     }
 
-    /// Returns a granted amount, or a part of it.
+    /// Releases a granted amount, or a part of it.
     package mutating func release(_ amount: Int, of account: EntityID) {
-        let left = (held[account] ?? 0) - amount
-        precondition(left >= 0, "released more than was granted")
-        held[account] = left == 0 ? nil : left
+        let remaining = (held[account] ?? 0) - amount
+        precondition(remaining >= 0, "released more than was granted")
+        held[account] = remaining == 0 ? nil : remaining
         used -= amount
     }
 }

@@ -1,29 +1,29 @@
-// Takes a posted batch apart: one JSON array, one element an event. The first step of an append;
-// what follows is EventStorage. Spec/protocol/sync-protocol.md, SYNC-6 to SYNC-8.
+// Parses a posted batch: a JSON array with one event in each element. An EventStorage applies the
+// result. Spec/protocol/sync-protocol.md, SYNC-6 to SYNC-8.
 
 import EventSourcing
 import LogFormat
 
-/// Why a batch was refused as a whole.
+/// The reason for refusing a whole batch.
 package enum BatchError: Error, Hashable, Sendable {
     /// The body is not a JSON array.
     case notAnArray(detail: String)
-    /// An element, counted from 0, has no id by which it could be answered.
+    /// An element, counted from 0, has no usable id, so it cannot get a verdict.
     case unusableID(index: Int)
     /// More events than a batch may have.
     case tooManyEvents
 }
 
-/// Reads posted batches.
+/// A parser of posted batches.
 package enum BatchReader {
-    /// Events in one batch.
+    /// The most events in one batch.
     package static let eventsMax = 500
-    /// Bytes of a body: the 1 MiB of lines that a client may send, and room for what joins them.
+    /// The most bytes of a body: 1 MiB of lines, and the brackets and commas around them.
     package static let bodyBytesMax = 1024 * 1024 + 64 * 1024
 
-    /// Reads a batch.
+    /// Parses a batch.
     ///
-    /// - Parameter now: the time of events that have none.
+    /// - Parameter now: the time for events without one.
     package static func read(
         _ body: RawSpan, catalogue: EventCatalogue, now: Timestamp
     ) throws(BatchError) -> [ReceivedEvent] {

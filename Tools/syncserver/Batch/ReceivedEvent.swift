@@ -1,5 +1,5 @@
-// One element of a posted batch, checked as far as that can be done without the database. Comes
-// from BatchReader, goes to an EventStorage. Spec/protocol/sync-protocol.md, SYNC-11 to SYNC-15.
+// One element of a posted batch, with all checks that need no database. BatchReader makes it, an
+// EventStorage applies it. Spec/protocol/sync-protocol.md, SYNC-11 to SYNC-15.
 
 import EventSourcing
 import Foundation
@@ -9,41 +9,43 @@ import LogFormat
 package struct ReceivedEvent: Sendable {
     /// The event's id.
     package let id: UUID
-    /// The lane whose order it keeps. Lanes are compared byte by byte.
+    /// The event's lane. Lanes are compared byte by byte.
     package let lane: EntityID
-    /// What it says; nil if it could not be read.
+    /// The content; nil if the element is unreadable.
     package let content: Content?
-    /// The rule it breaks. An event that is in the storage already is a duplicate all the same: the
+    /// The rule that the event breaks. If it is stored already, it is a duplicate nevertheless: the
     /// rules may have become stricter since it was accepted.
     package let fault: Fault?
 
-    /// What a readable event says.
+    /// The content of a readable event.
     package struct Content: Sendable {
-        /// The event. Lane and time are nil where the client left them open.
+        /// The event. Lane and time are nil if the client did not send them.
         package let draft: EventDraft
-        /// The log that made it.
+        /// The id of the log that created the event.
         package let source: UUID
-        /// Its number under its source.
+        /// The sequence number of the event in its source.
         package let sequence: Int64
-        /// Its place in the order in which events count.
-        package let stamp: Stamp
-        /// What is stored: the text as received, without a position, complete and on one line.
+        /// The LWW timestamp.
+        package let lwwTimestamp: LWWTimestamp
+        /// The line to store: the text as received, without a position, complete and on one line.
         package let line: [UInt8]
 
-        /// Whether this is the stored event with its id. Spec/protocol/sync-protocol.md, SYNC-24.
+        /// Whether a stored event with the same id has the same content. Spec/protocol/sync-protocol.md,
+        /// SYNC-24.
         package func isSame(asLine stored: [UInt8], _ catalogue: EventCatalogue) -> Bool {
             if stored == line { return true }
             guard var other = try? LineDecoder.decode(stored.span.bytes, to: .stored).draft else {
                 return false
             }
-            // An event accepted under older rules keeps the form it had then.
+            // Fails for an event that was accepted under older rules, which keeps its form.
             try? catalogue.normalise(&other)
             other.lane = catalogue.lane(of: other)
             return other.isSameContent(as: draft)
         }
     }
 
-    /// Bytes of an event, as received. Not less than what any release of a device ships. SYNC-13.
+    /// The most bytes of an event, as received: at least what any release of the library ships.
+    /// SYNC-13.
     package static let bytesMax = 256 * 1024
 
     /// A rule that an event breaks.
@@ -57,15 +59,15 @@ extension ReceivedEvent {
     /// Reads an element.
     ///
     /// - Parameters:
-    ///   - element: checked JSON.
-    ///   - now: the time of an event that has none.
+    ///   - element: valid JSON.
+    ///   - now: the time for an event without one.
     /// - Returns: nil if the element has no usable id.
     package init?(_ element: RawSpan, catalogue: EventCatalogue, now: Timestamp) {
         guard element.byteCount <= Self.bytesMax else {
             self.init(
                 unreadable: element, .tooLarge,
                 "the event has \(element.byteCount) bytes; "
-                    + "at most \(Self.bytesMax) are taken")
+                    + "at most \(Self.bytesMax) are accepted")
             return
         }
         do throws(EventError) {
@@ -91,7 +93,7 @@ extension ReceivedEvent {
             if let rule = catalogue[draft.type], rule.action == nil {
                 fault = Fault(
                     code: .invalidEvent,
-                    detail: "\(draft.type) says what a device holds: it is not sent to a server")
+                    detail: "\(draft.type) stays on its device: it is not sent to a server")
             }
         } catch {
             fault = Fault(code: .invalidEvent, detail: error.detail)
@@ -107,7 +109,8 @@ extension ReceivedEvent {
             id: draft.id, lane: EntityID(lane),
             content: Content(
                 draft: draft, source: source, sequence: sequence,
-                stamp: Stamp(time: time, source: source.integer, sequence: number), line: line),
+                lwwTimestamp: LWWTimestamp(time: time, source: source.integer, sequence: number),
+                line: line),
             fault: fault)
     }
 
@@ -118,13 +121,13 @@ extension ReceivedEvent {
             fault: Fault(code: code, detail: detail))
     }
 
-    /// The text to store: as received where it is a line of a log, else written anew.
+    /// The line to store: as received if it is a line of a log, otherwise encoded again.
     private static func line(
         of element: RawSpan, _ received: EventDraft, _ complete: EventDraft, _ source: UUID,
         _ sequence: UInt64
     ) -> [UInt8] {
-        // Swift takes two spellings of one accent for equal, and a lane that follows from the data
-        // has the spelling of the data.
+        // Swift's == treats two Unicode spellings of one accent as equal, and a lane that is derived
+        // from the data has the data's spelling.
         if received == complete,
             received.lane.map(EntityID.init) == complete.lane.map(EntityID.init),
             let prefix = try? LinePrefix(element),

@@ -1,30 +1,29 @@
-// What the server says about one event of a batch. Comes after the storage has looked at the event
-// and goes into the reply. Spec/protocol/sync-protocol.md, SYNC-20 to SYNC-29.
+// The server's answer to one event of a batch. Spec/protocol/sync-protocol.md, SYNC-20 to SYNC-29.
 
 import EventSourcing
 import Foundation
 import LogFormat
 
-/// The server's word on one event.
+/// The server's answer to one event.
 package struct Verdict: Equatable, Sendable {
-    /// What became of the event. The raw value is what the wire carries.
+    /// The outcome for the event. The raw value is the text on the wire.
     package enum Status: String, Sendable {
-        /// The server has it now, durably.
+        /// The event is stored now, durably.
         case applied
-        /// The server had it already, durably.
+        /// The event was stored before, durably.
         case duplicate
-        /// It will never be accepted.
+        /// The event will never be accepted.
         case rejected
-        /// Its base is not the head of its note.
+        /// The event's base is not the head of its note.
         case conflict
-        /// Not looked at, because an earlier event of its lane was held up.
+        /// The event was not processed, because an earlier event blocks its lane.
         case unprocessed
 
-        /// Whether the later events of the lane may go on.
+        /// Whether the later events of the lane may be processed.
         package var keepsLaneOpen: Bool { self == .applied || self == .duplicate }
     }
 
-    /// More about a status, for machines. The raw value is what the wire carries.
+    /// The reason for a status, for machines. The raw value is the text on the wire.
     package enum Code: String, Sendable {
         /// The account has another event with this id.
         case idReused = "id_reused"
@@ -38,11 +37,11 @@ package struct Verdict: Equatable, Sendable {
 
     /// The event's id.
     package var id: UUID
-    /// What became of it.
+    /// The outcome.
     package var status: Status
-    /// More about it, for machines.
+    /// The reason, for machines.
     package var code: Code?
-    /// More about it, for people.
+    /// The reason, for people.
     package var detail: String?
     /// With `conflict`: the head event of the note as JSON text, if the note has one.
     package var current: [UInt8]?
@@ -58,7 +57,7 @@ package struct Verdict: Equatable, Sendable {
         self.current = current
     }
 
-    /// The verdict on an event that the server has.
+    /// The verdict on a stored event.
     ///
     /// - Parameter isForked: whether the account has another event with its source and sequence.
     package init(_ id: UUID, _ status: Status, isForked: Bool) {

@@ -1,25 +1,25 @@
-// One connection to a PostgreSQL server through libpq, and the thread that waits for it. Lent out by
-// PostgreSQLPool; nothing else calls libpq. Spec/operations/postgresql.md.
+// One connection to a PostgreSQL server through libpq, and the thread that waits for it. Only this file
+// sends statements. Spec/operations/postgresql.md.
 
 import CPostgreSQL
 import EventSourcing
 import Foundation
 import SyncServerStorage
 
-/// A connection that is opened when it is first needed, and opened again after it was lost.
+/// A connection that is opened on first use and again after it was lost.
 actor PostgreSQLConnection {
-    /// Milliseconds that one statement may take, unless the database's settings name a limit.
+    /// The statement timeout in milliseconds, unless the database's settings have one.
     static let statementMillisecondsMax = 10_000
-    /// How much longer to wait for a server that should have given up a statement, and says nothing.
+    /// The milliseconds to wait after the statement timeout for a server that does not answer.
     static let silenceMillisecondsMax = 5_000
 
     /// The SQLSTATE `disk_full`.
-    private static let diskFull = "53100"
+    private static let diskFullState = "53100"
 
-    /// An open connection; closed when nothing holds it any more.
+    /// An open connection; closed when it is no longer referenced.
     private final class Link {
         let handle: OpaquePointer
-        /// Milliseconds after which the server gives up a statement.
+        /// The server's statement timeout in milliseconds.
         var statementMilliseconds = statementMillisecondsMax
         init(_ handle: OpaquePointer) { self.handle = handle }
         deinit { PQfinish(handle) }
@@ -27,11 +27,11 @@ actor PostgreSQLConnection {
 
     private let location: PostgreSQLLocation
     private var link: Link?
-    /// libpq waits for the server: not on a thread of the cooperative pool.
+    /// libpq blocks while it waits for the server, so it must not run on the cooperative pool.
     private let executor = StoreExecutor()
     nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
-    /// Connects nowhere yet.
+    /// Creates a connection without connecting yet.
     init(_ location: PostgreSQLLocation) { self.location = location }
 
     /// Runs one statement in a transaction of its own.
@@ -39,14 +39,14 @@ actor PostgreSQLConnection {
     /// - Parameters:
     ///   - values: for `$1`, `$2`, …, as text without U+0000; nil is NULL.
     /// - Returns: the rows, each column as text.
-    /// - Throws: `StorageError`. Where the connection was lost it is not known whether the
-    ///   statement was carried out.
+    /// - Throws: `StorageError`. If the connection was lost, it is unknown whether the statement was
+    ///   executed.
     func run(_ sql: String, _ values: [String?] = []) throws -> [[String?]] {
-        let link = try connected()
+        let link = try openLink()
         let isSent = Self.withPointers(values) {
             PQsendQueryParams(link.handle, sql, Int32(values.count), nil, $0, nil, nil, 0)
         }
-        guard isSent == 1 else { throw lost() }
+        guard isSent == 1 else { throw connectionLost() }
         let wait = link.statementMilliseconds + Self.silenceMillisecondsMax
         return try answer(of: link, within: .milliseconds(wait))
     }
@@ -55,20 +55,20 @@ actor PostgreSQLConnection {
     ///
     /// - Throws: `StorageError`; then nothing was changed.
     func runScript(_ sql: String) throws {
-        let link = try connected()
-        guard PQsendQuery(link.handle, sql) == 1 else { throw lost() }
+        let link = try openLink()
+        guard PQsendQuery(link.handle, sql) == 1 else { throw connectionLost() }
         _ = try answer(of: link, within: nil)
     }
 
-    /// Ends the connection.
+    /// Closes the connection.
     func close() { link = nil }
 
     // MARK: Opening
 
-    private func connected() throws -> Link {
+    private func openLink() throws -> Link {
         if let link {
-            // A server that has gone away has closed its end: seen without asking it. It may have
-            // said why, so the first look can find those words and the second the end.
+            // A server that has shut down has closed its end, which a read shows without a round trip.
+            // It may have sent a message first: then only the second read shows the end.
             if PQconsumeInput(link.handle) == 1, PQconsumeInput(link.handle) == 1,
                 PQstatus(link.handle) == CONNECTION_OK
             {
@@ -82,7 +82,7 @@ actor PostgreSQLConnection {
     }
 
     private func open() throws -> Link {
-        // Of two settings with one name the later counts, so what the location says goes first.
+        // Of two settings with one name the later wins, so a setting of the URL overrides a default.
         let settings = [
             ("connect_timeout", "5"), ("tcp_user_timeout", "15000"),
             ("client_encoding", "UTF8"), ("application_name", "syncserver"),
@@ -97,10 +97,10 @@ actor PostgreSQLConnection {
             throw StorageError(
                 .failed, "PostgreSQL: \(location.withoutPassword(in: Self.message(handle)))")
         }
-        // Notices could repeat what an event says.
+        // Notices could contain parts of an event.
         PQsetNoticeProcessor(handle, { _, _ in }, nil)
-        guard PQsetnonblocking(handle, 1) == 0 else { throw lost() }
-        // A commit that is answered is on the disk, whatever the database's default.
+        guard PQsetnonblocking(handle, 1) == 0 else { throw connectionLost() }
+        // An answered commit must be on the disk, whatever the database's default.
         let isSent = PQsendQuery(
             handle,
             """
@@ -111,17 +111,17 @@ actor PostgreSQLConnection {
             SET TimeZone = 'UTC';
             SELECT setting FROM pg_settings WHERE name = 'statement_timeout'
             """)
-        guard isSent == 1 else { throw lost() }
+        guard isSent == 1 else { throw connectionLost() }
         let limit = try answer(of: link, within: .milliseconds(Self.silenceMillisecondsMax))
         link.statementMilliseconds =
             limit.first?[0].flatMap { Int($0) } ?? Self.statementMillisecondsMax
         return link
     }
 
-    /// Waits for all that a query that was sent is answered with.
+    /// Waits for the complete answer to a query.
     ///
-    /// - Parameter limit: a server that has stopped or cannot be reached any more says nothing, so
-    ///   its own limit is not enough; nil waits as long as it takes.
+    /// - Parameter limit: the longest wait; nil waits without limit. The server's own timeout is not
+    ///   enough: a server that has stopped or is unreachable sends nothing.
     /// - Returns: the rows of the last statement.
     private func answer(of link: Link, within limit: Duration?) throws -> [[String?]] {
         let deadline = limit.map { ContinuousClock.now + $0 }
@@ -130,21 +130,21 @@ actor PostgreSQLConnection {
         while true {
             while true {
                 let unsent = PQflush(link.handle)
-                guard unsent >= 0 else { throw lost() }
+                guard unsent >= 0 else { throw connectionLost() }
                 if unsent == 0, PQisBusy(link.handle) == 0 { break }
-                var place = pollfd(
+                var descriptor = pollfd(
                     fd: PQsocket(link.handle),
                     events: Int16(POLLIN) | (unsent > 0 ? Int16(POLLOUT) : 0), revents: 0)
-                let left = deadline.map { ContinuousClock.now.duration(to: $0) }
-                if let left, left <= .zero {
+                let remaining = deadline.map { ContinuousClock.now.duration(to: $0) }
+                if let remaining, remaining <= .zero {
                     self.link = nil
                     throw StorageError(.failed, "PostgreSQL: the server does not answer")
                 }
-                let milliseconds = left.map { Int32(clamping: Int($0 / .milliseconds(1)) + 1) }
-                guard poll(&place, 1, milliseconds ?? -1) >= 0 || errno == EINTR,
-                    place.revents & Int16(POLLIN | POLLERR | POLLHUP) == 0
+                let milliseconds = remaining.map { Int32(clamping: Int($0 / .milliseconds(1)) + 1) }
+                guard poll(&descriptor, 1, milliseconds ?? -1) >= 0 || errno == EINTR,
+                    descriptor.revents & Int16(POLLIN | POLLERR | POLLHUP) == 0
                         || PQconsumeInput(link.handle) == 1
-                else { throw lost() }
+                else { throw connectionLost() }
             }
             guard let result = PQgetResult(link.handle) else { break }
             do { last = try rows(result, of: link) } catch { failure = error }
@@ -153,7 +153,7 @@ actor PostgreSQLConnection {
         return last
     }
 
-    private func lost() -> StorageError {
+    private func connectionLost() -> StorageError {
         link = nil
         return StorageError(.failed, "PostgreSQL: the connection was lost")
     }
@@ -164,12 +164,12 @@ actor PostgreSQLConnection {
         defer { PQclear(result) }
         let status = PQresultStatus(result)
         guard status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK else {
-            guard PQstatus(link.handle) == CONNECTION_OK else { throw lost() }
-            // The text of an error may repeat what an event says; its code does not.
+            guard PQstatus(link.handle) == CONNECTION_OK else { throw connectionLost() }
+            // The text of an error may contain parts of an event; its code does not.
             let code = PQresultErrorField(result, Int32(UInt8(ascii: "C")))
                 .map { String(cString: $0) }
             throw StorageError(
-                code == Self.diskFull ? .noRoom : .failed,
+                code == Self.diskFullState ? .noSpace : .failed,
                 "PostgreSQL: the statement failed (\(code ?? "no code"))")
         }
         let columns = PQnfields(result)
@@ -190,7 +190,7 @@ actor PostgreSQLConnection {
             .split(whereSeparator: \.isNewline).joined(separator: " ")
     }
 
-    /// Calls with C strings that live as long as the call; a NULL stands behind the last.
+    /// Calls a closure with a NULL-terminated array of C strings, which live as long as the call.
     private static func withPointers<Result>(
         _ values: [String?], _ body: (UnsafePointer<UnsafePointer<CChar>?>) -> Result
     ) -> Result {
@@ -208,7 +208,7 @@ actor PostgreSQLConnection {
                 start.flatMap { buffer.baseAddress?.advanced(by: $0) }
             }
             return (pointers + [nil]).withUnsafeBufferPointer { pointers in
-                // Never nil: there is always the NULL at the end.
+                // Never nil: the array has at least the NULL.
                 guard let base = pointers.baseAddress else {
                     preconditionFailure("an array that is not empty has an address")
                 }

@@ -21,7 +21,7 @@ extension PostgreSQLEventStorage: StorageMaintenance {
     package func erase(account: String, unusedSince limit: Date?) async throws -> Bool {
         let account = try Self.checked(account)
         return try await pool.withConnection { connection in
-            // A large account takes longer than a request may. The setting goes with the connection.
+            // A large account takes longer than a request may. Closing ends the setting.
             let result: Result<Bool, any Error>
             do {
                 try await connection.runScript("SET statement_timeout = 0")
@@ -31,7 +31,7 @@ extension PostgreSQLEventStorage: StorageMaintenance {
             } catch { result = .failure(error) }
             await connection.close()
             do { return try result.get() } catch let error as StorageError {
-                // A connection that was lost leaves open whether the statement was carried out.
+                // After a lost connection it is unknown whether the statement was executed.
                 throw StorageError(
                     error.code,
                     "it is not confirmed that \(account) was erased: \(error.detail); run the "
@@ -40,7 +40,7 @@ extension PostgreSQLEventStorage: StorageMaintenance {
         }
     }
 
-    /// VACUUM is the database's own business, and frees rows only that no transaction may still see.
+    /// Does nothing: autovacuum removes deleted rows once no transaction can see them.
     package func removeTraces() async throws {}
 
     package func accounts(unusedSince limit: Date) async throws -> [String] {

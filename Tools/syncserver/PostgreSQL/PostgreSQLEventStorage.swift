@@ -1,5 +1,5 @@
-// The storage at scale: a PostgreSQL database that any number of servers share. What becomes of a
-// batch is decided by the SQL function append_events; here it is called. Spec/operations/postgresql.md.
+// The storage at scale: a PostgreSQL database that any number of servers share. The SQL function
+// append_events decides the verdicts. Spec/operations/postgresql.md.
 
 import EventSourcing
 import Foundation
@@ -10,16 +10,15 @@ import Synchronization
 package final class PostgreSQLEventStorage: EventStorage {
     let pool: PostgreSQLPool
     private let catalogue: EventCatalogue
-    private let uses = UseNotes()
-    /// When a batch last found no room.
-    private let lastNoRoom = Mutex<ContinuousClock.Instant?>(nil)
+    private let uses = AccessLog()
+    /// The time when a batch last failed because the disk was full.
+    private let lastNoSpace = Mutex<ContinuousClock.Instant?>(nil)
 
     /// Opens a database.
     ///
     /// - Parameters:
     ///   - catalogue: the rules by which batches are read, for comparing contents.
-    ///   - migrates: whether the schema is brought up to date; without, one that is behind is
-    ///     refused.
+    ///   - migrates: whether missing migrations are run; if false, an outdated schema is refused.
     /// - Throws: `StorageError`.
     package init(
         _ location: PostgreSQLLocation, catalogue: EventCatalogue, migrates: Bool = true
@@ -34,16 +33,16 @@ package final class PostgreSQLEventStorage: EventStorage {
                 guard version == PostgreSQLSchema.newest else {
                     throw StorageError(
                         .wrongDatabase,
-                        "the schema is at step \(version), this server needs "
+                        "the schema is at step \(version), and this server needs step "
                             + "\(PostgreSQLSchema.newest): run syncserver migrate")
                 }
             }
         }
     }
 
-    /// Brings the schema of a database up to date.
+    /// Runs the missing migrations of a database.
     ///
-    /// - Returns: the numbers of the steps that were run.
+    /// - Returns: the numbers of the migrations that were run.
     /// - Throws: `StorageError`.
     package static func migrate(_ location: PostgreSQLLocation) async throws -> [Int] {
         try await PostgreSQLPool(location).withConnection {
@@ -53,7 +52,7 @@ package final class PostgreSQLEventStorage: EventStorage {
 
     package func append(_ events: [ReceivedEvent], account: String) async throws -> [Verdict] {
         let account = try Self.checked(account)
-        await noteUse(of: account)
+        await recordUse(of: account)
         let batch = PostgreSQLBatch(events)
         let json = batch.json
         let rows: [[String?]]
@@ -65,11 +64,11 @@ package final class PostgreSQLEventStorage: EventStorage {
                     FROM daybook.append_events($1, $2::jsonb)
                     """, [account, json])
             }
-        } catch let error as StorageError where error.code == .noRoom {
-            lastNoRoom.withLock { $0 = .now }
+        } catch let error as StorageError where error.code == .noSpace {
+            lastNoSpace.withLock { $0 = .now }
             throw error
         }
-        lastNoRoom.withLock { $0 = nil }
+        lastNoSpace.withLock { $0 = nil }
         var verdicts = try batch.verdicts(rows)
         for (index, event) in events.enumerated() where verdicts[index].code == .idReused {
             guard let content = event.content,
@@ -80,8 +79,10 @@ package final class PostgreSQLEventStorage: EventStorage {
         return verdicts
     }
 
-    /// The verdict on an event that the database has under this id, if it is the same after all:
-    /// jsonb has no place for U+0000, half a surrogate pair and numbers beyond numeric.
+    /// Compares an event with the stored one in Swift, after SQL has found them different: jsonb cannot
+    /// represent U+0000, unpaired surrogates and numbers outside of numeric.
+    ///
+    /// - Returns: the verdict `duplicate`; nil if the contents differ.
     private func duplicate(
         _ content: ReceivedEvent.Content, _ account: String
     ) async throws -> Verdict? {
@@ -107,7 +108,7 @@ package final class PostgreSQLEventStorage: EventStorage {
         let account = try Self.checked(account)
         let cursor = cursor ?? .start(bySource: source != nil)
         precondition(cursor.isBySource == (source != nil), "a cursor belongs to its order")
-        await noteUse(of: account)
+        await recordUse(of: account)
         let sequence: Int64
         let serial: Int64
         switch cursor {
@@ -128,7 +129,7 @@ package final class PostgreSQLEventStorage: EventStorage {
                 let sequence = row[2].flatMap({ Int64($0) })
             else {
                 throw StorageError(
-                    .failed, "PostgreSQL: read_events does not answer as Spec/sql says")
+                    .failed, "PostgreSQL: read_events has not returned what Spec/sql specifies")
             }
             page.lines.append(Array(line.utf8))
             page.next = source == nil ? .serial(serial) : .sequence(sequence, serial: serial)
@@ -142,23 +143,24 @@ package final class PostgreSQLEventStorage: EventStorage {
                 "SELECT current_setting('transaction_read_only') FROM daybook.serial_floor")
         }
         guard rows.first?[0] == "off" else {
-            throw StorageError(.failed, "PostgreSQL: the database takes no writes")
+            throw StorageError(.failed, "PostgreSQL: the database is read-only")
         }
-        // Whether there is room shows only when events are stored. Without any requests there would
-        // be no other answer ever, so a failure counts for a while.
-        let isFull = lastNoRoom.withLock { last in
-            last.map { ContinuousClock.now - $0 < Self.noRoomInterval } ?? false
+        // A full disk shows only when events are stored. Without requests no later batch would clear
+        // the failure, so it counts for a limited time.
+        let isFull = lastNoSpace.withLock { last in
+            last.map { ContinuousClock.now - $0 < Self.noSpaceInterval } ?? false
         }
-        if isFull { throw StorageError(.noRoom, "PostgreSQL: there was no room for a batch") }
+        if isFull { throw StorageError(.noSpace, "PostgreSQL: no space was left for a batch") }
     }
 
-    /// How long a batch that found no room speaks for the next one.
-    private static let noRoomInterval = Duration.seconds(10)
+    /// How long readiness fails after a batch has failed on a full disk.
+    private static let noSpaceInterval = Duration.seconds(10)
 
     package func close() throws { pool.close() }
 
-    /// Notes that an account is in use. Nothing fails because of it: the next day tries again.
-    private func noteUse(of account: String) async {
+    /// Records that an account is used today. Ignores failures: the next day's first request tries
+    /// again.
+    private func recordUse(of account: String) async {
         guard uses.isDue(account) else { return }
         _ = try? await pool.withConnection {
             try await $0.run(
@@ -169,7 +171,7 @@ package final class PostgreSQLEventStorage: EventStorage {
         }
     }
 
-    /// C strings end at U+0000: two accounts would be one.
+    /// Refuses U+0000 in an account's name. C strings end there, so two accounts would become one.
     static func checked(_ account: String) throws -> String {
         guard !account.utf8.contains(0) else {
             throw StorageError(.failed, "PostgreSQL: an account's name cannot contain U+0000")

@@ -1,26 +1,26 @@
-// Where a PostgreSQL database is, as libpq understands it, and what must not be said of it.
+// The location of a PostgreSQL database. Its URL may contain a password, which no message may show.
 
 import CPostgreSQL
 import SyncServerStorage
 
-/// A `postgres://` URL that libpq can read.
+/// A `postgres://` URL that libpq can parse.
 package struct PostgreSQLLocation: Sendable {
-    /// The URL, which may hold a password.
+    /// The URL, which may contain a password.
     let url: String
     private let password: String?
 
-    /// Checks a URL. Connects nowhere.
+    /// Checks a URL without connecting.
     ///
-    /// - Throws: `StorageError` (`wrongDatabase`), without the URL: what is wrong with it may stand
-    ///   in the password.
+    /// - Throws: `StorageError` (`wrongDatabase`), without the URL, because the faulty part may be the
+    ///   password.
     package init(_ url: String) throws {
         var message: UnsafeMutablePointer<CChar>?
         guard !url.utf8.contains(0), let options = PQconninfoParse(url, &message) else {
             PQfreemem(message)
             throw StorageError(
                 .wrongDatabase,
-                "the database is not a URL that PostgreSQL's library understands: "
-                    + "postgres://USER@HOST:PORT/DATABASE; special characters are written as %XX")
+                "the database is not a valid PostgreSQL URL: use "
+                    + "postgres://USER@HOST:PORT/DATABASE with special characters as %XX")
         }
         defer { PQconninfoFree(options) }
         self.url = url
@@ -35,7 +35,7 @@ package struct PostgreSQLLocation: Sendable {
         self.password = password
     }
 
-    /// A message of libpq's without the password, if it should be in there.
+    /// Replaces the password in a message of libpq.
     func withoutPassword(in message: String) -> String {
         guard let password, !password.isEmpty else { return message }
         return message.replacing(password, with: "…")

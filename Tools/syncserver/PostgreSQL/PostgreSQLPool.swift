@@ -1,28 +1,27 @@
-// A few connections for many requests: lent to one at a time, opened as they are needed. Between
-// PostgreSQLEventStorage and PostgreSQLConnection.
+// A pool of connections, which are opened on demand and lent to one request at a time.
 
 import DequeModule
 import SyncServerStorage
 import Synchronization
 
-/// Connections to one database.
+/// A pool of connections to one database.
 final class PostgreSQLPool: Sendable {
-    /// Connections at most.
+    /// The most connections.
     static let connectionsMax = 10
-    /// Requests that may wait for one.
+    /// The most requests that wait for a connection.
     static let waitingMax = 1_000
-    /// How long a request waits before it is told to come again.
+    /// The longest wait of a request, which then fails.
     static let waitMax = Duration.seconds(10)
 
     private struct Waiter {
-        let number: Int
+        let ticket: Int
         let continuation: CheckedContinuation<PostgreSQLConnection, any Error>
     }
 
     private struct State {
         var idle: [PostgreSQLConnection] = []
         var opened = 0
-        var asked = 0
+        var ticketsIssued = 0
         var waiting: Deque<Waiter> = []
         var isClosed = false
     }
@@ -32,24 +31,24 @@ final class PostgreSQLPool: Sendable {
 
     init(_ location: PostgreSQLLocation) { self.location = location }
 
-    /// Lends a connection as long as a closure runs.
+    /// Lends a connection to a closure.
     ///
-    /// - Throws: `StorageError` if none becomes free; what the closure throws.
+    /// - Throws: `StorageError` if no connection becomes free; the closure's errors.
     func withConnection<Result: Sendable>(
         _ body: (PostgreSQLConnection) async throws -> Result
     ) async throws -> Result {
         let connection = try await borrow()
         do {
             let result = try await body(connection)
-            giveBack(connection)
+            putBack(connection)
             return result
         } catch {
-            giveBack(connection)
+            putBack(connection)
             throw error
         }
     }
 
-    /// Lends no more. Connections are closed as they come back.
+    /// Closes the pool. Lent connections are closed when they are put back.
     func close() {
         let waiting = state.withLock { state in
             state.isClosed = true
@@ -66,7 +65,7 @@ final class PostgreSQLPool: Sendable {
 
     private func borrow() async throws -> PostgreSQLConnection {
         try await withCheckedThrowingContinuation { continuation in
-            var number = 0
+            var ticket = 0
             let answer: Result<PostgreSQLConnection, any Error>? = state.withLock { state in
                 if state.isClosed { return .failure(Self.closed) }
                 if let connection = state.idle.popLast() { return .success(connection) }
@@ -75,31 +74,31 @@ final class PostgreSQLPool: Sendable {
                     return .success(PostgreSQLConnection(location))
                 }
                 guard state.waiting.count < Self.waitingMax else { return .failure(Self.busy) }
-                state.asked += 1
-                number = state.asked
-                state.waiting.append(Waiter(number: number, continuation: continuation))
+                state.ticketsIssued += 1
+                ticket = state.ticketsIssued
+                state.waiting.append(Waiter(ticket: ticket, continuation: continuation))
                 return nil
             }
             if let answer { return continuation.resume(with: answer) }
-            Task { [weak self, number] in
+            Task { [weak self, ticket] in
                 try await Task.sleep(for: Self.waitMax)
-                self?.giveUp(number)
+                self?.timeOut(ticket)
             }
         }
     }
 
-    /// Tells a request to come again, if it still waits.
-    private func giveUp(_ number: Int) {
+    /// Fails a request with `busy`, if it still waits.
+    private func timeOut(_ ticket: Int) {
         let waiter = state.withLock { state in
-            // They stand in the order of their numbers, and this one is among the first.
-            state.waiting.firstIndex { $0.number >= number }.flatMap { index in
-                state.waiting[index].number == number ? state.waiting.remove(at: index) : nil
+            // The queue is sorted by ticket, and this one is near its start.
+            state.waiting.firstIndex { $0.ticket >= ticket }.flatMap { index in
+                state.waiting[index].ticket == ticket ? state.waiting.remove(at: index) : nil
             }
         }
         waiter?.continuation.resume(throwing: Self.busy)
     }
 
-    private func giveBack(_ connection: PostgreSQLConnection) {
+    private func putBack(_ connection: PostgreSQLConnection) {
         let next = state.withLock { state in
             let next = state.waiting.popFirst()
             if next == nil, !state.isClosed { state.idle.append(connection) }

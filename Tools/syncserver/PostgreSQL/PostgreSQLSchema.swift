@@ -1,29 +1,29 @@
-// The steps of the schema and how they are run. The SQL is that of Spec/sql, built into the binary.
-// Used when PostgreSQLEventStorage opens, and by `syncserver migrate`.
+// The migrations of the schema, which `syncserver` runs when it opens a database. The SQL is that of
+// Spec/sql, built into the binary.
 
 import SyncServerStorage
 
 /// The tables and functions of the database.
 enum PostgreSQLSchema {
-    /// One step.
+    /// A migration.
     struct Step {
         let number: Int
         let sql: String
     }
 
-    /// The steps in their order.
+    /// The migrations in their order.
     static let steps = [
         Step(number: 1, sql: text(PackageResources._001_events_sql)),
         Step(number: 2, sql: text(PackageResources._002_accounts_sql)),
     ]
 
-    /// The newest step that this server knows.
+    /// The newest migration that this server knows.
     static var newest: Int { steps.last?.number ?? 0 }
 
-    /// How far the schema of a database has come; 0 if there is none.
+    /// Reads the last migration that a database has; 0 if it has none.
     ///
-    /// - Throws: `StorageError`; `wrongDatabase` for a schema of a newer server or of something
-    ///   else, and for a database that does not keep UTF-8.
+    /// - Throws: `StorageError`; `wrongDatabase` for a schema of a newer server or of another
+    ///   application, and for a database with another encoding than UTF-8.
     static func version(_ connection: PostgreSQLConnection) async throws -> Int {
         let facts = try await connection.run(
             """
@@ -32,7 +32,7 @@ enum PostgreSQLSchema {
             """)
         guard let fact = facts.first, fact[0] == "UTF8" else {
             throw StorageError(
-                .wrongDatabase, "the database does not keep UTF-8: create it with ENCODING 'UTF8'")
+                .wrongDatabase, "the database is not UTF-8: create it with ENCODING 'UTF8'")
         }
         guard fact[2] == "t" else {
             guard fact[1] == "f" else {
@@ -52,22 +52,22 @@ enum PostgreSQLSchema {
         return version
     }
 
-    /// Brings a database up to date. Servers that start together wait for each other.
+    /// Runs the missing migrations. An advisory lock lets one server at a time do so.
     ///
-    /// - Returns: the steps that were run.
-    /// - Throws: `StorageError`; then nothing was changed by the step that failed.
+    /// - Returns: the numbers of the migrations that were run.
+    /// - Throws: `StorageError`; the migration that failed has changed nothing.
     @discardableResult
     static func migrate(_ connection: PostgreSQLConnection) async throws -> [Int] {
         guard try await version(connection) < newest else { return [] }
         do {
-            // A step takes as long as it takes, and so does waiting for another server's.
+            // A migration may take long, and so may waiting for another server's.
             try await connection.runScript("SET statement_timeout = 0")
             try await connection.runScript(
                 "SELECT pg_advisory_lock(hashtextextended('daybook.migration', 0))")
             let version = try await version(connection)
             let missing = steps.filter { $0.number > version }
             for step in missing { try await connection.runScript(step.sql) }
-            // The lock and the setting go with the connection; the next use opens another.
+            // Closing releases the lock and the setting; the next use opens another connection.
             await connection.close()
             return missing.map { $0.number }
         } catch {

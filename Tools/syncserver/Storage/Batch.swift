@@ -1,4 +1,4 @@
-// Whoever stores events also reads and answers batches: the parts of SyncServerBatch, which needs no
-// database, come with this module.
+// A storage also reads and answers batches, so this module exports SyncServerBatch, which needs no
+// database.
 
 @_exported import SyncServerBatch

@@ -1,11 +1,11 @@
-// A place between two events of a pull. Travels through the client as an opaque text in the Link of
+// The cursor of a pull: where the next page begins. Clients get it as an opaque text in the Link of
 // every page. Spec/protocol/sync-protocol.md, SYNC-32.
 
-/// A place between two events of an account.
+/// A cursor between two events of an account.
 package enum EventCursor: Hashable, Sendable {
-    /// Behind an event in the server's order.
+    /// After an event in the server's order.
     case serial(Int64)
-    /// Behind an event in the order of one source.
+    /// After an event in the order of one source.
     case sequence(Int64, serial: Int64)
 
     /// The start of an order.
@@ -18,7 +18,7 @@ package enum EventCursor: Hashable, Sendable {
         if case .sequence = self { true } else { false }
     }
 
-    /// The cursor as clients get it.
+    /// The cursor as the text that clients get.
     package var text: String {
         switch self {
         case .serial(let serial): "a\(serial)"
@@ -40,8 +40,8 @@ package enum EventCursor: Hashable, Sendable {
 }
 
 extension FixedWidthInteger {
-    /// The number that decimal digits write; nil for any other character. Swift's own reader also
-    /// takes a sign, and `+` is a space in a query.
+    /// Parses decimal digits; nil for any other character. Swift's own initializer also accepts a
+    /// sign, and `+` is a space in a query.
     package init?(digits text: some StringProtocol) {
         guard !text.isEmpty, text.utf8.allSatisfy({ (0x30...0x39).contains($0) }),
             let number = Self(text)

@@ -1,14 +1,14 @@
-// One page of a pull. Comes from EventStorage, goes into the reply.
+// One page of a pull, read by an EventStorage and sent as a reply.
 // Spec/protocol/sync-protocol.md, SYNC-34.
 
-/// Some events of an account, and where to go on.
+/// Some events of an account and the cursor after them.
 package struct EventPage: Equatable, Sendable {
-    /// Bytes of lines after which a page takes no further event.
+    /// Bytes of lines after which a page ends.
     package static let bytesTarget = 1024 * 1024
 
     /// The stored lines, without newlines.
     package var lines: [[UInt8]]
-    /// Behind the last of them; where the page began if it is empty.
+    /// The cursor after the last line; the cursor of the request if the page is empty.
     package var next: EventCursor
 
     package init(lines: [[UInt8]], next: EventCursor) {

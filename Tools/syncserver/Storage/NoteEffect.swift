@@ -1,7 +1,6 @@
-// What an event does to a note on the server: it may become the note's head, the event on which the
-// next change must be based. The rule is the one by which views choose a note's text, so a client
-// and the server agree whatever the order of arrival. Used by every EventStorage.
-// Spec/protocol/sync-protocol.md, SYNC-27 and SYNC-28.
+// The effect of an event on a note: it may become the note's head, the event on which the next change
+// must be based. The rule is the one by which views choose a note's text, so clients and server agree
+// in any order of arrival. Spec/protocol/sync-protocol.md, SYNC-27 and SYNC-28.
 
 import EventSourcing
 import Foundation
@@ -10,21 +9,21 @@ import Foundation
 package struct NoteEffect {
     /// The note.
     package let note: String
-    /// The event that must be the head for this one to be taken in, in lower case; nil takes it in
-    /// whatever the head.
+    /// The id, in lower case, that the head must have for this event to be applied; nil accepts any
+    /// head.
     package let base: String?
     /// The event as a head.
     package let head: Head
 
-    /// An event in the order in which a note's events count.
+    /// An event in the order in which a later one becomes a note's head.
     package struct Head: Comparable {
         package let event: UUID
         package let isDeletion: Bool
-        package let stamp: Stamp
+        package let lwwTimestamp: LWWTimestamp
 
-        /// A deletion is final; otherwise the greater stamp counts.
+        /// A deletion is final; otherwise the greater LWW timestamp wins.
         package static func < (lhs: Head, rhs: Head) -> Bool {
-            lhs.isDeletion == rhs.isDeletion ? lhs.stamp < rhs.stamp : rhs.isDeletion
+            lhs.isDeletion == rhs.isDeletion ? lhs.lwwTimestamp < rhs.lwwTimestamp : rhs.isDeletion
         }
     }
 
@@ -43,6 +42,6 @@ package struct NoteEffect {
         self.note = note
         head = Head(
             event: draft.id, isDeletion: draft.type == "daybook.note.deleted",
-            stamp: content.stamp)
+            lwwTimestamp: content.lwwTimestamp)
     }
 }

@@ -1,36 +1,36 @@
-// What is done to whole accounts, beside serving: erasure, retention, and telling the state of the
-// schema. Used by the commands `migrate`, `erase` and `prune`. Spec/operations/operating.md.
+// Operations on whole accounts and on the schema, for the commands `migrate`, `erase` and `prune`.
+// Spec/operations/operating.md.
 
 import Foundation
 
-/// A storage that can be looked after.
+/// A storage with maintenance operations.
 package protocol StorageMaintenance: Sendable {
-    /// The last step of the schema, for people.
+    /// Returns the newest migration of the schema, as a text for people.
     func schemaVersion() async throws -> String
 
-    /// How many events an account has.
+    /// Counts the events of an account.
     func eventCount(account: String) async throws -> Int
 
-    /// Deletes all that is known of an account, in one transaction. Should the account come back, its
-    /// events get numbers that no reader has passed yet. Traces in the database's files stay until
+    /// Deletes all data of an account in one transaction. If the account comes back, its events get
+    /// serials that no reader has passed yet. Traces in the database's files stay until
     /// `removeTraces()`.
     ///
-    /// - Parameter limit: nothing is deleted if the account was used since then: it may have come
-    ///   back after it was found unused.
-    /// - Returns: whether there was something to delete.
-    /// - Throws: `StorageError`, which says whether the account was erased.
+    /// - Parameter limit: an account that was used on or after this day is kept: a device may have
+    ///   used it since it was listed as unused.
+    /// - Returns: whether the account was deleted.
+    /// - Throws: `StorageError`, whose message says whether the account was erased.
     @discardableResult
     func erase(account: String, unusedSince limit: Date?) async throws -> Bool
 
-    /// Overwrites what deleted events have left in the database's files, those of earlier erasures
-    /// included. Does nothing where nothing is left, or where the database does so itself.
+    /// Overwrites the traces of deleted events in the database's files, those of earlier erasures
+    /// included. Does nothing if no traces are left, or if the database removes them by itself.
     ///
-    /// - Throws: `StorageError`; then deleted events may still be found in the files.
+    /// - Throws: `StorageError`; then the files may still contain deleted events.
     func removeTraces() async throws
 
-    /// The accounts that no device has sent to or read from since then; to the day.
+    /// Returns the accounts that no device has sent to or read from since a day.
     func accounts(unusedSince limit: Date) async throws -> [String]
 
-    /// Finishes what is under way and closes the database.
+    /// Finishes pending work and closes the database.
     func close() throws
 }

@@ -1,11 +1,11 @@
-// Whether a folder is one that an export has written: before it is replaced, and so deleted.
+// Checks that an export has written a folder, before another export replaces and deletes it.
 // Spec/model/content.md, CONT-36.
 
 import Daybook
 
 extension ContentLayout {
-    /// Why a folder is none that was written in this layout, in words; nil if it is one. Names and
-    /// kinds of all that it holds are looked at, no content.
+    /// The reason for which a folder does not have this layout; nil if it has. Checks the names and kinds
+    /// of all entries, not their content.
     ///
     /// - Throws: `FileError`.
     /// - Complexity: O(entries).
@@ -43,10 +43,10 @@ extension ContentLayout {
         }
     }
 
-    /// What may stand under a name.
+    /// The expected kind of an entry.
     private indirect enum Shape {
         case file
-        /// A folder; nil for a name that it cannot have.
+        /// A folder. The closure returns the kind of an entry by its name, or nil for an invalid name.
         case folder((String) -> Shape?)
     }
 
@@ -83,7 +83,7 @@ extension ContentLayout {
             case (.file?, .file): break
             case (.folder(let inner)?, .folder):
                 if let fault = try fault(source, path, inner) { return fault }
-            default: return "holds \(path), which no content cache has"
+            default: return "contains \(path), which is not part of a content cache"
             }
         }
         return nil

@@ -1,5 +1,5 @@
-// The folder in which content is handed to others and taken from them: its names, and what keeps
-// them inside of it. Written by ContentLayoutWriter, read by ContentLayoutReader.
+// The folder layout in which content is exported and imported: its names, and the checks that keep paths
+// inside the folder. Written by ContentLayoutWriter, read by ContentLayoutReader.
 // Spec/model/content.md, CONT-30; Spec/model/mapping-content-cache.md.
 
 import Daybook
@@ -13,15 +13,15 @@ public enum ContentLayout {
     static let resources = "resource-cache"
     static let files = "files"
     static let fileList = "files.json"
-    /// Where pages wait until all are there, in the order of the log.
+    /// The temporary file with the pages in the order of the log.
     static let spool = ".pages"
 
-    /// Bytes of one JSON file.
+    /// The maximum bytes of one JSON file.
     static let jsonBytesMax = 256 * 1_048_576
-    /// Bytes of a name of a file or folder, as file systems have it.
-    private static let nameBytesMax = 255
+    /// The maximum bytes of the name of a file or folder, the limit of common file systems.
+    private static let maxNameBytes = 255
 
-    /// The file that holds the pages of a kind.
+    /// The file with the pages of a kind.
     static func file(of kind: PageKind) -> String {
         switch kind {
         case .category: "categories.json"
@@ -30,8 +30,9 @@ public enum ContentLayout {
         }
     }
 
-    /// The folder name of a city or a language: letters, digits, `-` and `_` as they are, every
-    /// other byte as `%` and two digits. So no name leads elsewhere, and each stands for one code.
+    /// The folder name of a city or a language: letters, digits, `-` and `_` as they are, every other
+    /// byte as `%` and two hexadecimal digits. So no name leads out of the folder, and each name belongs
+    /// to one code.
     ///
     /// - Throws: `EventError` (`tooLarge`) for a code that is too long for a name.
     static func name(of code: String) throws(EventError) -> String {
@@ -45,7 +46,7 @@ public enum ContentLayout {
                 bytes.append(UInt8(ascii: "%"))
                 bytes += Hexadecimal.text(of: [byte]).utf8
             }
-            guard bytes.count <= nameBytesMax else {
+            guard bytes.count <= maxNameBytes else {
                 throw EventError(
                     .tooLarge, "the code \(code.prefix(40))… is too long for the name of a folder")
             }
@@ -53,36 +54,38 @@ public enum ContentLayout {
         return String(decoding: bytes, as: UTF8.self)
     }
 
-    /// The code for which a folder name stands. A name without `%` is taken as it is, since others
-    /// may write such folders, too.
+    /// The code of a folder name. A name without `%` is the code itself, because other apps write such
+    /// folders.
     ///
-    /// - Throws: `EventError` (`invalidData`) for a name that `name(of:)` does not give.
+    /// - Throws: `EventError` (`invalidData`) for a name that `name(of:)` does not return.
     static func code(of name: String) throws(EventError) -> String {
         guard name.utf8.contains(UInt8(ascii: "%")) else { return name }
         var bytes: [UInt8] = []
-        var rest = Array(name.utf8)[...]
-        while let byte = rest.popFirst() {
+        var remaining = Array(name.utf8)[...]
+        while let byte = remaining.popFirst() {
             guard byte == UInt8(ascii: "%") else {
                 bytes.append(byte)
                 continue
             }
-            guard let high = rest.popFirst().flatMap(Hexadecimal.value),
-                let low = rest.popFirst().flatMap(Hexadecimal.value)
+            guard let high = remaining.popFirst().flatMap(Hexadecimal.value),
+                let low = remaining.popFirst().flatMap(Hexadecimal.value)
             else { break }
             bytes.append(high << 4 | low)
         }
-        guard let code = String(validating: bytes, as: UTF8.self) else { throw noName(name) }
-        guard !code.utf8.contains(0), try self.name(of: code) == name else { throw noName(name) }
+        guard let code = String(validating: bytes, as: UTF8.self) else { throw invalidName(name) }
+        guard !code.utf8.contains(0), try self.name(of: code) == name else {
+            throw invalidName(name)
+        }
         return code
     }
 
-    private static func noName(_ name: String) -> EventError {
+    private static func invalidName(_ name: String) -> EventError {
         EventError(.invalidData, "\(name) is not the name of a city or a language")
     }
 
-    /// Whether a name stays in its folder.
+    /// Whether a name denotes an entry of its folder.
     static func isInside(_ name: String) -> Bool {
-        !name.isEmpty && name != "." && name != ".." && name.utf8.count <= nameBytesMax
+        !name.isEmpty && name != "." && name != ".." && name.utf8.count <= maxNameBytes
             && !name.utf8.contains { $0 == UInt8(ascii: "/") || $0 == 0 }
     }
 }

@@ -1,25 +1,25 @@
-// From the folder layout to values, one language at a time. The folder may come from anywhere: sizes
-// are bounded, links are not followed, no name leads out of it, and what is wrong is named with its
-// place. Spec/model/content.md, CONT-34.
+// Reads the folder layout, one language at a time. The folder is untrusted: sizes are bounded, links are
+// not followed, no name leads out of it, and an error names the file and the path in it.
+// Spec/model/content.md, CONT-34.
 
 import Daybook
 
-/// Reads content out of a folder. See `ContentCommands.importFolder(_:)`.
+/// A reader of a content folder. See `ContentCommands.importFolder(_:)`.
 public struct ContentLayoutReader: Sendable {
     private let folder: String
     private let fileSystem: any FileSystem
 
     /// The list of cities; nil if there is none.
     let cityList: [ListedCity]?
-    /// The cities of which the folder says anything, sorted.
+    /// The cities that the folder mentions, sorted.
     private(set) var cities: [String] = []
-    /// What was passed over, in words.
+    /// Descriptions of the skipped entries.
     private(set) var notes: [String] = []
 
     private var updates: [EntityID: [EntityID: ZonedTime]] = [:]
     private var usages: [EntityID: ZonedTime] = [:]
     /// The folders of cities and their languages.
-    private var names: [EntityID: CityFolder] = [:]
+    private var folders: [EntityID: CityFolder] = [:]
 
     private struct CityFolder {
         var content: String?
@@ -27,10 +27,10 @@ public struct ContentLayoutReader: Sendable {
         var resources: String?
     }
 
-    /// Opens a folder and reads what it says about all cities.
+    /// Opens a folder and reads the lists and times of all cities.
     ///
-    /// - Throws: `FileError` (`notFound`) if there is no such folder; `EventError` (`invalidData`)
-    ///   with file and place for what is malformed; `tooLarge` for a file of more than 256 MiB.
+    /// - Throws: `FileError` (`notFound`) if there is no such folder; `EventError` (`invalidData`) with
+    ///   file and path for malformed data; `tooLarge` for a file of more than 256 MiB.
     public init(_ folder: String, _ fileSystem: any FileSystem) throws {
         self.folder = folder
         self.fileSystem = fileSystem
@@ -43,31 +43,32 @@ public struct ContentLayoutReader: Sendable {
             let code = EntityID(city)
             guard codes.insert(code).inserted else {
                 throw EventError(
-                    .invalidData, "\(ContentLayout.meta): the city \(city) stands there twice")
+                    .invalidData, "\(ContentLayout.meta): the city \(city) occurs twice")
             }
             try readMeta(code, fields)
         }
         for name in try source.folders(ContentLayout.content) {
             let code = EntityID(try ContentLayout.code(of: name))
             let folder = "\(ContentLayout.content)/\(name)"
-            var city = names[code] ?? CityFolder()
-            try Self.set(&city.content, folder)
+            var city = folders[code] ?? CityFolder()
+            try Self.setFolder(&city.content, folder)
             for name in try source.folders(folder) {
                 let code = EntityID(try ContentLayout.code(of: name))
-                try Self.set(&city.languages[code], "\(folder)/\(name)")
+                try Self.setFolder(&city.languages[code], "\(folder)/\(name)")
             }
-            names[code] = city
+            folders[code] = city
         }
         for name in try source.folders(ContentLayout.resources) {
             let code = EntityID(try ContentLayout.code(of: name))
-            try Self.set(
-                &names[code, default: CityFolder()].resources, "\(ContentLayout.resources)/\(name)")
+            try Self.setFolder(
+                &folders[code, default: CityFolder()].resources,
+                "\(ContentLayout.resources)/\(name)")
         }
-        cities = codes.union(names.keys).sorted().map(\.string)
+        cities = codes.union(folders.keys).sorted().map(\.string)
     }
 
-    /// Notes the folder of a city or a language. A second one is refused: one of them would be lost.
-    private static func set(_ folder: inout String?, _ new: String) throws(EventError) {
+    /// Sets the folder of a city or a language. A second one is refused: one of them would be lost.
+    private static func setFolder(_ folder: inout String?, _ new: String) throws(EventError) {
         if let folder {
             throw EventError(
                 .invalidData, "\(folder) and \(new) are folders of the same city or language")
@@ -75,22 +76,22 @@ public struct ContentLayoutReader: Sendable {
         folder = new
     }
 
-    /// Takes in what is said about a city's times. A time that is none is passed over: nothing but a
-    /// date is lost.
+    /// Reads the times of a city. An invalid time is skipped, because it is no reason to refuse the
+    /// content.
     private mutating func readMeta(_ city: EntityID, _ fields: JSONFields) throws {
-        func time(_ text: String, _ place: String) -> ZonedTime? {
+        func parseTime(_ text: String, _ path: String) -> ZonedTime? {
             if let time = ZonedTime(text) { return time }
-            notes.append("\(place): \"\(text.prefix(100))\" is not a time as of RFC 3339")
+            notes.append("\(path): \"\(text.prefix(100))\" is not a time as of RFC 3339")
             return nil
         }
         if let text = try fields.optionalString("last_usage") {
-            usages[city] = time(text, "\(fields.place).last_usage")
+            usages[city] = parseTime(text, "\(fields.place).last_usage")
         }
         let languages = try fields.object("languages")?.allObjects() ?? []
         try requireUnique(languages.map(\.name), "\(fields.place).languages: the language")
         for (language, fields) in languages {
             guard let text = try fields.optionalString("last_update"),
-                let time = time(text, "\(fields.place).last_update")
+                let time = parseTime(text, "\(fields.place).last_update")
             else { continue }
             updates[city, default: [:]][EntityID(language)] = time
         }
@@ -100,17 +101,17 @@ public struct ContentLayoutReader: Sendable {
 
     /// The languages of a city; nil if there is no list of them.
     func languageList(of city: String) throws -> [ListedLanguage]? {
-        guard let folder = names[EntityID(city)]?.content else { return nil }
+        guard let folder = folders[EntityID(city)]?.content else { return nil }
         let file = "\(folder)/\(ContentLayout.languages)"
         let languages = try source.array(file) { try ListedLanguage($0, .file) }
         try requireUnique((languages ?? []).map(\.code), "\(file): the language")
         return languages
     }
 
-    /// When somebody used a city last.
+    /// The time of the last use of a city.
     func lastUsage(of city: String) -> ZonedTime? { usages[EntityID(city)] }
 
-    /// When a language was updated last.
+    /// The time of the last update of a language.
     func lastUpdate(of city: String, language: String) -> ZonedTime? {
         updates[EntityID(city)]?[EntityID(language)]
     }
@@ -119,7 +120,9 @@ public struct ContentLayoutReader: Sendable {
 
     /// The pages of a language; nil if it has no folder.
     func pages(of city: String, language: String) throws -> [ContentPage]? {
-        guard let folder = names[EntityID(city)]?.languages[EntityID(language)] else { return nil }
+        guard let folder = folders[EntityID(city)]?.languages[EntityID(language)] else {
+            return nil
+        }
         let pages = try PageKind.allCases.flatMap { kind in
             try source.array("\(folder)/\(ContentLayout.file(of: kind))") {
                 try ContentPage($0, kind: kind, .file)
@@ -129,10 +132,10 @@ public struct ContentLayoutReader: Sendable {
         return pages
     }
 
-    /// The files of a city, by language; nil if there is no list of them. A file that is not there
-    /// is passed over and noted; it stays as the log has it.
+    /// The files of a city, by language; nil if there is no list of them. A missing file is skipped with
+    /// a note, and the stored resource is not changed.
     mutating func resources(of city: String) throws -> [EntityID: [ContentResource]]? {
-        guard let folder = names[EntityID(city)]?.resources,
+        guard let folder = folders[EntityID(city)]?.resources,
             let list = try source.objects("\(folder)/\(ContentLayout.fileList)")
         else { return nil }
         try requireUnique(
@@ -172,17 +175,17 @@ public struct ContentLayoutReader: Sendable {
             guard let bytes = try source.read(file, FileStore.fileBytesMax) else {
                 throw FileError(
                     .notFound, operation: "read", path: file,
-                    reason: "it has gone since the folder was looked at")
+                    reason: "the file was deleted since the folder was checked")
             }
             return bytes
         }
         return resource
     }
 
-    /// All languages of a city of which the folder has pages or the time of an update, sorted.
+    /// The languages of a city with pages or the time of an update in the folder, sorted.
     func languages(of city: String) -> [String] {
         let city = EntityID(city)
-        let folders = (names[city]?.languages ?? [:]).keys
-        return Set((updates[city] ?? [:]).keys).union(folders).sorted().map(\.string)
+        let languages = (folders[city]?.languages ?? [:]).keys
+        return Set((updates[city] ?? [:]).keys).union(languages).sorted().map(\.string)
     }
 }

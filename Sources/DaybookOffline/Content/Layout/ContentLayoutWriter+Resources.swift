@@ -1,5 +1,5 @@
-// The second half of the folder layout: the files of pages, and the list that says what each is.
-// Spec/model/content.md, CONT-33.
+// The second part of the folder layout: the files of pages, and their list. Spec/model/content.md,
+// CONT-33.
 
 import Daybook
 
@@ -25,25 +25,25 @@ extension ContentLayoutWriter {
                     let name = try write(resource, to: folder, read, &written, &summary)
                 else { continue }
                 var entry = JSONObjectWriter()
-                // Relative to the folder, so that it can be moved.
-                entry.add("file_path", place(of: name, in: city))
-                entry.add("last_update", resource.lastUpdate.text)
-                if let hash = resource.hash { entry.add("hash", hash) }
-                try entry.addProperties(
+                // Relative, so that the folder can be moved.
+                entry.appendMember("file_path", relativePath(of: name, in: city))
+                entry.appendMember("last_update", resource.lastUpdate.text)
+                if let hash = resource.hash { entry.appendMember("hash", hash) }
+                try entry.appendProperties(
                     resource.properties, .file, beside: ContentResource.memberNames)
                 if byPath.last.map({ EntityID($0.path) }) != EntityID(resource.path) {
                     byPath.append((resource.path, JSONObjectWriter()))
                 }
-                byPath[byPath.count - 1].urls.add(resource.url, raw: entry.finished())
+                byPath[byPath.count - 1].urls.appendMember(resource.url, raw: entry.finished())
                 summary.resources += 1
             }
             guard !byPath.isEmpty else { continue }
             var writer = JSONObjectWriter()
-            for page in byPath { writer.add(page.path, raw: page.urls.finished()) }
+            for page in byPath { writer.appendMember(page.path, raw: page.urls.finished()) }
             members.append(Self.member(language, writer.finished()))
         }
         guard !members.isEmpty else {
-            // All were left out.
+            // All files were left out.
             try fileSystem.removeDirectory(folder + "/" + ContentLayout.files)
             return try fileSystem.removeDirectory(folder)
         }
@@ -55,19 +55,19 @@ extension ContentLayoutWriter {
         try fileSystem.syncDirectory(folder)
     }
 
-    /// The files of a city that are written.
+    /// The files and folders of a city that were written.
     private struct Written {
         var files: [ResourceName: FileID] = [:]
         var folders: Set<String> = []
     }
 
-    private func place(of name: ResourceName, in city: String) -> String {
+    private func relativePath(of name: ResourceName, in city: String) -> String {
         let city = (try? ContentLayout.name(of: city)) ?? ""
         return [ContentLayout.resources, city, ContentLayout.files, name.folder, name.file]
             .joined(separator: "/")
     }
 
-    /// Writes a file unless it is there.
+    /// Writes a file unless it was written before.
     ///
     /// - Returns: its name; nil if it was left out.
     private func write(
@@ -77,7 +77,7 @@ extension ContentLayoutWriter {
         let name = try ResourceName(path: resource.path, url: resource.url)
         if let other = written.files[name] {
             guard other != resource.file else { return name }
-            // Two languages can give one path and URL different files; the layout cannot.
+            // Two languages can have different files for one path and URL; the layout cannot.
             summary.leftOut.append(
                 "\(resource.url) of the page \(resource.path): another language has another file "
                     + "under this name")
@@ -104,7 +104,7 @@ extension ContentLayoutWriter {
 }
 
 extension ContentLayout {
-    /// The content of a file of a log that another process may have open, checked.
+    /// Reads and checks the content of a file of a log that another process may have open.
     ///
     /// - Throws: `FileStoreError`: `missing`, `damaged`, `io`.
     public static func content(
@@ -114,7 +114,7 @@ extension ContentLayout {
         let bytes: [UInt8]
         do throws(FileError) {
             let opened = try fileSystem.open(path, .read)
-            // One that is longer than any that was stored is read in part, and is damaged.
+            // A file above the maximum size is read in part, so the check reports it as damaged.
             let size = min(try opened.size(), FileStore.fileBytesMax)
             bytes = try opened.read(at: 0, count: size)
         } catch { throw FileStoreError(error) }

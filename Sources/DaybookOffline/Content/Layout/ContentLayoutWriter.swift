@@ -1,18 +1,18 @@
-// From the views and the log to the folder layout. Pages are taken from the log in its order, wait in
-// a file beside the result, and are then put where they belong: memory does not grow with their
-// HTML. Spec/model/content.md, CONT-30.
+// Writes the folder layout from the views and the log. Pages are read in the order of the log, written to
+// a temporary file, and copied from there to their files, so that memory does not grow with their HTML.
+// Spec/model/content.md, CONT-30.
 
 import Daybook
 import Foundation
 
-/// Writes content into a new folder.
+/// A writer of content to a new folder.
 public struct ContentLayoutWriter {
     let pages: PagesView
     let content: ContentView
     private let folder: String
     let fileSystem: any FileSystem
 
-    /// What was written.
+    /// The summary of an export.
     public struct Summary: Hashable, Sendable {
         /// The number of cities.
         public var cities = 0
@@ -32,8 +32,8 @@ public struct ContentLayoutWriter {
     ///
     /// - Parameters:
     ///   - pages: the pages.
-    ///   - content: everything else.
-    ///   - folder: the path of the new folder; must not exist.
+    ///   - content: the other content.
+    ///   - folder: the path of the new folder; it must not exist.
     ///   - fileSystem: the file system of the folder.
     public init(
         _ pages: PagesView, _ content: ContentView, to folder: String, _ fileSystem: any FileSystem
@@ -44,22 +44,21 @@ public struct ContentLayoutWriter {
         self.fileSystem = fileSystem
     }
 
-    /// Writes the folder. Durable on return but for its own name.
+    /// Writes the folder. Durable on return, except for the name of the folder.
     ///
     /// - Parameters:
-    ///   - events: calls with all events of the log.
-    ///   - file: the content of a file, checked.
-    /// - Returns: what was written; nil if the log no longer holds an event that the views name: it
-    ///   was compacted meanwhile.
-    /// - Throws: `FileError`; `EventError` for a code that is too long; what the closures throw,
-    ///   but for `FileStoreError` of `file` that says `missing` or `damaged`: such a file is left
-    ///   out.
+    ///   - events: calls its argument with each event of the log.
+    ///   - file: returns the checked content of a file.
+    /// - Returns: the summary; nil if an event that the views name is no longer in the log, because the
+    ///   log was compacted meanwhile.
+    /// - Throws: `FileError`; `EventError` for a code that is too long; what the closures throw, except
+    ///   `FileStoreError` (`missing`, `damaged`) of `file`: such a file is left out.
     /// - Complexity: O(bytes of the log and of the files); memory for one page or file at a time.
     public func write(
         events: ((Event) throws -> Void) throws -> Void, file: (FileID) throws -> [UInt8]
     ) throws -> Summary? {
         try fileSystem.createDirectory(folder)
-        guard let spool = try spool(events) else { return nil }
+        guard let spool = try writeSpool(events) else { return nil }
         var summary = Summary()
         let codes = Set((pages.cityCodes + content.cityCodes).map(EntityID.init)).sorted()
             .map(\.string)
@@ -80,15 +79,15 @@ public struct ContentLayoutWriter {
         ([folder] + parts).joined(separator: "/")
     }
 
-    // MARK: Pages on their way
+    // MARK: Spool
 
     private struct Spool {
         var file: any File
         var ranges: [UUID: Range<Int>]
     }
 
-    /// Collects the pages that count, each as the JSON text that it has in the end.
-    private func spool(_ events: ((Event) throws -> Void) throws -> Void) throws -> Spool? {
+    /// Writes the current pages to a temporary file, each in its final JSON form.
+    private func writeSpool(_ events: ((Event) throws -> Void) throws -> Void) throws -> Spool? {
         var wanted: Set<UUID> = []
         for city in pages.cityCodes {
             for language in pages.languages(of: city) {
@@ -104,7 +103,7 @@ public struct ContentLayoutWriter {
                     let stored = try? PageStored(json: json)
                 else { return }
                 var writer = JSONObjectWriter()
-                try stored.page.add(to: &writer, .file)
+                try stored.page.appendMembers(to: &writer, .file)
                 let start = output.byteCount
                 try output.write(writer.finished())
                 ranges[event.id] = start..<output.byteCount
@@ -124,12 +123,12 @@ public struct ContentLayoutWriter {
             var languages = JSONObjectWriter()
             for update in updates {
                 var inner = JSONObjectWriter()
-                inner.add("last_update", update.time.text)
-                languages.add(update.language, raw: inner.finished())
+                inner.appendMember("last_update", update.time.text)
+                languages.appendMember(update.language, raw: inner.finished())
             }
             var writer = JSONObjectWriter()
-            writer.add("languages", raw: languages.finished())
-            if let usage { writer.add("last_usage", usage.text) }
+            writer.appendMember("languages", raw: languages.finished())
+            if let usage { writer.appendMember("last_usage", usage.text) }
             return Self.member(city, writer.finished())
         }
         try write(path(ContentLayout.meta), "{", meta, "}", &summary)
@@ -150,7 +149,7 @@ public struct ContentLayoutWriter {
         guard !(languages ?? []).isEmpty || !stored.isEmpty else { return }
         let folder = path(ContentLayout.content, try ContentLayout.name(of: city))
         try fileSystem.createDirectory(folder)
-        // Where nobody has listed them, they are those that there are pages in.
+        // Without a list, the languages are those of the pages.
         let known = languages ?? stored.map { ListedLanguage(code: $0, name: nil) }
         try write(
             folder + "/" + ContentLayout.languages, "[", try known.map { try $0.json(.file) },
@@ -160,7 +159,8 @@ public struct ContentLayoutWriter {
             try fileSystem.createDirectory(folder)
             for kind in PageKind.allCases {
                 let pages = pages.pages(kind, city: city, language: language)
-                // Points of interest are ours; the others are expected, if empty.
+                // Readers of the layout expect the other files even if they are empty. The file of
+                // points of interest is our addition.
                 guard !pages.isEmpty || kind != .poi else { continue }
                 let file = try LayoutFile(
                     folder + "/" + ContentLayout.file(of: kind), fileSystem)

@@ -1,8 +1,8 @@
-// One file of the folder layout while it is written.
+// Writes one file of the folder layout.
 
 import Daybook
 
-/// A new file, written piece by piece and synced at its end.
+/// A new file with a write buffer, which is synced at its end.
 final class LayoutFile {
     private let file: any File
     private let path: String
@@ -20,10 +20,12 @@ final class LayoutFile {
         file = try fileSystem.open(path, .createNew)
     }
 
-    /// Bytes so far.
+    /// The number of bytes so far.
     var byteCount: Int { writtenBytes + buffer.count }
 
-    /// - Throws: `FileError`; `EventError` (`tooLarge`) for more than could be read again.
+    /// Appends bytes.
+    ///
+    /// - Throws: `FileError`; `EventError` (`tooLarge`) for more than a reader accepts.
     func write(_ bytes: [UInt8]) throws {
         guard bytes.count <= bytesMax - byteCount else {
             throw EventError(.tooLarge, "\(path): more than \(bytesMax) bytes")
@@ -32,7 +34,7 @@ final class LayoutFile {
         if buffer.count >= Self.bufferBytesMax { try flush() }
     }
 
-    /// Writes what begins a list, and its elements, each on a line.
+    /// Writes the opening of a list, and its elements, each on a line.
     func write(_ begin: String, _ count: Int, _ element: (Int) throws -> [UInt8]) throws {
         try write(Array(begin.utf8))
         for number in 0..<count {
@@ -47,7 +49,7 @@ final class LayoutFile {
         buffer.removeAll(keepingCapacity: true)
     }
 
-    /// The file with all that was written, to be read.
+    /// Flushes the buffer and returns the file for reading.
     func flushed() throws(FileError) -> any File {
         try flush()
         return file

@@ -1,9 +1,9 @@
-// The files of a folder that may come from anywhere. Every step of a path is looked at before it is
-// taken. Spec/model/content.md, CONT-34.
+// Reads the files of an untrusted folder. Every component of a path is checked before it is used.
+// Spec/model/content.md, CONT-34.
 
 import Daybook
 
-/// Reads files of a folder by their path in it.
+/// A folder whose files are read by their relative paths.
 struct LayoutSource: Sendable {
     private let folder: String
     private let fileSystem: any FileSystem
@@ -15,7 +15,7 @@ struct LayoutSource: Sendable {
 
     enum Kind { case nothing, file, folder, link }
 
-    /// What stands at a path that is read.
+    /// The kind of the entry at a path that is read.
     ///
     /// - Throws: `EventError` (`invalidData`) for a symbolic link.
     private func readableKind(_ path: String) throws -> Kind {
@@ -27,7 +27,7 @@ struct LayoutSource: Sendable {
         return kind
     }
 
-    /// What stands at a path. Opening tells: a link is refused, a folder is no file.
+    /// The kind of the entry at a path, found by opening it: the open fails for a link and for a folder.
     func kind(_ path: String) throws(FileError) -> Kind {
         do throws(FileError) {
             _ = try fileSystem.open("\(folder)/\(path)", .read)
@@ -42,13 +42,12 @@ struct LayoutSource: Sendable {
         }
     }
 
-    /// The names of all that is in a folder.
+    /// The names of all entries of a folder.
     func names(_ path: String) throws(FileError) -> [String] {
         try fileSystem.list(path.isEmpty ? folder : "\(folder)/\(path)")
     }
 
-    /// The names of the folders in a folder, sorted; none if it is not there. Other files are of no
-    /// concern.
+    /// The names of the folders in a folder, sorted; empty if the folder does not exist.
     func folders(_ path: String) throws -> [String] {
         guard try readableKind(path) == .folder else { return [] }
         return try names(path).sorted()
@@ -56,7 +55,7 @@ struct LayoutSource: Sendable {
             .filter { try readableKind("\(path)/\($0)") == .folder }
     }
 
-    /// The bytes of a file whose folder has been looked at; nil if it is not there.
+    /// The bytes of a file whose folder was checked; nil if the file does not exist.
     ///
     /// - Throws: `EventError` (`tooLarge`); `FileError`.
     func read(_ path: String, _ bytesMax: Int) throws -> [UInt8]? {
@@ -65,7 +64,7 @@ struct LayoutSource: Sendable {
         return try file.read(at: 0, count: try size(of: file, path, bytesMax))
     }
 
-    /// Opens a file whose folder has been looked at, and looks at its size.
+    /// Opens a file whose folder was checked, and checks its size.
     ///
     /// - Throws: as `read(_:_:)`.
     func checkSize(_ path: String, _ bytesMax: Int) throws {
@@ -80,7 +79,8 @@ struct LayoutSource: Sendable {
         return size
     }
 
-    /// The file in a city's folder that the last parts of a path name; nil if there is none.
+    /// The file in a city's folder with the last two components of a path, or with the last one; nil if
+    /// there is none.
     func file(tailOf filePath: String, in city: String) throws -> String? {
         let parts = filePath.split(separator: "/").map(String.init)
         guard let name = parts.last, ContentLayout.isInside(name) else { return nil }
@@ -97,8 +97,8 @@ struct LayoutSource: Sendable {
 
     // MARK: JSON
 
-    /// What a file says that is an array of objects; nil if it is not there. Nothing is made
-    /// of the elements behind the first bad one.
+    /// The elements of a file that is an array of objects; nil if the file does not exist. Elements after
+    /// the first invalid one are not converted.
     func array<Element>(
         _ path: String, _ element: (JSONFields) throws -> Element
     ) throws -> [Element]? {
@@ -125,13 +125,13 @@ struct LayoutSource: Sendable {
         return elements
     }
 
-    /// The members of a file that is an object of objects; nil if it is not there.
+    /// The members of a file that is an object of objects; nil if the file does not exist.
     func objects(_ path: String) throws -> [(name: String, value: JSONFields)]? {
         guard let value = try value(path) else { return nil }
         return try JSONFields(value, place: path, nullIsMissing: true).allObjects()
     }
 
-    /// The text of a file, which is JSON; nil if it is not there.
+    /// The text of a file that contains JSON; nil if the file does not exist.
     private func value(_ path: String) throws -> [UInt8]? {
         guard let text = try read(path, ContentLayout.jsonBytesMax) else { return nil }
         let slice = text[...]
@@ -143,7 +143,7 @@ struct LayoutSource: Sendable {
             let line = text[..<min(error.offset, text.count)].count { $0 == UInt8(ascii: "\n") } + 1
             throw EventError(
                 .invalidData,
-                "\(path), line \(line), byte \(error.offset): it is not JSON: \(error.detail)")
+                "\(path), line \(line), byte \(error.offset): invalid JSON: \(error.detail)")
         }
         guard String(validating: text, as: UTF8.self) != nil else {
             throw EventError(.invalidData, "\(path) is not UTF-8")

@@ -1,13 +1,13 @@
-// Fetches review sessions and lessons, by itself and when the user asks: sleeps until something
-// happens that the policy minds, or a completion is old enough. Between the source and the log; what
-// is due follows from the log. Spec/model/learning.md, LRN-30 to LRN-39.
+// Fetches review sessions and lessons, automatically and on the user's request: sleeps until a trigger of
+// the policy occurs, or a completion reaches the age for a prefetch. Between the source and the log; the due
+// work is computed from the log. Spec/model/learning.md, LRN-30 to LRN-39.
 
 import Daybook
 import Foundation
 import Synchronization
 import Telemetry
 
-/// Keeps lessons and review sessions ready for times without a network.
+/// Prefetches lessons and review sessions for use without a network.
 ///
 /// ```swift
 /// let downloads = LearningDownloads(
@@ -19,8 +19,8 @@ import Telemetry
 /// working.cancel()                                        // at logout
 /// ```
 ///
-/// What is fetched is on the device whole or not at all. Where nothing is due it waits without a
-/// timer.
+/// A unit is recorded only when all its files are fetched. If no work will become due, the actor waits
+/// without a timer.
 public actor LearningDownloads {
     private let store: EventStore
     private let files: FileStore
@@ -32,34 +32,36 @@ public actor LearningDownloads {
     private let instruments = Instruments()
     private nonisolated let learning: LearningCommands
 
-    /// While `run()` works.
+    /// The loop of `run()`; nil while it does not run.
     private var loop: WakeLoop<Timestamp>?
-    /// What is to be fetched, in the order in which it became due.
+    /// The work to fetch, in the order in which it became due.
     private var pending: [PrefetchPolicy.Work] = []
-    /// Work that has failed: since which network, and what ends the wait for the next try.
-    private var failed: [PrefetchPolicy.Work: (arrivals: Int, retry: Task<Void, Never>)] = [:]
-    /// Work that something has asked for since it was begun last.
-    private var renewed: Set<PrefetchPolicy.Work> = []
-    /// The network as it was told last; nil before that.
+    /// Failed work: `networkChanges` at its failure, and the task that waits for its retry.
+    private var failedWork: [PrefetchPolicy.Work: (networkChanges: Int, retry: Task<Void, Never>)] =
+        [:]
+    /// Work that a trigger has requested since its last start.
+    private var requestedAgain: Set<PrefetchPolicy.Work> = []
+    /// The network path reported last; nil before the first report.
     private var path: NetworkPath?
-    /// Raised whenever there is another network.
-    private var arrivals = 0
-    /// Whether review sessions are being downloaded: none can be started until that has ended.
+    /// The number of times that another network was reported.
+    private var networkChanges = 0
+    /// True while review sessions are downloaded. No session can be started until the download ends.
     public private(set) var isDownloadingReviews = false
-    /// Who waits for the end of that, to download sessions, too.
-    private var waiting: [AsyncStream<Void>.Continuation] = []
-    /// Whether all that is due is done, or waits for its next try: what is noticed from now on is not
-    /// under way already.
+    /// Further downloads of sessions that wait for the end of the current one.
+    private var reviewWaiters: [AsyncStream<Void>.Continuation] = []
+    /// True if all due work is done or waits for its retry. Work of a trigger after that has not begun.
     var isIdle: Bool {
-        !isDownloadingReviews && pending.allSatisfy { failed[$0] != nil }
+        !isDownloadingReviews && pending.allSatisfy { failedWork[$0] != nil }
     }
-    /// What was seen in the log last.
-    private var seen: (combination: LanguageCombination?, reviews: Set<Stamp>) = (nil, [])
-    /// When sessions were fetched last in this process: a server may have none, or refuse.
+    /// The state of the log that `enqueueNewWork` compares with.
+    private var observed: (combination: LanguageCombination?, reviews: Set<LWWTimestamp>) = (
+        nil, []
+    )
+    /// The last fetch of sessions in this process. The log cannot tell it if the server had none or refused.
     private var fetchedAt: (time: Timestamp, combination: LanguageCombination)?
 
-    /// Creates downloads from a server by the protocol of Spec/model/learning.md. Apps use the one that
-    /// takes an `OfflineStore`.
+    /// Creates downloads from a server with the protocol of Spec/model/learning.md. Apps use the
+    /// initializer that takes an `OfflineStore`.
     init(
         _ store: EventStore, _ files: FileStore, base: URL, credentials: any Credentials,
         user: String, reachability: any Reachability, policy: PrefetchPolicy,
@@ -73,7 +75,7 @@ public actor LearningDownloads {
             user: user, reachability: reachability, policy: policy, options: options)
     }
 
-    /// Creates downloads from elsewhere. Apps use the one that takes an `OfflineStore`.
+    /// Creates downloads from another source. Apps use the initializer that takes an `OfflineStore`.
     init(
         _ store: EventStore, _ files: FileStore, source: any LearningSource, user: String,
         reachability: any Reachability, policy: PrefetchPolicy, options: DownloadManager.Options
@@ -92,7 +94,7 @@ public actor LearningDownloads {
 
     /// Starts a review session that is on the device.
     ///
-    /// - Returns: its content and its files.
+    /// - Returns: the session's content and files.
     /// - Throws: `LearningError`: `downloadInProgress` while sessions are being downloaded,
     ///   `notStored`; `LogError`.
     public func startReview(_ reviewId: String) async throws -> LearningMaterial {
@@ -104,9 +106,9 @@ public actor LearningDownloads {
         throw LearningError(.notStored, "the review session \(reviewId) is not on the device")
     }
 
-    /// Starts a lesson, which makes the next one of the course be fetched if the policy says so.
+    /// Starts a lesson. If the policy has it so, the next lesson of the course is fetched.
     ///
-    /// - Returns: its content and its files; nil if it is not on the device.
+    /// - Returns: the lesson's content and files; nil if it is not on the device.
     /// - Throws: `LogError`.
     public func startLesson(
         _ lessonId: String, course courseId: String
@@ -115,62 +117,62 @@ public actor LearningDownloads {
         return try await learning.readLesson(lessonId, course: courseId)
     }
 
-    /// Downloads a lesson because the user asks for it. Durable on return.
+    /// Downloads a lesson on the user's request. Durable on return.
     ///
-    /// - Throws: `LearningError`: `noCombination`, and `offline` and `cellular`, also where the
-    ///   network goes meanwhile; `DownloadError`, and what else the source throws; `EventError` as
-    ///   `LearningCommands.storeLesson`; `FileStoreError`; `LogError`; `CancellationError`. The
-    ///   lesson is as it was then.
+    /// - Throws: `LearningError`: `noCombination`, and `offline` and `cellular`, also if the network is
+    ///   lost meanwhile; `DownloadError`, and other errors of the source; `EventError` as
+    ///   `LearningCommands.storeLesson`; `FileStoreError`; `LogError`; `CancellationError`. After an error
+    ///   the lesson is unchanged.
     @discardableResult
     public func downloadLesson(
         _ lessonId: String, course courseId: String
     ) async throws -> StoredLesson {
-        try await fetchLesson(lessonId, courseId, try selected(), isExplicit: true)
+        try await fetchLesson(lessonId, courseId, try selectedCombination(), isExplicit: true)
     }
 
-    /// Downloads the review sessions that come next because the user asks for them; no others are
-    /// removed. Durable on return.
+    /// Downloads the next review sessions on the user's request, and removes no others. Durable on return.
     ///
-    /// - Parameter count: how many; nil for as many as the policy says. Below 1 it is none.
-    /// - Returns: those that the source had.
-    /// - Throws: as `downloadLesson`. Sessions that had come before the error stay.
+    /// - Parameter count: the number of sessions; nil for the policy's. Below 1 none is downloaded.
+    /// - Returns: the sessions that the source had.
+    /// - Throws: as `downloadLesson`. Sessions that were recorded before the error remain.
     @discardableResult
     public func downloadReviews(first count: Int? = nil) async throws -> [StoredReview] {
         try await fetchReviews(
-            first: count ?? policy.reviewCount, try selected(), isExplicit: true)
+            first: count ?? policy.reviewCount, try selectedCombination(), isExplicit: true)
     }
 
-    private func selected() throws -> LanguageCombination {
+    private func selectedCombination() throws -> LanguageCombination {
         guard let combination = store.view(LearningView.self).combination(of: user) else {
-            throw LearningError(.noCombination, "the user \(user) has not chosen what to learn")
+            throw LearningError(
+                .noCombination, "the user \(user) has not chosen a combination of languages")
         }
         return combination
     }
 
-    /// When sessions are fetched at the latest by themselves, for an app that has the system wake
-    /// it; nil where nothing is due.
+    /// Returns the time of the next automatic fetch of sessions, for an app that lets the system wake it;
+    /// nil if none will become due.
     public func nextPrefetch() async -> Timestamp? { policy.due(in: await state()) }
 
-    // MARK: What happens
+    // MARK: Triggers
 
-    /// Says that something has happened: the app came to the front, the user logged in. What the log
-    /// tells (completions, another combination) and the start of `run()` need not be said. What is
-    /// to be fetched then is fetched by `run()`, now or when the network is there.
+    /// Reports a trigger: the app came to the front, the user logged in. Triggers that the log contains
+    /// (completions, another combination) and the start of `run()` need no report. `run()` fetches the
+    /// work of the trigger, at once or when there is a network.
     public func notice(_ trigger: PrefetchPolicy.Trigger) async {
-        add(policy.work(for: trigger, in: await state()))
+        enqueue(policy.work(for: trigger, in: await state()))
     }
 
-    private func add(_ work: [PrefetchPolicy.Work]) {
+    private func enqueue(_ work: [PrefetchPolicy.Work]) {
         for work in work {
-            forgive(work)
-            renewed.insert(work)
+            clearFailure(of: work)
+            requestedAgain.insert(work)
             if !pending.contains(work) { pending.append(work) }
         }
         if !pending.isEmpty { loop?.wake() }
     }
 
-    private func forgive(_ work: PrefetchPolicy.Work) {
-        failed.removeValue(forKey: work)?.retry.cancel()
+    private func clearFailure(of work: PrefetchPolicy.Work) {
+        failedWork.removeValue(forKey: work)?.retry.cancel()
     }
 
     private func state() async -> PrefetchState {
@@ -184,22 +186,23 @@ public actor LearningDownloads {
             fetchedAt: fetched)
     }
 
-    /// Adds the work that follows from what has happened since the log was looked at last.
+    /// Enqueues the work that follows from the changes of the log since the last call.
     ///
-    /// - Returns: the state by which it has decided, for `arm`.
-    private func observe() async -> PrefetchState {
+    /// - Returns: the state that decided the work, for `setTimer(for:)`.
+    private func enqueueNewWork() async -> PrefetchState {
         let state = await state()
-        let reviews = state.progress.reviewStamps(by: user)
-        let old = seen
-        seen = (state.combination, reviews)
+        let reviews = state.progress.reviewTimestamps(by: user)
+        let old = observed
+        observed = (state.combination, reviews)
         if state.combination != old.combination {
-            add(policy.work(for: .combinationChange, in: state))
+            enqueue(policy.work(for: .combinationChange, in: state))
         }
         if !reviews.isSubset(of: old.reviews) {
-            add(policy.work(for: .reviewFinish, in: state))
-            add(policy.work(for: .lastReviewDone, in: state))
+            enqueue(policy.work(for: .reviewFinish, in: state))
+            enqueue(policy.work(for: .lastReviewDone, in: state))
         }
-        // This one is true for as long as nothing was fetched: it makes no failed work due anew.
+        // Not `enqueue`: this trigger holds until sessions are fetched, and must not make failed work due
+        // again.
         for work in policy.work(for: .completionAge, in: state) where !pending.contains(work) {
             pending.append(work)
         }
@@ -208,122 +211,124 @@ public actor LearningDownloads {
 
     // MARK: The loop
 
-    /// Works until the calling task is cancelled or the store is closed; its beginning is the app's
-    /// start. One call at a time: another one returns at once.
+    /// Runs until the calling task is cancelled or the store is closed. Its beginning counts as the start
+    /// of the app. A second call while one runs returns at once.
     ///
-    /// While the store is suspended it rests; what that has interrupted it begins anew afterwards.
+    /// While the store is suspended, no work runs; interrupted work starts again afterwards.
     ///
     /// - Parameter untilIdle: true to return once all due work is fetched, unavailable, or waiting for
-    ///   another network or its next try: for an app that the system wakes to fetch. Its beginning
-    ///   counts as the start of the app, too. While another call runs, it returns at once.
-    /// - Throws: `LogError` where the log could not be read or written. Failures of the network are
-    ///   no errors; nor is a full disk: it tries again after a while as after one of those.
+    ///   another network or its retry: for an app that the system wakes to fetch.
+    /// - Throws: `LogError` if the log cannot be read or written. Network failures are not thrown; nor is
+    ///   a full disk, after which the work is retried like after a network failure.
     public func run(untilIdle: Bool = false) async throws {
         guard loop == nil else { return }
         let loop = WakeLoop<Timestamp>(sleep: options.sleep)
         self.loop = loop
         let commits = await store.commits()
         let start = await state()
-        seen = (start.combination, start.progress.reviewStamps(by: user))
-        add(policy.work(for: .appStart, in: start))
+        observed = (start.combination, start.progress.reviewTimestamps(by: user))
+        enqueue(policy.work(for: .appStart, in: start))
         let result: Result<Void, any Error>
         do {
             try await loop.run(
-                commits, reachability, learn: { await self.learn($0) },
+                commits, reachability, onPathChange: { await self.updatePath($0) },
                 work: {
-                    // The reachability reports the first path after the loop has begun.
-                    let knowsPath = path != nil
-                    let isWholeStep = try await work()
-                    return !(untilIdle && knowsPath && isWholeStep && !hasWork)
+                    // The first path is reported after the loop has begun.
+                    let isPathKnown = path != nil
+                    let isStepComplete = try await work()
+                    return !(untilIdle && isPathKnown && isStepComplete && !hasWork)
                 })
             result = .success(())
         } catch { result = .failure(error) }
-        for work in Array(failed.keys) { forgive(work) }
-        (pending, renewed) = ([], [])
+        for work in Array(failedWork.keys) { clearFailure(of: work) }
+        (pending, requestedAgain) = ([], [])
         self.loop = nil
         path = nil
         try result.get()
     }
 
-    private func learn(_ path: NetworkPath) {
-        if path != NetworkPath.none, path != self.path { arrivals += 1 }
+    private func updatePath(_ path: NetworkPath) {
+        if path != NetworkPath.none, path != self.path { networkChanges += 1 }
         self.path = path
     }
 
     /// - Returns: false if the store is suspended.
     private func work() async throws -> Bool {
         do {
-            try await step()
+            try await fetchPending()
             return true
         } catch let error as LogError where error.code == .suspended {
-            // It goes on when the store is resumed.
+            // Work continues when the store is resumed.
             loop?.setTimer(nil)
             return false
         }
     }
 
-    private var hasWork: Bool { (try? permit(path)) != nil && next() != nil }
+    private var hasWork: Bool { (try? requirePermitted(path)) != nil && nextWork() != nil }
 
-    /// Fetches what is due, one after the other.
-    private func step() async throws {
+    /// Fetches the due work, one item after the other.
+    private func fetchPending() async throws {
         try await store.checkOpen()
-        var state = await observe()
-        while (try? permit(path)) != nil, let next = next() {
+        var state = await enqueueNewWork()
+        while (try? requirePermitted(path)) != nil, let next = nextWork() {
             try Task.checkCancellation()
             try await store.checkOpen()
-            let arrivals = arrivals
-            renewed.remove(next)
+            let networkChanges = networkChanges
+            requestedAgain.remove(next)
             do {
                 try await fetch(next)
-                await finish(next)
+                await markDone(next)
             } catch {
-                try await take(error, of: next, arrivals)
+                try await handleFailure(error, of: next, networkChanges)
             }
-            state = await observe()
+            state = await enqueueNewWork()
         }
-        arm(state)
+        setTimer(for: state)
     }
 
-    private func next() -> PrefetchPolicy.Work? {
-        pending.first { failed[$0].map { $0.arrivals != arrivals } ?? true }
+    private func nextWork() -> PrefetchPolicy.Work? {
+        pending.first {
+            failedWork[$0].map { $0.networkChanges != networkChanges } ?? true
+        }
     }
 
-    /// What was fetched, or is not to be had.
-    private func finish(_ work: PrefetchPolicy.Work) async {
+    /// Removes work that was fetched or is not available.
+    private func markDone(_ work: PrefetchPolicy.Work) async {
         let now = await store.timestamp
         pending.removeAll { $0 == work }
-        forgive(work)
+        clearFailure(of: work)
         guard case .reviews(_, let combination) = work else { return }
         fetchedAt = (now, combination)
     }
 
-    /// Decides what becomes of work that has failed.
-    private func take(
-        _ error: any Error, of work: PrefetchPolicy.Work, _ arrivals: Int
+    /// Drops failed work or schedules its retry.
+    private func handleFailure(
+        _ error: any Error, of work: PrefetchPolicy.Work, _ networkChanges: Int
     ) async throws {
-        // A source may say so without being told to end.
+        // A source may throw `CancellationError` without a cancelled task: that is a failure like others.
         try Task.checkCancellation()
         switch error {
-        // Nothing is tried before the network or the settings are others. Else the loop has not heard
-        // of a change yet that the download has.
-        case is LearningError where (try? permit(path)) == nil: return
-        // The files are closed before the log is suspended, and what was fetched is let go then.
+        // No retry before the network or the settings change. If the loop's own path permits the work, the
+        // download has received a change that the loop has not: then the work is retried by time.
+        case is LearningError where (try? requirePermitted(path)) == nil: return
+        // A suspension closes the file store before the log, and releases the fetched files.
         case let error as LogError where error.code == .closed:
             try await store.checkOpen()
             throw LogError(.suspended, path: store.directory, "the store is being suspended")
         case let error as FileStoreError where error.code == .missing: return
         case let error as LogError where error.code != .diskFull: throw error
-        case let error as DownloadError where error.code != .unavailable: return await finish(work)
-        // What is no lesson, or does not fit an event, is none at the next try either.
-        case is EventError: return await finish(work)
+        case let error as DownloadError where error.code != .unavailable:
+            return await markDone(work)
+        // Permanent: the content is invalid or exceeds an event.
+        case is EventError: return await markDone(work)
         default: break
         }
-        guard !renewed.contains(work) else { return }
-        let asked = options.backoff.delay(asked: (error as? DownloadError)?.retryAfterSeconds)
-        let wait = max(.seconds(1), options.pausedRetry, asked)
-        forgive(work)
-        failed[work] = (
-            arrivals,
+        guard !requestedAgain.contains(work) else { return }
+        let requested = options.backoff.delay(asked: (error as? DownloadError)?.retryAfterSeconds)
+        let wait = max(.seconds(1), options.pausedRetry, requested)
+        clearFailure(of: work)
+        failedWork[work] = (
+            networkChanges,
             Task { [sleep = options.sleep] in
                 do { try await sleep(wait) } catch { return }
                 guard !Task.isCancelled else { return }
@@ -333,15 +338,15 @@ public actor LearningDownloads {
     }
 
     private func retry(_ work: PrefetchPolicy.Work) {
-        forgive(work)
+        clearFailure(of: work)
         loop?.wake()
     }
 
     /// Sets the timer for the next work that becomes due by its age; without such work, removes it.
     ///
-    /// - Parameter state: the one that `observe` returned. With a later reading of the clock, work that
+    /// - Parameter state: the result of `enqueueNewWork`. With a later reading of the clock, work that
     ///   became due between the two readings would neither be pending nor have a timer.
-    private func arm(_ state: PrefetchState) {
+    private func setTimer(for state: PrefetchState) {
         guard let due = policy.due(in: state), due > state.now else {
             loop?.setTimer(nil)
             return
@@ -356,7 +361,7 @@ public actor LearningDownloads {
     private func fetch(_ work: PrefetchPolicy.Work) async throws {
         switch work {
         case .reviews(let count, let combination):
-            // The user may have chosen another one meanwhile.
+            // The user may have chosen another combination meanwhile.
             guard store.view(LearningView.self).combination(of: user) == combination else { return }
             try await fetchReviews(first: count, combination, isExplicit: false)
         case .lesson(let lessonId, let courseId, let combination):
@@ -371,7 +376,7 @@ public actor LearningDownloads {
     ) async throws -> StoredLesson {
         try await whilePermitted { [self] in
             let unit = try await source.lesson(lessonId, course: courseId, combination)
-            return try await withFiles(unit) { material in
+            return try await fetchFiles(of: unit) { material in
                 var material = material
                 material.isExplicit = isExplicit
                 return try await learning.recordLesson(lessonId, course: courseId, material)
@@ -385,17 +390,17 @@ public actor LearningDownloads {
     ) async throws -> [StoredReview] {
         guard count >= 1 else { return [] }
         return try await whilePermitted { [self] in
-            try await fetchReviewsInTurn(first: count, combination, isExplicit: isExplicit)
+            try await fetchReviewsSerially(first: count, combination, isExplicit: isExplicit)
         }
     }
 
-    /// One at a time: whoever comes second begins when the first has ended.
-    private func fetchReviewsInTurn(
+    /// Fetches sessions after the end of every earlier call.
+    private func fetchReviewsSerially(
         first count: Int, _ combination: LanguageCombination, isExplicit: Bool
     ) async throws -> [StoredReview] {
         while isDownloadingReviews {
             let (ended, end) = AsyncStream.makeStream(of: Void.self)
-            waiting.append(end)
+            reviewWaiters.append(end)
             for await _ in ended {}
             try Task.checkCancellation()
         }
@@ -405,17 +410,17 @@ public actor LearningDownloads {
         defer {
             downloads.update(user) { count in count.flatMap { $0 > 1 ? $0 - 1 : nil } }
             isDownloadingReviews = false
-            for waiting in waiting { waiting.finish() }
-            waiting = []
+            for waiter in reviewWaiters { waiter.finish() }
+            reviewWaiters = []
         }
         let sessions = try await source.reviews(of: user, combination, first: count).prefix(count)
         guard Set(sessions.map { EntityID($0.reviewId) }).count == sessions.count else {
-            throw DownloadError(.badManifest, "the source names a review session twice")
+            throw DownloadError(.badManifest, "the source returned a review session twice")
         }
         var stored: [StoredReview] = []
         for (order, session) in sessions.enumerated() {
             stored.append(
-                try await withFiles(session.unit) { material in
+                try await fetchFiles(of: session.unit) { material in
                     var material = material
                     material.isExplicit = isExplicit
                     return try await learning.recordReview(
@@ -427,14 +432,15 @@ public actor LearningDownloads {
         }
         if !isExplicit {
             try await learning.removeReviews(
-                of: user, in: combination, but: sessions.map(\.reviewId))
+                of: user, in: combination, except: sessions.map(\.reviewId))
         }
         return stored
     }
 
-    /// Fetches the files of a unit and records it; without its record they go again.
-    private nonisolated func withFiles<Result: Sendable>(
-        _ unit: LearningUnit, record: @Sendable (LearningMaterial) async throws -> Result
+    /// Fetches the files of a unit and records the unit. The files are released at the end, so that without
+    /// a record they are deleted.
+    private nonisolated func fetchFiles<Result: Sendable>(
+        of unit: LearningUnit, record: @Sendable (LearningMaterial) async throws -> Result
     ) async throws -> Result {
         try Self.check(unit)
         var fetched: [LearningFile] = []
@@ -448,8 +454,8 @@ public actor LearningDownloads {
                 guard bytes <= options.cityBytesMax else {
                     throw DownloadError(
                         .tooLarge,
-                        "files of more than \(options.cityBytesMax) bytes, which is the most that "
-                            + "is taken")
+                        "the files have more than \(options.cityBytesMax) bytes, which is the limit"
+                    )
                 }
             }
             try Task.checkCancellation()
@@ -472,46 +478,47 @@ public actor LearningDownloads {
         guard bytes.count <= options.imageBytesMax else {
             throw DownloadError(
                 .tooLarge,
-                "a file of \(bytes.count) bytes; at most \(options.imageBytesMax) are taken")
+                "a file has \(bytes.count) bytes; the limit is \(options.imageBytesMax)")
         }
         try Task.checkCancellation()
-        return LearningFile(url: url, file: try await files.add(bytes), size: bytes.count)
+        return LearningFile(url: url, file: try await files.storeRetained(bytes), size: bytes.count)
     }
 
-    /// What would cost bytes before it is refused.
+    /// Checks the list of files before any is fetched.
     private static func check(_ unit: LearningUnit) throws(DownloadError) {
         guard unit.files.count <= LearningUnit.filesMax else {
-            throw DownloadError(.badManifest, "it has more than \(LearningUnit.filesMax) files")
+            throw DownloadError(
+                .badManifest, "the unit has more than \(LearningUnit.filesMax) files")
         }
         guard Set(unit.files.map(EntityID.init)).count == unit.files.count else {
-            throw DownloadError(.badManifest, "it names a file twice")
+            throw DownloadError(.badManifest, "the unit lists a file twice")
         }
     }
 
     // MARK: The network
 
-    /// Does something while the network and the user's settings let it be done.
+    /// Runs `body` while the network and the user's settings permit it.
     ///
-    /// - Throws: `LearningError` if they do not, or do not any more; `LogError` (`suspended`) when
-    ///   the store is; what `body` throws.
+    /// - Throws: `LearningError` if they do not, or cease to; `LogError` (`suspended`) when the store is
+    ///   suspended; what `body` throws.
     private func whilePermitted<Result: Sendable>(
         _ body: @escaping @Sendable () async throws -> Result
     ) async throws -> Result {
         let (allowed, allow) = AsyncStream.makeStream(of: Void.self)
-        // As this download has heard of it: the loop may have heard more, or less.
-        let present = PresentPath()
+        // The path as reported to this download, which may differ from the loop's for a moment.
+        let latest = LatestPath()
         return try await withThrowingTaskGroup(of: Result?.self) { group in
             defer { group.cancelAll() }
             group.addTask { [reachability] in
                 defer { allow.finish() }
                 for await path in reachability.paths {
-                    present.path.withLock { $0 = path }
-                    try await self.permit(path)
+                    latest.path.withLock { $0 = path }
+                    try await self.requirePermitted(path)
                     allow.yield()
                 }
                 try Task.checkCancellation()
-                guard present.path.withLock({ $0 }) != nil else {
-                    throw LearningError(.offline, "nobody knows of a network")
+                guard latest.path.withLock({ $0 }) != nil else {
+                    throw LearningError(.offline, "no network connection is reported")
                 }
                 return nil
             }
@@ -522,16 +529,18 @@ public actor LearningDownloads {
             group.addTask { [store, user] in
                 let settings = store.query(PreferencesView.self) { $0[user].wifiOnlyDownload }
                 for await _ in settings.changes {
-                    if let path = present.path.withLock({ $0 }) { try await self.permit(path) }
+                    if let path = latest.path.withLock({ $0 }) {
+                        try await self.requirePermitted(path)
+                    }
                 }
                 return nil
             }
             group.addTask { [instruments] in
-                // Not before it is known which network there is.
+                // Not before the first path is reported.
                 for await _ in allowed {
                     return try await instruments.measure(.download) {
                         do { return try await body() } catch {
-                            try Failures.check(error)
+                            try Failures.throwIfPermanent(error)
                             throw error
                         }
                     }
@@ -545,18 +554,18 @@ public actor LearningDownloads {
         }
     }
 
-    private func permit(_ path: NetworkPath?) throws {
+    private func requirePermitted(_ path: NetworkPath?) throws {
         switch path {
-        case nil, .some(.none): throw LearningError(.offline, "there is no network")
+        case nil, .some(.none): throw LearningError(.offline, "there is no network connection")
         case .cellular where store.view(PreferencesView.self)[user].wifiOnlyDownload:
             throw LearningError(
-                .cellular, "there is a mobile network, and downloads wait for Wi-Fi")
+                .cellular, "the network is cellular, and downloads wait for Wi-Fi")
         default: return
         }
     }
 }
 
-/// The network as somebody has heard of it last.
-private final class PresentPath: Sendable {
+/// The network path reported last.
+private final class LatestPath: Sendable {
     let path = Mutex<NetworkPath?>(nil)
 }

@@ -1,27 +1,27 @@
-// Why a lesson or a review session cannot be started or fetched now. What a server or the connection
-// did wrong is a DownloadError. Spec/model/learning.md, LRN-38.
+// The reasons why a lesson or a review session cannot be started or fetched now. Failures of a server or
+// the connection are a DownloadError. Spec/model/learning.md, LRN-38.
 
 import Foundation
 
-/// A refusal of learning without a network.
+/// A refusal to start or fetch learning material.
 public struct LearningError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// What kind of refusal it is. The raw value is stable and machine-readable.
+    /// The kind of a refusal. The raw value is stable and machine-readable.
     public enum Code: String, Sendable, CaseIterable {
-        /// Review sessions are being downloaded: none can be started until that has ended.
+        /// Review sessions are being downloaded. No session can be started until the download ends.
         case downloadInProgress = "download-in-progress"
-        /// It is not on the device.
+        /// The session is not on the device.
         case notStored = "not-stored"
-        /// There is no network.
+        /// There is no network connection.
         case offline
-        /// There is a mobile network, and the user wants downloads on Wi-Fi only.
+        /// The network is cellular, and the user's setting permits downloads on Wi-Fi only.
         case cellular
-        /// The user has not chosen what to learn.
+        /// The user has not chosen a combination of languages.
         case noCombination = "no-combination"
     }
 
     /// The kind of refusal.
     public var code: Code
-    /// What is the matter, in words for people.
+    /// A human-readable message.
     public var detail: String
 
     /// Creates an error.
@@ -45,7 +45,7 @@ extension LearningError: LocalizedError {
         case .notStored: "Download it first."
         case .offline: "Connect to a network, then try again."
         case .cellular: "Connect to Wi-Fi, or allow downloads over mobile networks."
-        case .noCombination: "Choose what to learn first."
+        case .noCombination: "Choose a combination of languages first."
         }
     }
 }

@@ -1,40 +1,40 @@
-// Where lessons and review sessions come from: what an app brings, or a server by a protocol of ours.
-// Asked by LearningDownloads, which checks what comes. Spec/model/learning.md, LRN-30, LRN-40.
+// The sources of lessons and review sessions: a protocol that an app implements, and its implementation for
+// a server. LearningDownloads calls it and checks the results. Spec/model/learning.md, LRN-30, LRN-40.
 
 import Daybook
 import Foundation
 
-/// Where review sessions and lessons come from. An app with a protocol of its own brings its own.
+/// A source of review sessions and lessons. An app with a protocol of its own implements one.
 ///
-/// All methods throw `DownloadError` with `unavailable` to be asked again later, with any other code
-/// to give it up. Any other error is one of the connection: it is asked again.
+/// All methods throw `DownloadError` with `unavailable` for a later retry, with any other code to fail
+/// permanently. Any other error counts as one of the connection and is retried.
 public protocol LearningSource: Sendable {
-    /// The review sessions of a user that come next, the next one first; at most `count`.
+    /// Returns the next review sessions of a user in their order, at most `count`.
     func reviews(
         of userId: String, _ combination: LanguageCombination, first count: Int
     ) async throws -> [ReviewSession]
 
-    /// The content of a lesson.
+    /// Returns a lesson's content.
     func lesson(
         _ lessonId: String, course courseId: String, _ combination: LanguageCombination
     ) async throws -> LearningUnit
 
-    /// A file that belongs to a lesson or a session.
+    /// Returns the content of a file of a lesson or a session.
     ///
     /// - Parameters:
-    ///   - url: what the unit calls it.
-    ///   - bytesMax: a longer one is refused (`DownloadError`, `tooLarge`).
+    ///   - url: the file's name in the unit.
+    ///   - bytesMax: the limit; a longer file is refused (`DownloadError`, `tooLarge`).
     func file(_ url: String, bytesMax: Int) async throws -> [UInt8]
 }
 
-/// What a lesson or a review session consists of, before its files are fetched.
+/// A lesson or a review session before its files are fetched.
 public struct LearningUnit: Hashable, Sendable {
-    /// The text of a JSON object, kept as it is.
+    /// The text of a JSON object, stored unchanged.
     public var content: [UInt8]
-    /// The files that go with it, each once.
+    /// The names of its files, without duplicates.
     public var files: [String]
 
-    /// Most files of a lesson or a session.
+    /// The greatest number of files of a lesson or a session.
     public static let filesMax = 1_000
 
     /// Creates a unit.
@@ -49,13 +49,13 @@ public struct LearningUnit: Hashable, Sendable {
     }
 }
 
-/// A review session as a source gives it.
+/// A review session from a source.
 public struct ReviewSession: Hashable, Sendable {
-    /// The session.
+    /// The session's id.
     public var reviewId: String
-    /// The course, if it belongs to one.
+    /// The id of the session's course, if it has one.
     public var courseId: String?
-    /// What it consists of.
+    /// The session's content and files.
     public var unit: LearningUnit
 
     /// Creates a session.
@@ -66,12 +66,12 @@ public struct ReviewSession: Hashable, Sendable {
     }
 }
 
-/// The wire protocol of learning material.
+/// A source over HTTP, with the wire protocol of learning material.
 struct HTTPLearningSource: LearningSource {
     let base: URL
     let authorizer: Authorizer
 
-    /// Bytes of an answer about sessions that are read at most: each must fit an event.
+    /// The greatest size of a response with sessions, in bytes.
     static let sessionsBytesMax = 8 * 1_048_576
 
     func reviews(
@@ -80,9 +80,9 @@ struct HTTPLearningSource: LearningSource {
         let url = try ServerAddress.url(
             ["users", userId, "reviews"], query: Self.query(combination) + [("first", "\(count)")],
             of: base, "the user's id")
-        let what = "the review sessions"
-        let json = try await get(url, "application/json", Self.sessionsBytesMax, what)
-        return try Self.valid(what) { () throws(EventError) in
+        let subject = "the review sessions"
+        let json = try await get(url, "application/json", Self.sessionsBytesMax, subject)
+        return try Self.valid(subject) { () throws(EventError) in
             let fields = try JSONFields(json)
             var sessions: [ReviewSession] = []
             for session in try fields.required(try fields.objects("reviews"), "reviews") {
@@ -103,9 +103,9 @@ struct HTTPLearningSource: LearningSource {
         let url = try ServerAddress.url(
             ["courses", courseId, "lessons", lessonId], query: Self.query(combination), of: base,
             "the lesson's id")
-        let what = "the lesson \(lessonId)"
-        let json = try await get(url, "application/json", HTTPManifestSource.bytesMax, what)
-        return try Self.valid(what) { () throws(EventError) in
+        let subject = "the lesson \(lessonId)"
+        let json = try await get(url, "application/json", HTTPManifestSource.bytesMax, subject)
+        return try Self.valid(subject) { () throws(EventError) in
             try LearningUnit(try JSONFields(json))
         }
     }
@@ -125,31 +125,32 @@ struct HTTPLearningSource: LearningSource {
     }
 
     private func get(
-        _ url: URL, _ accept: String, _ bytesMax: Int, _ what: String
+        _ url: URL, _ accept: String, _ bytesMax: Int, _ subject: String
     ) async throws -> [UInt8] {
         var request = BoundedHTTPRequest(url)
         request.set("Accept", accept)
         let body = GatheredBody(bytesMax: bytesMax)
         let head = try await authorizer.send(request, to: body)
         if let retryError = head.retryError { throw retryError }
-        guard head.status == 200 else { throw Authorizer.refusal(head, what) }
+        guard head.status == 200 else { throw Authorizer.refusal(head, subject) }
         guard let bytes = body.bytes else {
-            throw DownloadError(.tooLarge, "\(what): more than \(bytesMax) bytes")
+            throw DownloadError(
+                .tooLarge, "\(subject): the response has more than \(bytesMax) bytes")
         }
         guard head.isPlain else {
-            throw DownloadError(.wrongContent, "\(what): the server packs what it sends")
+            throw DownloadError(.wrongContent, "\(subject): the response has a content encoding")
         }
         if let expected = ContentDigest.sha256(head), expected != FileID(of: bytes) {
-            throw DownloadError(.wrongContent, "\(what): the checksum is wrong")
+            throw DownloadError(.wrongContent, "\(subject): the checksum is wrong")
         }
         return bytes
     }
 
     private static func valid<T>(
-        _ what: String, _ body: () throws(EventError) -> T
+        _ subject: String, _ body: () throws(EventError) -> T
     ) throws(DownloadError) -> T {
         do throws(EventError) { return try body() } catch {
-            throw DownloadError(.badManifest, "\(what): \(error.detail)")
+            throw DownloadError(.badManifest, "\(subject): \(error.detail)")
         }
     }
 }

@@ -1,28 +1,27 @@
-// As much of HTTP/1.1 as is needed to know where a message ends (RFC 9112, sections 6 and 7). Part
-// of HostileProxy.
+// The part of HTTP/1.1 that finds the end of a message (RFC 9112, sections 6 and 7).
 
 import Foundation
 
 /// A request or a reply.
 package struct HTTPMessage: Sendable {
-    /// First line and headers, with the empty line behind them.
+    /// The first line and the headers, with the empty line after them.
     package var head: [UInt8] = []
-    /// The body as it is on the wire.
+    /// The body as it is on the wire, chunk framing included.
     package var body: [UInt8] = []
-    /// How a body is framed.
+    /// The framing of a body.
     enum Framing: Hashable { case length(Int), chunked, untilEnd }
     private(set) var framing = Framing.length(0)
-    /// Whether the connection ends behind it.
+    /// Whether the connection ends after the message.
     private(set) var isLast = false
-    /// Whether whoever sends it waits to be told to go on.
-    private(set) var waitsToContinue = false
-    /// Of a reply.
+    /// Whether the sender waits for `100 Continue` before it sends the body.
+    private(set) var expectsContinue = false
+    /// The status of a reply; nil for a request.
     private(set) var status: Int?
 
     static let headBytesMax = 64 * 1024
     static let bodyBytesMax = 64 * 1024 * 1024
 
-    /// Reads a head.
+    /// Parses a head.
     init(head: [UInt8], isReply: Bool) throws {
         self.head = head
         let lines = String(decoding: head, as: UTF8.self).components(separatedBy: "\r\n")
@@ -37,7 +36,7 @@ package struct HTTPMessage: Sendable {
             case "content-length": length = Int(value)
             case "transfer-encoding": isChunked = value.lowercased().hasSuffix("chunked")
             case "connection": isLast = value.lowercased() == "close"
-            case "expect": waitsToContinue = value.lowercased() == "100-continue"
+            case "expect": expectsContinue = value.lowercased() == "100-continue"
             default: break
             }
         }
@@ -58,20 +57,20 @@ package struct HTTPMessage: Sendable {
         }
     }
 
-    /// Bytes on the wire.
+    /// The bytes on the wire.
     var bytes: [UInt8] { head + body }
 
-    /// How long it will be, if its head says so.
+    /// The size of the whole message; nil if its head has no length.
     var announcedBytes: Int? {
         if case .length(let length) = framing { head.count + length } else { nil }
     }
 
-    /// The same message with a shorter body, and a head that agrees; nil where the head does not
-    /// give a length, or there is nothing to take away.
-    func truncated(to place: Double) -> HTTPMessage? {
+    /// The message with its body truncated to a fraction of its length, and the `Content-Length` to match.
+    /// Nil if the head has no length, or the body is empty.
+    func truncated(to fraction: Double) -> HTTPMessage? {
         guard case .length = framing, !body.isEmpty else { return nil }
         var message = self
-        message.body = Array(body.prefix(Int(Double(body.count) * place)))
+        message.body = Array(body.prefix(Int(Double(body.count) * fraction)))
         let lines = String(decoding: head, as: UTF8.self).components(separatedBy: "\r\n").map {
             $0.lowercased().hasPrefix("content-length:")
                 ? "Content-Length: \(message.body.count)" : $0
@@ -80,11 +79,12 @@ package struct HTTPMessage: Sendable {
         return message
     }
 
-    /// The same message with some zeros in its body; nil where there is none.
-    func corrupted(at place: Double) -> HTTPMessage? {
+    /// The message with up to eight zero bytes in its body, from a fraction of its length on; nil if the body
+    /// is empty.
+    func corrupted(at fraction: Double) -> HTTPMessage? {
         guard !body.isEmpty else { return nil }
         var message = self
-        let start = Int(Double(body.count) * place)
+        let start = Int(Double(body.count) * fraction)
         for index in body.indices[start...].prefix(8) { message.body[index] = 0 }
         return message
     }

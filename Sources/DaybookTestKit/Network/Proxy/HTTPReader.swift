@@ -1,18 +1,18 @@
-// Reads one message after the other from a connection. Part of HostileProxy.
+// Reads one HTTP message after the other from a connection.
 
 import Foundation
 
-/// The messages of one direction of a connection.
+/// A reader of the messages in one direction of a connection.
 package struct HTTPReader {
     let socket: TCPSocket
     private var buffer: [UInt8] = []
 
     package init(_ socket: TCPSocket) { self.socket = socket }
 
-    /// Bytes that have come and belong to no message yet.
+    /// The number of received bytes that belong to no message yet.
     package var waitingBytes: Int { buffer.count }
 
-    /// Waits until the first bytes of a message are there.
+    /// Waits for the first bytes of a message.
     ///
     /// - Returns: false if the connection has ended.
     mutating func hasNext() -> Bool {
@@ -23,26 +23,26 @@ package struct HTTPReader {
         return true
     }
 
-    /// Reads a head. The body is still to be read.
-    mutating func head(isReply: Bool) throws -> HTTPMessage {
-        var looked = 0
+    /// Reads a head. `readBody(of:upTo:)` reads the body.
+    mutating func readHead(isReply: Bool) throws -> HTTPMessage {
+        var searchStart = 0
         while true {
-            if let end = Self.headEnd(buffer, from: looked) {
+            if let end = Self.headEnd(buffer, from: searchStart) {
                 let message = try HTTPMessage(head: Array(buffer[..<end]), isReply: isReply)
                 buffer.removeFirst(end)
                 return message
             }
             guard buffer.count <= HTTPMessage.headBytesMax else { throw SocketError.malformed }
-            looked = max(0, buffer.count - 3)
+            searchStart = max(0, buffer.count - 3)
             try socket.receive(into: &buffer)
         }
     }
 
-    /// Reads as much of a message's body as is missing, up to a number of bytes of it.
-    mutating func body(of message: inout HTTPMessage, upTo most: Int = .max) throws {
+    /// Reads the body of a message; one with a length only up to `maxBytes`.
+    mutating func readBody(of message: inout HTTPMessage, upTo maxBytes: Int = .max) throws {
         switch message.framing {
         case .length(let length):
-            let wanted = min(length, most)
+            let wanted = min(length, maxBytes)
             buffer.reserveCapacity(min(wanted, HTTPMessage.bodyBytesMax))
             while buffer.count < wanted { try socket.receive(into: &buffer) }
             if buffer.count == wanted {
@@ -54,7 +54,7 @@ package struct HTTPReader {
             }
         case .chunked:
             while true {
-                let line = try line()
+                let line = try readLine()
                 guard let size = Int(line.prefix { $0.isHexDigit }, radix: 16),
                     message.body.count + size <= HTTPMessage.bodyBytesMax
                 else { throw SocketError.malformed }
@@ -65,7 +65,7 @@ package struct HTTPReader {
                 buffer.removeFirst(size + 2)
             }
             while true {
-                let trailer = try line()
+                let trailer = try readLine()
                 message.body += Array((trailer + "\r\n").utf8)
                 if trailer.isEmpty { return }
             }
@@ -80,27 +80,27 @@ package struct HTTPReader {
         }
     }
 
-    /// Reads a whole request.
-    package mutating func request() throws -> HTTPMessage {
-        var message = try head(isReply: false)
-        if message.waitsToContinue {
+    /// Reads a request with its body.
+    package mutating func readRequest() throws -> HTTPMessage {
+        var message = try readHead(isReply: false)
+        if message.expectsContinue {
             try socket.send(Array("HTTP/1.1 100 Continue\r\n\r\n".utf8))
         }
-        try body(of: &message)
+        try readBody(of: &message)
         return message
     }
 
-    /// Reads a whole reply; what comes before it, to bid the sender go on, is passed over.
-    package mutating func reply() throws -> HTTPMessage {
+    /// Reads a reply with its body; 1xx replies before it are skipped.
+    package mutating func readReply() throws -> HTTPMessage {
         while true {
-            var message = try head(isReply: true)
+            var message = try readHead(isReply: true)
             if let status = message.status, (100..<200).contains(status) { continue }
-            try body(of: &message)
+            try readBody(of: &message)
             return message
         }
     }
 
-    private mutating func line() throws -> String {
+    private mutating func readLine() throws -> String {
         while true {
             if let feed = buffer.firstIndex(of: 10), feed > 0 {
                 let line = String(decoding: buffer[..<(feed - 1)], as: UTF8.self)

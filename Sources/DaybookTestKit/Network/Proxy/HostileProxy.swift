@@ -1,15 +1,14 @@
-// A proxy on this machine between real clients and a real server, over real connections, on which
-// everything goes wrong that can. What goes wrong with which connection follows from a seed; when it
-// does depends on the machine. For a network on a virtual clock see SimulatedNetwork. How it is used:
-// Spec/protocol/sync-simulation.md.
+// A proxy with random faults between real clients and a real server on this machine. The faults of each
+// connection follow from a seed; their timing depends on the machine. SimulatedNetwork is the counterpart on
+// a virtual clock. Usage: Spec/protocol/sync-simulation.md.
 
 import Foundation
 
-/// A TCP proxy that breaks connections, and loses, delays, doubles, reorders and damages what goes
-/// through.
+/// A TCP proxy that breaks connections, and loses, delays, doubles, reorders and damages requests and
+/// replies.
 ///
-/// It understands HTTP/1.1 as far as it must know where a request ends. A client is pointed at it
-/// instead of at the server:
+/// It parses as much of HTTP/1.1 as is needed to find the end of a message. A client connects to it instead
+/// of to the server:
 ///
 /// ```swift
 /// let proxy = try HostileProxy(to: 8080, seed: 7)
@@ -20,39 +19,39 @@ import Foundation
 /// print(proxy.counts)
 /// ```
 ///
-/// It never makes up a reply, and damage to a reply cannot turn it into another valid one: bytes are
-/// taken away from the end, or become zeros, which no JSON has.
+/// The proxy never invents a reply, and damage cannot turn a reply into another valid one: it removes bytes
+/// from the end, or writes zero bytes, which no JSON contains.
 public final class HostileProxy: Sendable {
-    /// What goes wrong, and how often.
+    /// The faults and their frequency.
     public struct Options: Sendable {
-        /// What may go wrong. A fault that needs a body passes over messages without one.
+        /// The possible faults. A fault of a body has no effect on a message without one.
         public var faults = ProxyFault.allCases
-        /// One of so many requests goes wrong.
+        /// One in `oneIn` requests has a fault.
         public var oneIn = 4
-        /// One of so many connections is refused.
+        /// One in `refusedOneIn` connections is refused.
         public var refusedOneIn = 16
-        /// How long at most a reply or a copy waits, a request waits to be overtaken, and nobody
-        /// listens. Best is more than the client's time-out.
+        /// The longest delay of a reply or a copy, the longest time for which a request waits to be
+        /// overtaken, and the longest time for which connections are refused. Should exceed the client's
+        /// timeout.
         public var delayMilliseconds = 3_000
-        /// Whether a connection may end in good order in the middle of a reply's headers; otherwise
-        /// it is reset there. Foundation of Swift 6.3 on Linux ends the process of a client to which
-        /// that happens ("Transfer completed, but there's no response").
+        /// Whether a connection may be closed, rather than reset, in the middle of a reply's headers.
+        /// Foundation of Swift 6.3 on Linux then ends the client's process ("Transfer completed, but there's
+        /// no response").
         public var endsInHeaders = false
 
-        /// The usual.
+        /// Creates the default options.
         public init() {}
     }
 
     private let core: ProxyCore
 
-    /// Creates a proxy at a free port of 127.0.0.1, and begins to take connections.
+    /// Creates a proxy at a free port of 127.0.0.1, and starts to accept connections.
     ///
     /// - Parameters:
-    ///   - server: the server's port on 127.0.0.1. Nobody need listen there yet.
-    ///   - seed: what decides on everything: what happens to the nth connection, and to the requests
-    ///     on it, follows from the seed and n.
-    ///   - options: what goes wrong, and how often.
-    /// - Throws: an error of the system where there is no socket or no port to be had.
+    ///   - server: the server's port on 127.0.0.1. The server may start later.
+    ///   - seed: the faults of the nth connection and of its requests follow from the seed and n.
+    ///   - options: the faults and their frequency.
+    /// - Throws: an error of the system if no socket or no port is available.
     public init(to server: UInt16, seed: UInt64, options: Options = Options()) throws {
         core = try ProxyCore(server, seed: seed, options: options)
         core.start()
@@ -60,7 +59,7 @@ public final class HostileProxy: Sendable {
 
     deinit { core.end() }
 
-    /// Where it listens.
+    /// The port at which the proxy listens.
     public var port: UInt16 { core.port }
 
     /// The address for clients, without a path.
@@ -69,28 +68,27 @@ public final class HostileProxy: Sendable {
         parts.scheme = "http"
         parts.host = "127.0.0.1"
         parts.port = Int(port)
-        // Cannot fail: the parts are right.
+        // Never nil: scheme, host and port are valid.
         return parts.url ?? URL(filePath: "/")
     }
 
-    /// What happened, by name: `ProxyFault.rawValue` for each fault that really had its effect, and
-    /// `proxy: connections`, `proxy: requests`, `proxy: server not there`, `proxy: server gave no
-    /// reply`.
+    /// The number of events by label: `ProxyFault.rawValue` for each fault that had an effect, and
+    /// `proxy: connections`, `proxy: requests`, `proxy: server not there`, `proxy: server gave no reply`.
     public var counts: [String: Int] { core.counts }
 
-    /// How often a fault has had its effect.
+    /// The number of times that a fault had an effect.
     public func count(of fault: ProxyFault) -> Int { counts[fault.rawValue] ?? 0 }
 
-    /// Copies of requests that are still to be delivered.
+    /// The number of copies of requests that are still to be delivered.
     public var held: Int { core.held }
 
-    /// From now on nothing goes wrong any more, and what waits goes through at once.
+    /// Ends all faults; delayed requests, replies and copies are sent at once.
     public func calm() { core.isCalm = true }
 
-    /// Things go wrong again.
+    /// Starts the faults again after `calm()`.
     public func storm() { core.isCalm = false }
 
-    /// Breaks all connections, takes no more, and waits until every thread has ended. What was held
-    /// back is not delivered.
+    /// Breaks all connections, accepts no more, and waits until every thread has ended. Copies of requests
+    /// that are still waiting are not delivered.
     public func stop() { core.end() }
 }

@@ -1,22 +1,22 @@
-// An HTTP/1.1 server of a few lines at a free port of this machine, with a thread for each connection.
-// Every server of the tests, of the searches and of the benchmark that is not a real one is made of it.
+// A small HTTP/1.1 server at a free port of this machine, with a thread for each connection. All mock servers
+// of the tests, the searches and the benchmark are built on it.
 
 import Dispatch
 import Foundation
 
-/// Serves connections as a closure says, until it is stopped or released.
+/// A server that passes each connection to a closure, until it is stopped or released.
 package final class LoopbackServer: Sendable {
-    /// A request as it came.
+    /// A received request.
     package struct Request: Sendable {
-        /// `POST`, `GET`.
+        /// The method, such as `POST` or `GET`.
         package var method: String
         /// The path with its query, as it was sent.
         package var target: String
-        /// Names and values in the order in which they came.
+        /// The headers in the order in which they arrived.
         package var headers: [(name: String, value: String)]
         package var body: [UInt8]
 
-        /// The values of a header, whatever the case of its name.
+        /// The values of a header. The name is compared without case.
         package func values(_ name: String) -> [String] {
             headers.filter { $0.name.lowercased() == name.lowercased() }.map(\.value)
         }
@@ -26,7 +26,7 @@ package final class LoopbackServer: Sendable {
 
         /// Parses the head of a message.
         ///
-        /// - Throws: `SocketError.malformed` where the first line is not that of a request.
+        /// - Throws: `SocketError.malformed` if the first line is not a request line.
         fileprivate init(_ message: HTTPMessage) throws {
             let lines = String(decoding: message.head, as: UTF8.self)
                 .components(separatedBy: "\r\n")
@@ -45,9 +45,9 @@ package final class LoopbackServer: Sendable {
         }
     }
 
-    /// A client's connection. Used by its own thread only.
+    /// A client's connection, used only on its own thread.
     package final class Connection {
-        /// What is sent and received byte by byte.
+        /// The socket, for replies that are not well-formed HTTP.
         package let socket: TCPSocket
         private let stop: StopSignal
         private var reader: HTTPReader
@@ -58,19 +58,19 @@ package final class LoopbackServer: Sendable {
             reader = HTTPReader(socket)
         }
 
-        /// Reads the next request; waits for it as long as the client likes.
+        /// Reads the next request, and waits for its beginning without a timeout.
         ///
         /// - Returns: nil if the connection has ended.
-        /// - Throws: `SocketError` where a request ends early or is none.
+        /// - Throws: `SocketError` if a request ends early or is malformed.
         package func nextRequest() throws -> Request? {
             guard reader.hasNext() else { return nil }
-            return try Request(reader.request())
+            return try Request(reader.readRequest())
         }
 
         /// Sends a head and a body.
         ///
         /// - Parameters:
-        ///   - length: the `Content-Length`; nil leaves it out.
+        ///   - length: the `Content-Length`; nil omits it.
         ///   - isLast: whether the head announces that the connection ends after the reply.
         package func sendReply(
             _ status: Int, _ headers: [(name: String, value: String)] = [], _ body: [UInt8],
@@ -83,12 +83,12 @@ package final class LoopbackServer: Sendable {
             try socket.send(Array((head + "\r\n").utf8) + body)
         }
 
-        /// Carries bytes to a server on this machine and back until either side ends.
+        /// Forwards bytes to a server on this machine and back until either side ends.
         package func tunnel(to port: UInt16) throws {
             try socket.exchange(with: TCPSocket(to: port, stop: stop))
         }
 
-        /// Waits until the client closes the connection. What it sends until then is dropped.
+        /// Waits until the client closes the connection. Bytes that it sends until then are dropped.
         package func waitForEnd() throws {
             while true {
                 var dropped: [UInt8] = []
@@ -96,15 +96,16 @@ package final class LoopbackServer: Sendable {
             }
         }
 
-        /// Waits for a time.
+        /// Waits.
         ///
-        /// - Throws: `SocketError.stopped` once the server is stopped.
+        /// - Throws: `SocketError.stopped` if the server is stopped meanwhile.
         package func pause(milliseconds: Int) throws {
             if stop.wait(milliseconds: milliseconds) { throw SocketError.stopped }
         }
     }
 
-    /// What threads share; they keep it alive, not the server itself.
+    /// The state that the threads share. They retain it instead of the server, so that releasing the server
+    /// stops them.
     private final class Core: Sendable {
         let stop: StopSignal
         let listener: TCPListener
@@ -128,7 +129,7 @@ package final class LoopbackServer: Sendable {
         func acceptAll() {
             while let socket = listener.accept() {
                 run { core in
-                    // An error here is a connection that has ended, or had to.
+                    // An error only ends this connection.
                     try? core.serve(Connection(socket, stop: core.stop))
                 }
             }
@@ -146,10 +147,10 @@ package final class LoopbackServer: Sendable {
         core.run { $0.acceptAll() }
     }
 
-    /// Starts a server that replies with 200 to all requests of a connection until the client ends it.
+    /// Starts a server that replies with 200 to all requests of a connection until the client closes it.
     ///
-    /// - Parameter answer: gives headers and body for the body of a request. Called on the
-    ///   connection's thread.
+    /// - Parameter answer: returns headers and body for the body of a request. Called on the connection's
+    ///   thread.
     package convenience init(
         answer:
             @escaping @Sendable ([UInt8]) -> (
@@ -166,7 +167,7 @@ package final class LoopbackServer: Sendable {
 
     deinit { stop() }
 
-    /// The port that the system gave.
+    /// The port, chosen by the system.
     package var port: UInt16 { core.listener.port }
 
     /// The base URL, without a slash at the end.

@@ -1,9 +1,9 @@
-// One client's connection through a HostileProxy: takes each request, does to it what the plan says,
-// and hands back the reply. Runs on a thread of its own. Part of HostileProxy.
+// One client's connection through a HostileProxy. Forwards each request to the server and the reply to the
+// client, with the faults of the connection's plan. Runs on its own thread.
 
 import Foundation
 
-/// A connection from a client, and the one to the server that belongs to it.
+/// A connection from a client, with the corresponding one to the server.
 struct ProxyConnection {
     private let core: ProxyCore
     private let client: TCPSocket
@@ -18,7 +18,7 @@ struct ProxyConnection {
         requests = HTTPReader(client)
     }
 
-    /// Serves the connection to its end.
+    /// Serves the connection until it ends.
     mutating func serve() {
         do {
             while requests.hasNext() {
@@ -26,99 +26,99 @@ struct ProxyConnection {
                 guard try exchange(core.isCalm ? nil : plan.next()) else { return }
             }
         } catch {
-            // One side has gone. So does the other, which cannot know what became of its request.
-            client.willReset()
+            // One side has disconnected. The client must not take the end for a complete reply.
+            client.resetOnClose()
         }
     }
 
-    /// Carries one request and its reply.
+    /// Forwards one request and its reply, with a fault if there is one.
     ///
-    /// - Returns: whether the connection goes on.
-    private mutating func exchange(_ deed: ProxyPlan.Deed?) throws -> Bool {
-        guard let deed else { return try pass() }
-        switch deed.fault {
+    /// - Returns: true if the connection stays open.
+    private mutating func exchange(_ fault: ProxyPlan.PlannedFault?) throws -> Bool {
+        guard let fault else { return try exchangeWithoutFault() }
+        switch fault.kind {
         case .connectionRefused, .cutBeforeRequest:
             core.count(.cutBeforeRequest)
-            return cut(deed)
-        case .cutInRequest: return try cutRequest(deed)
+            return closeConnection(fault)
+        case .cutInRequest: return try truncateRequest(fault)
         case .replyCut, .replyTruncated, .replyCorrupted, .replyDelayed:
-            return try damageReply(deed)
+            return try damageReply(fault)
         case .requestDoubled:
-            let request = try requests.request()
-            core.deliverLater(request, milliseconds: deed.delayMilliseconds)
-            return try answer(with: try reply(to: request))
+            let request = try requests.readRequest()
+            core.deliverLater(request, milliseconds: fault.delayMilliseconds)
+            return try sendToClient(try fetchReply(to: request))
         case .requestOvertaken:
-            let request = try requests.request()
+            let request = try requests.readRequest()
             if core.waitUntilOvertaken() { core.count(.requestOvertaken) }
-            return try answer(with: try reply(to: request))
+            return try sendToClient(try fetchReply(to: request))
         case .requestCorrupted:
-            let request = try requests.request()
-            guard let corrupted = request.corrupted(at: deed.place) else {
-                return try answer(with: try reply(to: request))
+            let request = try requests.readRequest()
+            guard let corrupted = request.corrupted(at: fault.fraction) else {
+                return try sendToClient(try fetchReply(to: request))
             }
             core.count(.requestCorrupted)
-            return try answer(with: try reply(to: corrupted))
+            return try sendToClient(try fetchReply(to: corrupted))
         }
     }
 
-    private mutating func pass() throws -> Bool {
-        try answer(with: try reply(to: try requests.request()))
+    private mutating func exchangeWithoutFault() throws -> Bool {
+        try sendToClient(try fetchReply(to: try requests.readRequest()))
     }
 
     // MARK: Faults
 
-    private func cut(_ deed: ProxyPlan.Deed) -> Bool {
-        if deed.isReset { client.willReset() }
+    private func closeConnection(_ fault: ProxyPlan.PlannedFault) -> Bool {
+        if fault.isReset { client.resetOnClose() }
         return false
     }
 
-    private mutating func cutRequest(_ deed: ProxyPlan.Deed) throws -> Bool {
-        var request = try requests.head(isReply: false)
+    private mutating func truncateRequest(_ fault: ProxyPlan.PlannedFault) throws -> Bool {
+        var request = try requests.readHead(isReply: false)
         let total = request.announcedBytes ?? request.head.count
-        // At least one byte gets through, and at least one does not.
-        let count = max(1, min(total - 1, Int(Double(total) * deed.place)))
-        if count > request.head.count, !request.waitsToContinue {
-            try requests.body(of: &request, upTo: count - request.head.count)
+        // At least one byte is forwarded, and at least one is not.
+        let count = max(1, min(total - 1, Int(Double(total) * fault.fraction)))
+        if count > request.head.count, !request.expectsContinue {
+            try requests.readBody(of: &request, upTo: count - request.head.count)
         }
-        let server = try connected()
+        let server = try connectToServer()
         try server.socket.send(request.bytes.prefix(count))
         core.count(.cutInRequest)
-        if deed.isReset { server.socket.willReset() }
-        return cut(deed)
+        if fault.isReset { server.socket.resetOnClose() }
+        return closeConnection(fault)
     }
 
-    private mutating func damageReply(_ deed: ProxyPlan.Deed) throws -> Bool {
-        let reply = try reply(to: try requests.request())
-        switch deed.fault {
+    private mutating func damageReply(_ fault: ProxyPlan.PlannedFault) throws -> Bool {
+        let reply = try fetchReply(to: try requests.readRequest())
+        switch fault.kind {
         case .replyCut:
             core.count(.replyCut)
-            let count = Int(Double(reply.bytes.count) * deed.place)
+            let count = Int(Double(reply.bytes.count) * fault.fraction)
             try client.send(reply.bytes.prefix(count))
-            if count < reply.head.count, !core.options.endsInHeaders { client.willReset() }
-            return cut(deed)
+            if count < reply.head.count, !core.options.endsInHeaders { client.resetOnClose() }
+            return closeConnection(fault)
         case .replyDelayed:
             core.count(.replyDelayed)
-            core.wait(milliseconds: deed.delayMilliseconds)
-            return try answer(with: reply)
+            core.wait(milliseconds: fault.delayMilliseconds)
+            return try sendToClient(reply)
         case .replyTruncated:
-            guard let truncated = reply.truncated(to: deed.place) else {
-                return try answer(with: reply)
+            guard let truncated = reply.truncated(to: fault.fraction) else {
+                return try sendToClient(reply)
             }
             core.count(.replyTruncated)
-            return try answer(with: truncated)
+            return try sendToClient(truncated)
         default:
-            guard let corrupted = reply.corrupted(at: deed.place) else {
-                return try answer(with: reply)
+            guard let corrupted = reply.corrupted(at: fault.fraction) else {
+                return try sendToClient(reply)
             }
             core.count(.replyCorrupted)
-            return try answer(with: corrupted)
+            return try sendToClient(corrupted)
         }
     }
 
-    // MARK: Both sides
+    // MARK: Forwarding
 
-    private mutating func connected() throws -> HTTPReader {
-        // A server that has ended the connection meanwhile may be there again.
+    private mutating func connectToServer() throws -> HTTPReader {
+        // A readable idle connection has been closed by the server, which may have been restarted.
         if let server, !server.socket.isReadable { return server }
         do {
             let new = HTTPReader(try TCPSocket(to: core.serverPort, stop: core.stop))
@@ -130,12 +130,12 @@ struct ProxyConnection {
         }
     }
 
-    private mutating func reply(to request: HTTPMessage) throws -> HTTPMessage {
-        var server = try connected()
+    private mutating func fetchReply(to request: HTTPMessage) throws -> HTTPMessage {
+        var server = try connectToServer()
         try server.socket.send(request.bytes)
-        core.hasDelivered()
+        core.countDelivery()
         let reply: HTTPMessage
-        do { reply = try server.reply() } catch {
+        do { reply = try server.readReply() } catch {
             core.count("proxy: server gave no reply")
             throw error
         }
@@ -143,7 +143,7 @@ struct ProxyConnection {
         return reply
     }
 
-    private func answer(with reply: HTTPMessage) throws -> Bool {
+    private func sendToClient(_ reply: HTTPMessage) throws -> Bool {
         try client.send(reply.bytes)
         return !reply.isLast
     }

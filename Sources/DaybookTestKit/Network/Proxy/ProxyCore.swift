@@ -1,11 +1,11 @@
-// What all connections of a HostileProxy share, and the threads that serve them. Threads keep this
-// alive, not the proxy itself, so that a proxy that nobody holds any more ends. Part of HostileProxy.
+// The state that the connections of a HostileProxy share, and the threads that serve them. The threads retain
+// the core instead of the proxy, so that releasing the proxy stops them.
 
 import Dispatch
 import Foundation
 import Synchronization
 
-/// The proxy's engine.
+/// The shared state and the threads of a proxy.
 final class ProxyCore: Sendable {
     let serverPort: UInt16
     let stop: StopSignal
@@ -18,9 +18,9 @@ final class ProxyCore: Sendable {
     private struct State {
         var isCalm = false
         var counts: [String: Int] = [:]
-        /// Requests that have reached the server.
+        /// The number of requests that reached the server.
         var delivered = 0
-        /// Copies that are still to be delivered.
+        /// The number of copies that are still to be delivered.
         var held = 0
         var connections = 0
     }
@@ -50,25 +50,29 @@ final class ProxyCore: Sendable {
 
     func count(_ label: String) { state.withLock { $0.counts[label, default: 0] += 1 } }
 
-    func hasDelivered() { state.withLock { $0.delivered += 1 } }
+    func countDelivery() { state.withLock { $0.delivered += 1 } }
 
     // MARK: Waiting
 
-    /// Waits; no longer than until it is calm.
+    /// Waits for a time, or until `isCalm` is set or the proxy is stopped.
     func wait(milliseconds: Int) {
-        var rest = milliseconds
-        while rest > 0, !isCalm, !stop.wait(milliseconds: min(rest, Self.tickMilliseconds)) {
-            rest -= Self.tickMilliseconds
+        var remaining = milliseconds
+        while remaining > 0, !isCalm,
+            !stop.wait(milliseconds: min(remaining, Self.tickMilliseconds))
+        {
+            remaining -= Self.tickMilliseconds
         }
     }
 
-    /// Waits until another request has reached the server, or nobody believes in it any more.
+    /// Waits until another request has reached the server.
+    ///
+    /// - Returns: false if none did within `HostileProxy.Options.delayMilliseconds`.
     func waitUntilOvertaken() -> Bool {
         let before = state.withLock { $0.delivered }
-        var rest = options.delayMilliseconds
-        while rest > 0, !isCalm, !stop.wait(milliseconds: Self.tickMilliseconds) {
+        var remaining = options.delayMilliseconds
+        while remaining > 0, !isCalm, !stop.wait(milliseconds: Self.tickMilliseconds) {
             if state.withLock({ $0.delivered }) > before { return true }
-            rest -= Self.tickMilliseconds
+            remaining -= Self.tickMilliseconds
         }
         return false
     }
@@ -77,16 +81,16 @@ final class ProxyCore: Sendable {
 
     // MARK: Threads
 
-    /// Begins to take connections.
-    func start() { run { $0.acceptAll() } }
+    /// Starts to accept connections.
+    func start() { runThread { $0.acceptAll() } }
 
-    /// Ends everything, and waits for it.
+    /// Ends all threads, and waits for them.
     func end() {
         stop.raise()
         threads.wait()
     }
 
-    private func run(_ body: @escaping @Sendable (ProxyCore) -> Void) {
+    private func runThread(_ body: @escaping @Sendable (ProxyCore) -> Void) {
         threads.enter()
         Thread.detachNewThread { [self] in
             body(self)
@@ -98,21 +102,22 @@ final class ProxyCore: Sendable {
         while true {
             switch acceptNext() {
             case .served: continue
-            case .refused(let deed): listener.refuse(milliseconds: deed.delayMilliseconds)
-            case .over: return
+            case .refused(let refusal): listener.refuse(milliseconds: refusal.delayMilliseconds)
+            case .stopped: return
             }
         }
     }
 
-    private enum Accepted {
+    private enum AcceptResult {
         case served
-        case refused(ProxyPlan.Deed)
-        case over
+        case refused(ProxyPlan.PlannedFault)
+        case stopped
     }
 
-    /// Takes a connection and serves it, or refuses it. On return nobody here holds it any more.
-    private func acceptNext() -> Accepted {
-        guard let client = listener.accept() else { return .over }
+    /// Accepts a connection, and serves or refuses it. On return this thread has released a refused
+    /// connection, so that it is reset before the listener closes.
+    private func acceptNext() -> AcceptResult {
+        guard let client = listener.accept() else { return .stopped }
         let number = state.withLock { state in
             state.connections += 1
             return state.connections
@@ -120,21 +125,21 @@ final class ProxyCore: Sendable {
         count("proxy: connections")
         let plan = ProxyPlan(seed: seed, connection: number, options: options)
         if !isCalm, let refusal = plan.refusal {
-            client.willReset()
+            client.resetOnClose()
             count(.connectionRefused)
             return .refused(refusal)
         }
-        run { core in
+        runThread { core in
             var connection = ProxyConnection(core, client, plan)
             connection.serve()
         }
         return .served
     }
 
-    /// Delivers a copy of a request, on a connection of its own. Nobody hears the answer.
+    /// Delivers a copy of a request later, on a separate connection, and drops the reply.
     func deliverLater(_ request: HTTPMessage, milliseconds: Int) {
         state.withLock { $0.held += 1 }
-        run { core in
+        runThread { core in
             core.wait(milliseconds: milliseconds)
             if !core.stop.isRaised, core.deliver(request) { core.count(.requestDoubled) }
             core.state.withLock { $0.held -= 1 }
@@ -145,9 +150,9 @@ final class ProxyCore: Sendable {
         do {
             let server = try TCPSocket(to: serverPort, stop: stop)
             try server.send(request.bytes)
-            hasDelivered()
+            countDelivery()
             var reader = HTTPReader(server)
-            _ = try reader.reply()
+            _ = try reader.readReply()
             return true
         } catch { return false }
     }

@@ -1,23 +1,24 @@
-// What will happen to a connection's requests, one after the other. Pure: it follows from the seed
-// and the number of the connection. Part of HostileProxy.
+// The faults of a connection's requests, in order. They follow from the seed and the number of the
+// connection.
 
 import Foundation
 
 /// The faults of one connection.
 struct ProxyPlan: Sendable {
-    /// What happens to one request.
-    struct Deed: Hashable, Sendable {
-        var fault: ProxyFault
-        /// Where in a message, as a part of its length from 0 up to but not including 1.
-        var place: Double
-        /// How long something takes, where it takes its time.
+    /// A fault of one request, with its parameters.
+    struct PlannedFault: Hashable, Sendable {
+        var kind: ProxyFault
+        /// The location in a message, as a fraction of its length: at least 0, below 1.
+        var fraction: Double
+        /// The delay, for faults that have one.
         var delayMilliseconds: Int
-        /// Whether a connection is reset; otherwise it ends in good order.
+        /// Whether a broken connection is reset instead of closed.
         var isReset: Bool
     }
 
-    /// Whether the connection is refused, and for how long nobody listens.
-    private(set) var refusal: Deed?
+    /// The refusal of the connection; its delay is the time for which later ones are refused. Nil if the
+    /// connection is accepted.
+    private(set) var refusal: PlannedFault?
     private let options: HostileProxy.Options
     private let faults: [ProxyFault]
     private var random: SeededRandom
@@ -26,29 +27,29 @@ struct ProxyPlan: Sendable {
         self.options = options
         faults = options.faults.filter { $0 != .connectionRefused }
         random = SeededRandom(seed: SeededRandom.seed(ofRun: connection, from: seed))
-        if options.faults.contains(.connectionRefused), isDrawn(options.refusedOneIn) {
-            refusal = deed(.connectionRefused)
+        if options.faults.contains(.connectionRefused), drawOne(in: options.refusedOneIn) {
+            refusal = drawFault(.connectionRefused)
         }
     }
 
-    /// What happens to the next request; nil: it goes well.
-    mutating func next() -> Deed? {
-        // As many numbers are drawn for a request that goes well as for one that does not.
-        let goesWrong = isDrawn(options.oneIn)
+    /// Draws the fault of the next request; nil for none.
+    mutating func next() -> PlannedFault? {
+        // Every request draws the same number of random numbers, with a fault or without.
+        let hasFault = drawOne(in: options.oneIn)
         let index = random.next()
         guard !faults.isEmpty else { return nil }
-        let deed = deed(faults[Int(index % UInt64(faults.count))])
-        return goesWrong ? deed : nil
+        let fault = drawFault(faults[Int(index % UInt64(faults.count))])
+        return hasFault ? fault : nil
     }
 
-    private mutating func deed(_ fault: ProxyFault) -> Deed {
-        Deed(
-            fault: fault, place: Double(random.next() >> 11) / 0x1p53,
+    private mutating func drawFault(_ kind: ProxyFault) -> PlannedFault {
+        PlannedFault(
+            kind: kind, fraction: Double(random.next() >> 11) / 0x1p53,
             delayMilliseconds: Int(random.next() % UInt64(max(1, options.delayMilliseconds))),
             isReset: random.next() % 2 == 0)
     }
 
-    private mutating func isDrawn(_ oneIn: Int) -> Bool {
-        random.next() % UInt64(max(1, oneIn)) == 0
+    private mutating func drawOne(in count: Int) -> Bool {
+        random.next() % UInt64(max(1, count)) == 0
     }
 }

@@ -1,9 +1,9 @@
-// Wakes everybody who waits at a socket: a pipe with a byte in it that nobody takes out. Part of
-// HostileProxy.
+// Wakes all threads that wait at a socket. It is a pipe; a byte that is never read makes it readable for
+// good.
 
 import Foundation
 
-/// Something that happens once, and that `poll` can wait for.
+/// A signal that is raised once, and that `poll` can wait for.
 package final class StopSignal: Sendable {
     let readEnd: Int32
     private let writeEnd: Int32
@@ -27,7 +27,9 @@ package final class StopSignal: Sendable {
 
     package var isRaised: Bool { wait(milliseconds: 0) }
 
-    /// Waits, and returns whether it was raised.
+    /// Waits for the signal.
+    ///
+    /// - Returns: false if the time passed without it.
     package func wait(milliseconds: Int) -> Bool {
         var ends = [pollfd(fd: readEnd, events: Int16(POLLIN), revents: 0)]
         return poll(&ends, 1, Int32(clamping: milliseconds)) > 0

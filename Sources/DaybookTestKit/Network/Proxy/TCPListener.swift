@@ -1,5 +1,4 @@
-// Takes connections at a port of this machine, and can refuse them for a while without losing the
-// port. Part of HostileProxy.
+// Accepts connections at a port of this machine, and can refuse them for a time without losing the port.
 
 import Foundation
 import Synchronization
@@ -8,35 +7,35 @@ import Synchronization
     import Glibc
 #endif
 
-/// A listening socket, and a second one that only keeps the port.
+/// A listening socket, and a second one that only reserves the port.
 package final class TCPListener: Sendable {
     /// The port.
     package let port: UInt16
     private let stop: StopSignal
-    private let keeper: Int32
+    private let portReservation: Int32
     private let listening: Mutex<Int32>
 
     /// Listens at a free port.
     package init(stop: StopSignal) throws {
         self.stop = stop
-        keeper = try Self.bound(to: 0)
-        port = TCPSocket.localPort(keeper)
+        portReservation = try Self.openSocket(boundTo: 0)
+        port = TCPSocket.localPort(portReservation)
         do {
-            listening = Mutex(try Self.listener(at: port))
+            listening = Mutex(try Self.openListener(at: port))
         } catch {
-            close(keeper)
+            close(portReservation)
             throw error
         }
     }
 
     deinit {
         endListening()
-        close(keeper)
+        close(portReservation)
     }
 
     /// Waits for a connection.
     ///
-    /// - Returns: nil once there is to be no more.
+    /// - Returns: nil once the stop signal is raised.
     package func accept() -> TCPSocket? {
         while true {
             let descriptor = listening.withLock { $0 }
@@ -48,17 +47,17 @@ package final class TCPListener: Sendable {
             if ends[1].revents != 0 { return nil }
             let connection = Foundation.accept(descriptor, nil, nil)
             if connection >= 0 { return TCPSocket(descriptor: connection, stop: stop) }
-            // Without descriptors, trying again at once would burn a core.
+            // While descriptors are exhausted, retrying at once would use a whole core.
             if errno != EINTR, errno != EAGAIN, stop.wait(milliseconds: 10) { return nil }
         }
     }
 
-    /// Refuses connections for a while. Called where connections are accepted.
+    /// Refuses connections for a time. Must be called on the thread that calls `accept()`.
     package func refuse(milliseconds: Int) {
         endListening()
         guard !stop.wait(milliseconds: milliseconds) else { return }
         while true {
-            if let descriptor = try? Self.listener(at: port) {
+            if let descriptor = try? Self.openListener(at: port) {
                 listening.withLock { $0 = descriptor }
                 return
             }
@@ -73,8 +72,8 @@ package final class TCPListener: Sendable {
         }
     }
 
-    private static func listener(at port: UInt16) throws -> Int32 {
-        let descriptor = try bound(to: port)
+    private static func openListener(at port: UInt16) throws -> Int32 {
+        let descriptor = try openSocket(boundTo: port)
         guard listen(descriptor, 128) == 0 else {
             close(descriptor)
             throw SocketError.failed("listen", errno)
@@ -83,7 +82,7 @@ package final class TCPListener: Sendable {
         return descriptor
     }
 
-    private static func bound(to port: UInt16) throws -> Int32 {
+    private static func openSocket(boundTo port: UInt16) throws -> Int32 {
         let descriptor = try TCPSocket.make()
         _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
         for option in [SO_REUSEADDR, SO_REUSEPORT] {
@@ -104,11 +103,11 @@ package final class TCPListener: Sendable {
 }
 
 extension TCPListener {
-    /// A port in a range at which nobody listens.
+    /// Finds a port in a range at which no process listens.
     package static func freePort(in range: Range<UInt16>) throws -> UInt16 {
         for _ in 0..<200 {
             let port = UInt16.random(in: range)
-            guard let descriptor = try? bound(to: port) else { continue }
+            guard let descriptor = try? openSocket(boundTo: port) else { continue }
             close(descriptor)
             return port
         }

@@ -1,5 +1,4 @@
-// A TCP connection on this machine that blocks, but never longer than until a signal or a time. Part
-// of HostileProxy.
+// A TCP connection on this machine whose calls block until a timeout or a stop signal.
 
 import Foundation
 
@@ -7,21 +6,21 @@ import Foundation
     import Glibc
 #endif
 
-/// Why bytes did not get through.
+/// An error of a connection.
 package enum SocketError: Error, Hashable, Sendable {
-    /// The other side has ended the connection.
+    /// The peer has closed the connection.
     case ended
-    /// Whoever waits has been told to stop.
+    /// The stop signal was raised.
     case stopped
-    /// Nothing came in time.
+    /// Nothing arrived within the timeout.
     case timedOut
-    /// What came is no HTTP/1.1, or too long.
+    /// The received bytes are not HTTP/1.1, or too long.
     case malformed
-    /// A system call failed, with its number.
+    /// A system call failed: its name and `errno`.
     case failed(String, Int32)
 }
 
-/// An open socket, closed with its last reference.
+/// An open socket. Closed when its last reference is released.
 package final class TCPSocket: Sendable {
     let descriptor: Int32
     private let stop: StopSignal
@@ -50,8 +49,8 @@ package final class TCPSocket: Sendable {
             }
         }
         let number = errno
-        // A port that nobody listens at may be given to the caller itself, who is then connected to
-        // himself.
+        // If no process listens at the port, the system may choose it for this end, which then connects to
+        // itself.
         guard result == 0, Self.localPort(descriptor) != port else {
             close(descriptor)
             throw SocketError.failed("connect", result == 0 ? ECONNREFUSED : number)
@@ -59,14 +58,14 @@ package final class TCPSocket: Sendable {
         self.init(descriptor: descriptor, stop: stop)
     }
 
-    /// Lets the connection break when it is closed, instead of ending in good order.
-    package func willReset() {
+    /// Makes the connection end with a reset (RST) instead of a FIN when it is closed.
+    package func resetOnClose() {
         var value = linger(l_onoff: 1, l_linger: 0)
         setsockopt(
             descriptor, SOL_SOCKET, SO_LINGER, &value, socklen_t(MemoryLayout<linger>.size))
     }
 
-    /// Whether the other side has ended the connection, or has sent something.
+    /// Whether the peer has closed the connection or has sent bytes.
     package var isReadable: Bool {
         var ends = [pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)]
         return poll(&ends, 1, 0) > 0
@@ -89,16 +88,16 @@ package final class TCPSocket: Sendable {
             if count >= 0 {
                 sent += count
             } else if errno == EAGAIN {
-                try wait(Int16(POLLOUT), milliseconds: Self.patienceMilliseconds)
+                try wait(Int16(POLLOUT), milliseconds: Self.timeoutMilliseconds)
             } else if errno != EINTR {
                 throw SocketError.failed("send", errno)
             }
         }
     }
 
-    /// Adds what has come to a buffer; waits for it if nothing has.
+    /// Appends received bytes to a buffer, and waits for at least one.
     package func receive(
-        into buffer: inout [UInt8], milliseconds: Int = TCPSocket.patienceMilliseconds
+        into buffer: inout [UInt8], milliseconds: Int = TCPSocket.timeoutMilliseconds
     ) throws {
         while true {
             let count = withUnsafeTemporaryAllocation(
@@ -118,7 +117,7 @@ package final class TCPSocket: Sendable {
         }
     }
 
-    /// Carries bytes to another socket and back until either side ends.
+    /// Forwards bytes to another socket and back until either side ends.
     func exchange(with other: TCPSocket) throws {
         let sides = [self, other]
         while true {
@@ -146,13 +145,13 @@ package final class TCPSocket: Sendable {
         if count < 0, errno != EINTR { throw SocketError.failed("poll", errno) }
     }
 
-    /// How long the other side may be silent.
-    package static let patienceMilliseconds = 60_000
+    /// The longest silence of the peer.
+    package static let timeoutMilliseconds = 60_000
     private static let chunkBytes = 65_536
 }
 
 extension TCPSocket {
-    /// A new socket.
+    /// Opens a socket.
     static func make() throws -> Int32 {
         #if canImport(Darwin)
             let descriptor = socket(AF_INET, SOCK_STREAM, 0)
@@ -176,7 +175,7 @@ extension TCPSocket {
         return address
     }
 
-    /// The port at this end.
+    /// The port of this end.
     static func localPort(_ descriptor: Int32) -> UInt16 {
         var address = sockaddr_in()
         var length = socklen_t(MemoryLayout<sockaddr_in>.size)

@@ -1,4 +1,5 @@
-// The code of the article "Declaring events": data that declare their members, and a view of registers.
+// The code of the article "Declaring the members of an event": a payload that declares its members, and a view
+// of registers.
 
 import Daybook
 

@@ -1,4 +1,4 @@
-// The code of the article "Durability".
+// The code of the article "Durability and errors".
 
 import Daybook
 
@@ -27,7 +27,7 @@ package enum Durable {
 
     /// Appends drafts, then the same drafts again.
     ///
-    /// - Returns: what became of them the first time, and the second time.
+    /// - Returns: the results of the first and of the second append.
     package static func appendTwice(
         _ store: EventStore, _ habits: [String]
     ) async throws -> (first: [Appended], second: [Appended]) {

@@ -1,4 +1,4 @@
-// The code of the article "Evolving events": an app's own event and view, in two releases.
+// The code of the article "Evolving events and views": an app's own event and view, in two releases.
 
 import Daybook
 import Foundation
@@ -104,12 +104,12 @@ package enum SecondRelease {
 
         mutating func fold(_ event: Event) {
             guard let named = TripNamed(event) else { return }
-            names[named.trip].set(named.name, event.stamp)
+            names[named.trip].set(named.name, event.lwwTimestamp)
         }
 
         func retention(of event: Event) -> Retention {
             guard let named = TripNamed(event) else { return .unconcerned }
-            guard let last = names[named.trip]?.stamp, last != event.stamp else {
+            guard let last = names[named.trip]?.lwwTimestamp, last != event.lwwTimestamp else {
                 return .needed(.current)
             }
             return .superseded(by: [last])
@@ -121,7 +121,7 @@ package enum SecondRelease {
         let store = try await EventStore.open(
             at: url, rules: [.of(TripNamed.self)], views: [TripNames.self], compaction: nil)
         for number in 1...2_000 {
-            // Noise, so that the segment is large enough to be worth compacting.
+            // Random text, so that the segment is large enough for a compaction.
             let noise = (0..<40).map { _ in UUID().uuidString }.joined()
             let name = "\(noise) \(number)"
             try await store.append(TripNamed(trip: "spring", name: name), durability: .relaxed)

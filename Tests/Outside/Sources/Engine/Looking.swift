@@ -1,4 +1,4 @@
-// The code of the article "Looking into a log".
+// The code of the article "Inspecting a log".
 
 import Daybook
 import Foundation

@@ -1,4 +1,4 @@
-// The code of the article "Events of your own": an app that uses the engine alone.
+// The code of the article "Getting started with Daybook": an app that uses the engine alone.
 
 import Daybook
 import Foundation
@@ -26,7 +26,7 @@ struct Habits: Projection, Codable {
 // OwnEvents-1 ends
 
 // OwnEvents-9 begins
-/// The habits by the minutes spent on them, most first.
+/// The habits, sorted by their minutes, greatest first.
 struct HabitRanking: Projection, Codable {
     static let name = "habit-ranking"
     static let version = 1

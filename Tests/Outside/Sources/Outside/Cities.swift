@@ -1,4 +1,4 @@
-// The code of the article "Cities for the way".
+// The code of the article "Caching cities for offline use".
 
 import DaybookOffline
 import Foundation
@@ -30,7 +30,7 @@ package enum Cities {
     package static func list(_ store: OfflineStore) async -> (Int, [OfflineCity]) {
         // Cities-3 begins
         for await cities in store.cities.offlineCities.changes {
-            print(cities.map(\.cityId))  // the last accessed first
+            print(cities.map(\.cityId))  // most recently accessed first
             break
         }
         let used = store.cities.storageUsed.current

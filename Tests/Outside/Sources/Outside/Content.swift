@@ -1,4 +1,4 @@
-// The code of the article "Pages for the way".
+// The code of the article "Caching pages for offline use".
 
 import DaybookOffline
 import Foundation

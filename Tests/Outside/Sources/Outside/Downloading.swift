@@ -31,7 +31,7 @@ package enum Downloading {
         _ store: OfflineStore, _ manager: DownloadManager, _ job: DownloadJob
     ) async throws {
         // Downloads-3 begins
-        try await manager.pause(job.id)  // with the bytes of this moment
+        try await manager.pause(job.id)  // records the current progress
         try await store.downloads.resume(job.id)
         try await store.downloads.cancel(job.id)
         // Downloads-3 ends

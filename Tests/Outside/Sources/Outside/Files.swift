@@ -1,4 +1,4 @@
-// The code of the article "Files of your own".
+// The code of the article "Storing files".
 
 import DaybookOffline
 import Foundation
@@ -12,7 +12,7 @@ struct RecordingKept: EventPayload, Codable {
     var subject: String? { lesson }
 }
 
-/// A recording is not wanted any more.
+/// A recording is no longer needed.
 struct RecordingDropped: EventPayload, Codable {
     static let type = "com.example.recording.dropped"
     var file: FileID

@@ -1,4 +1,4 @@
-// The code of the article "Your first log".
+// The code of the article "Getting started with DaybookOffline".
 
 import DaybookOffline
 import Foundation

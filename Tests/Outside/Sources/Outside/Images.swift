@@ -1,9 +1,9 @@
-// The code of the article "Images at hand".
+// The code of the article "Caching images".
 
 import DaybookOffline
 import Foundation
 
-/// Where images come from.
+/// A source of images.
 package protocol ImageServer: Sendable {
     /// The thumbnail of an asset.
     func thumbnail(of assetId: String) async throws -> [UInt8]
@@ -37,7 +37,7 @@ package enum Images {
 
     package static func limit(_ store: OfflineStore) async throws {
         // Images-4 begins
-        var limits = ImageCacheLimits()  // 10,000 thumbnails, 350 previews, 200 of albums
+        var limits = ImageCacheLimits()  // 10,000 thumbnails, 350 previews, 200 for albums
         limits.thumbnails = 5_000
         limits.memoryBytes = 16 * 1_048_576
         try await store.images.setLimits(limits)

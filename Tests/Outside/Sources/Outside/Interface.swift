@@ -1,18 +1,17 @@
-// The interface that apps rely on, to the letter, with nothing imported but DaybookOffline. What is here
-// must go on compiling.
+// The interface that apps rely on, with no import but DaybookOffline. This file must continue to compile.
 
 import DaybookOffline
 
-/// An event of the app's own.
+/// An event of the app's own type.
 struct MyEvent: EventPayload, Codable {
     static let type = "com.example.my.event"
     var name: String
 }
 
 extension Setting {
-    /// Uses it all, from opening to closing.
+    /// Uses the whole interface, from opening to closing.
     ///
-    /// - Returns: what the sync came to, and how many notes the first change told of.
+    /// - Returns: the report of the sync, and the number of notes in the first change.
     package func useTheInterface() async throws -> (report: SyncReport, notes: Int) {
         var count = 0
 

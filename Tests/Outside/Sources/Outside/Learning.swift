@@ -1,4 +1,4 @@
-// The code of the article "Lessons for the way".
+// The code of the article "Caching lessons for offline use".
 
 import DaybookOffline
 import Foundation
@@ -108,7 +108,7 @@ package enum Learning {
 
 // Learning-10 begins
 struct HostTransport: Transport {
-    /// The host app's own way to its server, with its own token.
+    /// Sends a batch to the host app's server, with the host's token.
     let carry: @Sendable ([UInt8]) async throws -> [UInt8]
 
     func send(_ request: TransportRequest, token: String?) async throws -> TransportReply {

@@ -1,19 +1,19 @@
-// The code of the article "Photos and albums".
+// The code of the article "Managing photos and albums".
 
 import DaybookOffline
 import Foundation
 
-/// The device's media library, as an app reaches it.
+/// The app's access to the device's media library.
 package protocol MediaLibrary: Sendable {
     /// Deletes files and returns the ids of those that are gone.
     func delete(_ localIds: [String]) async throws -> [String]
-    /// The albums that a file is in.
+    /// The albums that contain a file.
     func albums(of localId: String) -> [String]
 }
 
-/// The server of an app's photos, as the app reaches it.
+/// The app's access to its server of photos.
 package protocol MediaServer: Sendable {
-    /// What has changed since a tag.
+    /// The changes since a tag.
     func assets(of userId: String, unless eTag: String?) async throws -> AssetUpdate
     /// Uploads a photo.
     func upload(_ photo: Asset) async throws

@@ -1,17 +1,17 @@
-// What the outside code is given by the app around it.
+// The values that the code of the articles gets from the app.
 
 import DaybookOffline
 import Foundation
 
-/// A folder, a server and the like.
+/// A folder, a server, credentials and a deadline.
 package struct Setting {
-    /// Where the log is.
+    /// The log's folder.
     package var url: URL
-    /// Where the server listens.
+    /// The server's endpoint.
     package var endpoint: URL
     /// The user's token.
     package var credentials: any Credentials
-    /// When a sync ends at the latest.
+    /// The latest end of a sync.
     package var deadline: Date
 
     package init(url: URL, endpoint: URL, credentials: any Credentials, deadline: Date) {

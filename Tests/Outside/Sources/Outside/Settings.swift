@@ -1,4 +1,4 @@
-// The code of the article "Settings, migration, reset".
+// The code of the article "Settings, migration and reset".
 
 import DaybookOffline
 import Foundation
@@ -37,7 +37,7 @@ package enum Settings {
     package static func follow(_ store: OfflineStore) async {
         // Settings-2 begins
         for await columns in store.settings.value(.tilesPerRow).changes {
-            print(columns)  // now, and again whenever it is another
+            print(columns)  // now, and after every change
             break
         }
         // Settings-2 ends
@@ -69,7 +69,7 @@ package enum Settings {
     package static func reset(_ home: URL, _ secrets: any SecretStore) async throws {
         // Settings-5 begins
         let storage = DeviceStorage(.iOS(home: home), secrets: [secrets])
-        if try await storage.prepare() { print("a reset was ended: show the login screen") }
+        if try await storage.prepare() { print("a reset was completed: show the login screen") }
         let store = try await OfflineStore.open(
             at: storage.database.appending(path: "user-456"), cache: storage.cache,
             account: "user-456", secrets: secrets)

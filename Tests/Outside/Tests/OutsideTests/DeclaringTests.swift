@@ -1,4 +1,4 @@
-// Runs the code of the article "Declaring events", with the engine and the test kit alone.
+// Runs the code of the article "Declaring the members of an event", with the engine and the test kit alone.
 
 import Daybook
 import DaybookTestKit
@@ -22,7 +22,7 @@ import Testing
         try await store.close()
     }
 
-    @Test func `what breaks the declaration is refused, and the member named`() async throws {
+    @Test func `data that break the declaration are refused with the member's name`() async throws {
         let store = try await store()
         let error = await #expect(throws: EventError.self) {
             try await store.append(HabitRated(userId: "ana", habit: "reading", stars: 6))

@@ -1,4 +1,4 @@
-// Runs what the outside package does with the library.
+// Runs the code of the outside package.
 
 import DaybookOffline
 import DaybookTestKit
@@ -7,7 +7,7 @@ import Testing
 
 @testable import Outside
 
-/// A folder that goes with the test.
+/// A folder that is removed after the test.
 final class Folder {
     let url: URL
 
@@ -26,7 +26,7 @@ final class Folder {
 let unreachableAddress = "http://127.0.0.1:9/v1/events"
 
 @Suite struct OutsideTests {
-    @Test func `the whole interface does what it says, without a server`() async throws {
+    @Test func `the whole interface works as documented, without a server`() async throws {
         let folder = try Folder()
         let setting = Setting(
             url: folder.log, endpoint: try #require(URL(string: unreachableAddress)),
@@ -57,8 +57,7 @@ let unreachableAddress = "http://127.0.0.1:9/v1/events"
         #expect(secrets.values.isEmpty)
     }
 
-    @Test func `a file of one's own is kept, read, named after a restart and deleted`() async throws
-    {
+    @Test func `an app's file is stored, read, listed after a restart and deleted`() async throws {
         let folder = try Folder()
         let recording: [UInt8] = Array("la la la".utf8)
         let store = try await Files.open(at: folder.log)
@@ -76,7 +75,7 @@ let unreachableAddress = "http://127.0.0.1:9/v1/events"
         try await again.close()
     }
 
-    @Test func `a city is cached, read, listed, tidied up and removed`() async throws {
+    @Test func `a city is cached, read, listed, cleaned up and removed`() async throws {
         let folder = try Folder()
         let store = try await OfflineStore.open(at: folder.log, account: "user-456")
         let description = CityData(
@@ -94,7 +93,7 @@ let unreachableAddress = "http://127.0.0.1:9/v1/events"
         try await store.close()
     }
 
-    @Test func `images are fetched once, looked at, limited and cleared`() async throws {
+    @Test func `images are fetched once, read, limited and cleared`() async throws {
         struct Server: ImageServer {
             var bytes: [UInt8]?
             func thumbnail(of assetId: String) async throws -> [UInt8] {
@@ -171,7 +170,7 @@ let unreachableAddress = "http://127.0.0.1:9/v1/events"
         try await store.close()
     }
 
-    @Test func `a first log is kept, shipped later, shared, and left`() async throws {
+    @Test func `a first log is written, shipped later, shared, and closed`() async throws {
         let folder = try Folder()
         try await FirstLog.keep(at: folder.log)
         let store = try await OfflineStore.open(at: folder.log, account: "user-456")
@@ -193,7 +192,7 @@ let unreachableAddress = "http://127.0.0.1:9/v1/events"
         #expect(try await FirstLog.share(at: folder.url.appending(path: "device")) == "dark")
     }
 
-    @Test func `downloads are steered as the article says`() async throws {
+    @Test func `downloads are controlled as the article says`() async throws {
         struct Nowhere: Reachability {
             var paths: AsyncStream<NetworkPath> { AsyncStream { $0.yield(.none) } }
         }

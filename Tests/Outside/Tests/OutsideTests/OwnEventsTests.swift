@@ -1,4 +1,4 @@
-// Runs what an app with events of its own does, with the engine and the test kit alone.
+// Runs the code of an app with its own event types, with the engine and the test kit alone.
 
 import Daybook
 import DaybookTestKit
@@ -31,7 +31,7 @@ import Testing
         #expect(events >= 2 && removed == 0)
         let lines = try String(contentsOf: copy, encoding: .utf8).split(separator: "\n")
         #expect(lines.count == events)
-        // What was erased is gone.
+        // The erased events are gone.
         let again = try await OwnEvents.open(at: folder.log)
         #expect(try await OwnEvents.record(in: again) == 20)
         try await again.close()
@@ -58,7 +58,7 @@ import Testing
         #expect(await store.lastDurable == Position(2))
         try await Durable.write(store)
         #expect(await store.lastDurable == Position(4))
-        // Its condition no longer holds.
+        // The condition of `write` no longer holds, so it records nothing.
         try await Durable.write(store)
         #expect(await store.lastDurable == Position(4))
         let (first, second) = try await Durable.appendTwice(store, ["writing", "chess"])
@@ -79,7 +79,7 @@ import Testing
         try await store.close()
     }
 
-    @Test func `the past and the outbox can be looked at`() async throws {
+    @Test func `past states and the outbox can be read`() async throws {
         let store = try await EventStore.inMemory(rules: OwnEvents.rules, views: [Habits.self])
         #expect(try await OwnEvents.record(in: store) == 20)
         #expect(try await OwnEvents.decide(in: store) == 40)
@@ -132,7 +132,7 @@ import Testing
         let names = try FileManager.default.contentsOfDirectory(atPath: folder.log.path)
         let segment = folder.log.appending(path: try #require(names.first { $0.hasSuffix(".lz4") }))
         var bytes = try Data(contentsOf: segment)
-        // In the only frame: its last commit.
+        // Damages the only frame, in its last commit.
         let place = try #require(
             bytes.range(of: Data("reading".utf8), options: .backwards)?.lowerBound)
         bytes[place] ^= 0xFF
@@ -147,25 +147,25 @@ import Testing
         #expect(try !FileManager.default.contentsOfDirectory(atPath: quarantine).isEmpty)
     }
 
-    @Test func `an app's own event changes its form from one release to the next`() async throws {
+    @Test func `an app's own event type changes from one release to the next`() async throws {
         let folder = try Folder()
         #expect(try await FirstRelease.run(at: folder.log) == ["spring": "lake"])
         #expect(
             try await SecondRelease.run(at: folder.log) == [
                 "spring": ["lake"], "summer": ["forest", "lake"],
             ])
-        // A roll-back: the older release goes on with what it knows.
+        // A roll-back: the older release uses the events whose types it knows.
         #expect(try await FirstRelease.run(at: folder.log) == ["spring": "lake"])
     }
 
-    @Test func `what a view of an app's own calls superseded goes`() async throws {
+    @Test func `events that an app's own view supersedes are compacted away`() async throws {
         let folder = try Folder()
         let (name, removed) = try await SecondRelease.name(at: folder.log)
         #expect(name?.hasSuffix(" 2000") == true)
         #expect(removed == 1_999)
     }
 
-    @Test func `a type of the store's own cannot be given a rule`() async throws {
+    @Test func `a rule for a type of the store is refused`() async throws {
         let rule = EventRule(type: "daybook.sync.settled", action: nil) { _ in }
         let error = await #expect(throws: EventError.self) {
             _ = try await EventStore.inMemory(rules: [rule])
@@ -224,7 +224,7 @@ import Testing
         #expect(left == [".lock"])
     }
 
-    @Test func `only a log that is there is opened where none is to be created`() async throws {
+    @Test func `opening without creating needs an existing log`() async throws {
         let folder = try Folder()
         let error = await #expect(throws: LogError.self) {
             _ = try await EventStore.open(at: folder.log, create: false)
@@ -232,7 +232,7 @@ import Testing
         #expect(error?.code == .noSuchLog)
     }
 
-    @Test func `secrets go with an erased log`() async throws {
+    @Test func `secrets are erased with the log`() async throws {
         let files = InMemoryFileSystem()
         let secrets = InMemorySecretStore()
         try secrets.write([1], for: "token")

@@ -1,4 +1,4 @@
-// The code of the article "Syncing".
+// The code of the article "Syncing with a server".
 
 import Daybook
 import DaybookTestKit
@@ -73,16 +73,16 @@ struct Goals: Projection, Codable {
     mutating func fold(_ event: Event) {
         guard event.type == GoalSet.type, let goal = try? event.payload(as: GoalSet.self)
         else { return }
-        goals[goal.habit].set(Goal(minutes: goal.minutes, event: event.id), event.stamp)
+        goals[goal.habit].set(Goal(minutes: goal.minutes, event: event.id), event.lwwTimestamp)
     }
 }
 
-/// Sets a goal in place of the one that this device shows.
+/// Replaces the goal that this device shows.
 func setGoal(_ goal: GoalSet, in store: EventStore) async throws {
     try await store.write { transaction in
         let shown = transaction.view(Goals.self).goals[goal.habit]
         transaction.append(
-            try EventDraft(goal, basedOn: shown?.value.event), replacing: shown?.stamp)
+            try EventDraft(goal, basedOn: shown?.value.event), replacing: shown?.lwwTimestamp)
     }
 }
 // Syncing-3 ends
@@ -175,7 +175,7 @@ func decide(_ store: EventStore, isUseful: (OutboxEntry) -> Bool) async throws {
     _ = try await Replayer(store, transport: pickyServer()).run()
     try await decide(store) { $0.entityId == "chess" }
     #expect(store.view(Habits.self).minutes == ["reading": 20, "chess": 20])
-    // To be sent again.
+    // Pending, so it will be sent again.
     #expect(store.outbox.entries.map(\.status) == [.pending])
     try await store.close()
 }

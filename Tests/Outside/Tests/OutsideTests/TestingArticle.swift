@@ -38,7 +38,7 @@ import Testing
     let files = InMemoryFileSystem()
     let store = try await open(files)
     files.setQuota(files.usedBytes)
-    // Random names: what compresses well would fit into the space that is preallocated.
+    // Random names: data that compress well would fit into the preallocated space.
     let drafts = try (0..<4_000).map { _ in
         try EventDraft(HabitDone(habit: UUID().uuidString, minutes: 1))
     }
@@ -75,7 +75,7 @@ func open(_ files: any FileSystem) async throws -> EventStore {
 
         let again = try await open(machine.afterPowerCut(&choices))
         let found = Set(again.view(Habits.self).minutes.keys)
-        // The append that the power cut has interrupted may be there.
+        // The append that the power cut interrupted may be recorded.
         try #require(recorded.isSubset(of: found) && found.count <= recorded.count + 1)
         try await again.close()
     }
@@ -83,7 +83,7 @@ func open(_ files: any FileSystem) async throws -> EventStore {
 // Testing-4 ends
 
 // Testing-5 begins
-/// A server that knows one habit only, reading.
+/// A server that accepts events of one habit only, reading.
 func pickyServer() -> InMemorySyncServer {
     InMemorySyncServer { event in
         event.subject == "reading"
@@ -112,11 +112,11 @@ struct HabitHistory: StateMachine {
     let files = InMemoryFileSystem()
     let swarm: Swarm<Operation>
     var store: EventStore
-    /// The model: what the view must say.
+    /// The model: the expected minutes of each habit.
     var minutes: [String: Int] = [:]
 
     init(_ choices: inout Choices) async throws {
-        // Each run does without some of the operations.
+        // Each run omits some of the operations.
         swarm = Swarm([.record, .record, .fillUp, .restart], &choices)
         store = try await open(files)
     }

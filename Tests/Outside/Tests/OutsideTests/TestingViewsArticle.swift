@@ -73,7 +73,7 @@ private let upcasters = SecondRelease.upcasters
 
 // TestingViews-5 begins
 extension Trait where Self == IssueHandlingTrait {
-    /// An issue in a property is its failure, and only the shrunk one is reported.
+    /// Issues fail the run of a property; only those of the shrunk run are reported.
     static var quietShrinking: Self {
         .filterIssues { !Property.captureIssue(String(reflecting: $0)) }
     }

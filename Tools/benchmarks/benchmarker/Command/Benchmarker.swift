@@ -1,5 +1,5 @@
-// The benchmark's command line. Started by Tools/benchmark; Spec/benchmarks says how each figure is
-// measured, and holds what came of the last full run.
+// The benchmark's command line. Started by Tools/benchmark. Spec/benchmarks describes how each figure is
+// measured, and has the results of the last full run.
 
 import ArgumentParser
 import Foundation
@@ -8,10 +8,10 @@ import Foundation
 struct Benchmarker: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "benchmark",
-        abstract: "Measures Daybook beside what somebody would take instead, in turns.",
+        abstract: "Compares Daybook with the alternatives, in alternating turns.",
         discussion: """
-            Prints tables. The quick form takes one to two minutes and says how things stand; the \
-            full form is for figures that are shown.
+            Prints tables. The quick form takes one to two minutes and gives an estimate; the full \
+            form is for published figures.
             """,
         subcommands: [
             RacesCommand.self, GrowthCommand.self, PhoneCommand.self, AllCommand.self,
@@ -19,17 +19,17 @@ struct Benchmarker: AsyncParsableCommand {
         ], defaultSubcommand: RacesCommand.self)
 }
 
-/// What all commands take.
+/// The options of all commands.
 struct BenchmarkOptions: ParsableArguments {
-    @Flag(help: "More events and more turns: for figures that are shown.")
+    @Flag(help: "More events and more turns, for published figures.")
     var full = false
     @Option(
         help: """
-            CloudEvents lines to record, repeated with fresh ids; else ../shared/data/journey.ndjson \
-            if it is there, else generated ones.
+            CloudEvents lines to record, repeated with fresh ids. Default: \
+            ../shared/data/journey.ndjson if it exists, otherwise generated events.
             """)
     var input: String?
-    @Option(help: "Where the logs are made: a folder on the disk that is to be measured.")
+    @Option(help: "The folder for the logs, on the disk to be measured.")
     var folder: String?
     @Option(help: "Write the tables, all figures as JSON, and plots into this folder.")
     var write: String?
@@ -41,12 +41,12 @@ struct BenchmarkOptions: ParsableArguments {
         return Input.Source(file: input ?? (isThere ? Self.usualInput : nil))
     }
 
-    /// Gives a folder of its own, which goes afterwards.
+    /// Calls a closure with a temporary folder and removes the folder.
     func inFolder(_ body: (URL) async throws -> Void) async throws {
-        let place = try Folder(
+        let folder = try Folder(
             in: folder.map { URL(filePath: $0) } ?? FileManager.default.temporaryDirectory)
-        defer { place.remove() }
-        try await body(place.url)
+        defer { folder.remove() }
+        try await body(folder.url)
     }
 
     var reports: ReportFolder? {
@@ -54,7 +54,7 @@ struct BenchmarkOptions: ParsableArguments {
     }
 }
 
-/// Everything, one after the other.
+/// All measurements, one after the other.
 struct AllCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "all", abstract: "Races, growth and phone.")

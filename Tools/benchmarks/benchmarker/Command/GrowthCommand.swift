@@ -1,12 +1,12 @@
-// Costs over logs that grow.
+// The growth benchmark: costs by the size of the log.
 
 import ArgumentParser
 
 struct GrowthCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "growth", abstract: "Whether costs and memory stay the same as a log grows.")
+        commandName: "growth", abstract: "Costs and memory as a log grows.")
     @OptionGroup var options: BenchmarkOptions
-    @Option(help: "Events of the logs, separated by commas; else as the form has it.")
+    @Option(help: "The events of the logs, separated by commas. Default: depends on --full.")
     var sizes: String?
 
     func run() async throws {

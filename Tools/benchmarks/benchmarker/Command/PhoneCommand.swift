@@ -1,10 +1,10 @@
-// What a phone sees.
+// The phone benchmark.
 
 import ArgumentParser
 
 struct PhoneCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "phone", abstract: "Wear of the flash, wake-ups, memory at rest, size.")
+        commandName: "phone", abstract: "Wear of the flash, wake-ups, idle memory, size.")
     @OptionGroup var options: BenchmarkOptions
 
     func run() async throws { try await Self.measure(options) }

@@ -8,7 +8,7 @@ struct RacesCommand: AsyncParsableCommand {
         commandName: "races", abstract: "All rows of the table. Exits with 1 if a budget is missed."
     )
     @OptionGroup var options: BenchmarkOptions
-    @Option(help: "Only rows whose name holds this.")
+    @Option(help: "Only rows whose name contains this text.")
     var only: String?
 
     func run() async throws { try await Self.measure(only, options) }
@@ -36,7 +36,7 @@ struct RacesCommand: AsyncParsableCommand {
         }
     }
 
-    /// The rows by name, each with what measures it.
+    /// The rows: names and measuring functions.
     private static func rows(
         _ options: BenchmarkOptions, _ folder: URL
     ) throws -> [(String, () async throws -> RaceResult)] {
@@ -54,7 +54,7 @@ struct RacesCommand: AsyncParsableCommand {
         func raced(
             _ turns: Int, _ race: @escaping () async throws -> Race
         ) -> () async throws -> RaceResult {
-            { try await race().run(turns: turns, say: tell) }
+            { try await race().run(turns: turns, reportProgress: reportProgress) }
         }
         return [
             ("durable append", raced(turns, appending.single)),

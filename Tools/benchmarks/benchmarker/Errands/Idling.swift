@@ -1,32 +1,31 @@
-// What a store costs that nobody uses: wake-ups, processor time, memory. In a process of its own; row
-// of Phone.
+// The cost of an idle store: wake-ups, processor time, memory. Runs in a process of its own.
 
 import DaybookOffline
 import Foundation
 
-/// A process that has a store open and nothing to do.
+/// An idle process with an open store.
 struct Idling: Errand {
-    /// What came of it.
+    /// The result.
     struct Figures: Codable {
-        /// How often any thread of the process was woken, beside the one that waits.
+        /// The wake-ups of all threads of the process except the measuring one.
         var wakeUps = 0
         var processorMilliseconds = 0.0
         var residentMiBAtOpen = 0.0
         var residentMiBAfter = 0.0
     }
 
-    /// What is open meanwhile.
+    /// The open store or service.
     enum Subject: String, Codable, CaseIterable {
-        /// Nothing, by a process that has only used a queue of the system.
+        /// Nothing: a process that has only used a system queue.
         case nothing = "no store"
         case store = "a store"
-        /// With a server that has nothing new.
+        /// A store and a sync service whose server has nothing new.
         case synced = "a store and its SyncService"
     }
 
     var subject: Subject
     var log: String
-    /// How long it is watched.
+    /// The duration of the measurement.
     var seconds: UInt32
 
     func perform() async throws -> Figures {
@@ -46,24 +45,24 @@ struct Idling: Errand {
         return figures
     }
 
-    /// Blocks the thread that asks, so that waiting itself wakes no other.
+    /// Measures while it blocks this thread, so that waiting wakes no other.
     private func watch(_ figures: inout Figures) throws {
         figures.residentMiBAtOpen = try SystemCounters.residentMiB()
-        // Threads that have just had work wait a while before they end.
+        // Idle worker threads end after some seconds.
         sleep(7)
         let before = try SystemCounters.sleeps()
         let processor = SystemCounters.processorSeconds()
         sleep(seconds)
         figures.processorMilliseconds = (SystemCounters.processorSeconds() - processor) * 1e3
         let after = try SystemCounters.sleeps()
-        // A thread that has ended was woken to do so.
+        // A thread that has ended was woken once for that.
         let ended = before.keys.count { after[$0] == nil }
         figures.wakeUps = after.reduce(ended) { $0 + $1.value - (before[$1.key] ?? 0) }
         figures.residentMiBAfter = try SystemCounters.residentMiB()
     }
 }
 
-/// A server on which nothing has happened.
+/// A server without new events.
 private struct NothingNew: Transport {
     func send(_ request: TransportRequest, token: String?) async throws -> TransportReply {
         TransportReply(status: 200, body: Array("[]".utf8))

@@ -1,5 +1,4 @@
-// One piece of work with a log, done in a process of its own: the row of memory and the curves of
-// Growth.
+// One piece of work with a log, in a process of its own, for the memory row and the growth curves.
 
 import DaybookOffline
 import DaybookTestKit
@@ -11,43 +10,43 @@ import WireHistories
 /// Work with a log in a folder.
 struct LogWork: Errand {
     enum Kind: String, Codable, CaseIterable {
-        /// Batches of a thousand; settled now and then, stored with a checkpoint.
+        /// Appends batches of a thousand, settles them from time to time, and stores a checkpoint.
         case append
-        /// The same, of which the server has heard nothing.
+        /// The same without settling.
         case fill
-        /// Opening from the checkpoint.
+        /// Opens the store from the checkpoint.
         case open
-        /// Opening without one: all views from all events.
+        /// Opens the store without a checkpoint: all views from all events.
         case rebuild
-        /// Every line once, as bytes.
+        /// Reads every line once, as bytes.
         case scan
         case verify
         case compact
-        /// Events by ids that the log has, and by ids that it has not.
+        /// Looks up ids that the log has, or ids that it does not have.
         case known, unknown
-        /// To a server that takes everything.
+        /// Ships to a server that accepts everything.
         case ship
-        /// Nothing but having the store open.
-        case rest
+        /// Opens the store and does nothing.
+        case idle
     }
 
-    /// What came of it.
+    /// The result.
     struct Figures: Codable {
         var seconds = 0.0
-        /// What the seconds are shared by: events, openings, lookups.
+        /// The number of events, openings or lookups in these seconds.
         var count = 0
-        /// Memory of the process at the end, with the store open.
+        /// The memory of the process at the end, with the store open.
         var residentMiB = 0.0
     }
 
     var kind: Kind
     var log: String
-    /// Events that the log has, or is to have.
+    /// The events that the log has or will have.
     var events: Int
     var source: Input.Source
 
     private static let batch = 1_000
-    /// Events that wait for the server at most.
+    /// The most pending events.
     private static let unsettledMax = 10_000
     private static let openings = 20
     private static let lookups = 2_000
@@ -74,16 +73,16 @@ struct LogWork: Errand {
         case .known: try await lookUp(known: true)
         case .unknown: try await lookUp(known: false)
         case .ship: try await withStore(ship)
-        case .rest: try await withStore { _ in }
+        case .idle: try await withStore { _ in }
         }
     }
 
-    /// What a body that works through the log takes.
+    /// Measures a closure that processes the whole log.
     private func timed(_ body: () async throws -> Void) async throws -> Figures {
         Figures(seconds: try await seconds(body), count: events)
     }
 
-    /// The same with the store open, which does not count.
+    /// Measures a closure with an open store; opening and closing are not counted.
     private func withStore(_ body: (OfflineStore) async throws -> Void) async throws -> Figures {
         let store = try await store()
         var figures = try await timed { try await body(store) }
@@ -128,8 +127,8 @@ struct LogWork: Errand {
     private func lookUp(known: Bool) async throws -> Figures {
         var random = SeededRandom(seed: 1)
         let ids = (0..<Self.lookups).map { _ in
-            let place = Int(random.next() % UInt64(events))
-            return Input.id(known ? place : events + place)
+            let index = Int(random.next() % UInt64(events))
+            return Input.id(known ? index : events + index)
         }
         var figures = try await withStore { store in
             for id in ids {
@@ -151,13 +150,13 @@ struct LogWork: Errand {
             options: options
         ).run()
         guard report.applied == events, report.pending == 0 else {
-            throw RaceFailure("shipped \(report.applied) events, \(report.pending) are left")
+            throw RaceFailure("shipped \(report.applied) events, \(report.pending) are pending")
         }
     }
 }
 
 extension OfflineStore {
-    /// Records that the server has taken all that there is, as a replayer does.
+    /// Records that the server has applied all events, as a replayer does.
     func settle() async throws {
         let last = await events.lastDurable.rawValue
         var record = SyncSettled(by: events.incarnation)

@@ -1,24 +1,23 @@
-// What observers of a long list cost: for an event that does not concern them, and for one that changes an
-// element. In a process of its own; row of Phone.
+// The cost of observers of a long list: for an unrelated event, and for one that changes an element. Runs
+// in a process of its own.
 
 import DaybookOffline
 import Foundation
 import Synchronization
 
-/// A store with two observers of a city's notes: one gets the list, one what changes in it.
+/// A store with two observers of a city's notes: one gets the list, one the differences.
 struct Observing: Errand {
     /// Processor time of the process for one event, in microseconds, appending included.
     struct Figures: Codable {
-        /// Nothing is observed.
+        /// A change of a note without observers.
         var alone = 0.0
-        /// An event of a type that the view does not take in.
+        /// An event of a type that the view does not fold.
         var unrelated = 0.0
         /// A change of a note of another city.
         var elsewhere = 0.0
         /// A change of one of the notes.
         var changed = 0.0
-        /// The most that one job of an actor took on which both observers are, as they would be on the main
-        /// actor.
+        /// The longest job of an actor with both observers, which an app would have on the main actor.
         var longestJob = 0.0
     }
 
@@ -48,7 +47,7 @@ struct Observing: Errand {
             },
             Task { for await _ in store.notes(in: "lisbon").differences {} },
         ]
-        // Until both have begun.
+        // Waits until both observers have begun.
         try await Task.sleep(for: .seconds(1))
         figures.unrelated = try await time {
             try await store.cities.save("city-\($0)", by: "u")
@@ -62,8 +61,7 @@ struct Observing: Errand {
         return figures
     }
 
-    /// The processor time of the longest job of an actor that gets the list and what changes in it, in
-    /// microseconds.
+    /// Measures the processor time of the longest job of an actor with both observers, in microseconds.
     private func longestJob(
         _ store: OfflineStore, _ change: (Int) async throws -> Void
     ) async throws -> Double {
@@ -94,7 +92,7 @@ struct Observing: Errand {
     }
 }
 
-/// What an app has on the main actor. Its jobs are measured, which those of the main actor cannot be.
+/// A stand-in for the main actor, whose jobs cannot be measured.
 private actor Screen {
     nonisolated let executor = MeasuringExecutor()
     nonisolated var unownedExecutor: UnownedSerialExecutor {
@@ -110,12 +108,12 @@ private actor Screen {
     }
 }
 
-/// Runs jobs one by one, and knows the processor time of the longest.
+/// An executor that measures the processor time of its longest job.
 private final class MeasuringExecutor: SerialExecutor {
     private let queue = DispatchQueue(label: "screen")
     private let longest = Mutex(0.0)
 
-    /// In seconds.
+    /// The processor time of the longest job, in seconds.
     var longestJob: Double { longest.withLock { $0 } }
 
     func enqueue(_ job: consuming ExecutorJob) {

@@ -1,5 +1,5 @@
-// What it costs to open a store whose views have Codable states with many entries: from a checkpoint, and by
-// folding anew. In a process of its own; row of Phone.
+// The cost of opening a store whose views have Codable states with many entries: from a checkpoint, and by
+// folding all events. Runs in a process of its own.
 
 import Daybook
 import Foundation
@@ -39,9 +39,9 @@ private struct Stops<Number: ViewNumber>: Projection, Codable {
     }
 }
 
-/// Opens such a store three times each way.
+/// Opens such a store three times in each way.
 struct Opening: Errand {
-    /// Seconds, and of processor time; the medians.
+    /// The medians of elapsed and processor time.
     struct Figures: Codable {
         var foldedAnew = Seconds()
         var fromCheckpoint = Seconds()
@@ -54,7 +54,7 @@ struct Opening: Errand {
 
     var log: String
     var entries: Int
-    /// How many views, 1 to 10.
+    /// The number of views, 1 to 10.
     var views: Int
 
     func perform() async throws -> Figures {

@@ -1,21 +1,21 @@
-// Work in a process of its own: what it has cost, and the most memory that it took, are then its own.
-// Growth, Phone and the row of memory work so; the command `errand` is the other end.
+// Runs work in a child process, so that its costs and peak memory are not mixed with other work. The child
+// process runs the hidden command `errand`.
 
 import ArgumentParser
 import Foundation
 
-/// Work that another process of this program does.
+/// Work that runs in a child process of this program.
 protocol Errand: Codable, Sendable {
-    /// What came of it.
+    /// The result.
     associatedtype Figures: Codable
 
     func perform() async throws -> Figures
 }
 
 extension Errand {
-    /// Lets a process of its own do it.
+    /// Performs the errand in a child process.
     ///
-    /// - Parameter prefix: a program that starts it, with its arguments.
+    /// - Parameter prefix: a program that starts the child process, with its arguments.
     func inOwnProcess(under prefix: [String] = []) throws -> Measured<Figures> {
         let request = String(decoding: try JSONEncoder().encode(self), as: UTF8.self)
         let output = try output(
@@ -25,7 +25,7 @@ extension Errand {
         return try JSONDecoder().decode(Measured<Figures>.self, from: output)
     }
 
-    /// Does it here, and says what is to be sent to whoever asked.
+    /// Performs an encoded errand in this process and returns the encoded result.
     fileprivate static func reply(to request: Data) async throws -> Data {
         let figures = try await JSONDecoder().decode(Self.self, from: request).perform()
         let measured = Measured(figures: figures, peakMiB: try SystemCounters.peakMiB())
@@ -33,16 +33,16 @@ extension Errand {
     }
 }
 
-/// What came of an errand, and the most memory that its process took.
+/// The result of an errand and the peak memory of its process.
 struct Measured<Figures: Codable>: Codable {
     let figures: Figures
     let peakMiB: Double
 }
 
-/// The command that such a process runs.
+/// The command of the child process.
 struct ErrandCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "errand", abstract: "Does one piece of work, and prints what came of it.",
+        commandName: "errand", abstract: "Does one piece of work, and prints the result.",
         shouldDisplay: false)
     @Argument var name: String
     @Argument var request: String

@@ -1,36 +1,36 @@
-// What recording costs the flash of a phone: bytes, writes and syncs of one way to record, by us or
-// by SQLite, in a process of its own. Row of Phone.
+// The wear of a phone's flash by recording: bytes, writes and syncs of one way to record, with Daybook or
+// SQLite. Runs in a process of its own.
 
 import DaybookOffline
 import Foundation
 import LogStorage
 
-/// Recording in one way, and then what a store does by itself in the long run: a checkpoint and a
-/// compaction; for SQLite, moving everything into the database file.
+/// Records events in one way, followed by the maintenance of the long run: a checkpoint and a compaction;
+/// for SQLite, moving the WAL into the database file.
 struct Writing: Errand {
     enum Recorder: String, Codable { case daybook, sqlite }
 
-    /// What was done up to a moment.
+    /// The counts up to a point of the work.
     struct Counts: Codable {
-        /// Bytes handed to the system.
+        /// The bytes passed to the system.
         var bytes = 0.0
-        /// Bytes of the pages that the system wrote for them.
+        /// The bytes of the pages that the system wrote for them.
         var deviceBytes = 0.0
-        /// Nil where nobody counts them in the process.
+        /// The writes; nil if they are not counted inside the process.
         var writes: Double?
         var syncs: Double?
     }
 
-    /// What came of it.
+    /// The result.
     struct Figures: Codable {
         var lineBytes = 0.0
         var recorded = Counts()
-        /// With what follows.
+        /// The counts with the maintenance.
         var all = Counts()
     }
 
     var recorder: Recorder
-    /// Events a commit; nil: relaxed, each for itself.
+    /// The events of a commit; nil for single appends with relaxed durability.
     var batch: Int?
     var events: Int
     var folder: String
@@ -78,10 +78,10 @@ struct Writing: Errand {
     private func recordWithSQLite(_ drafts: [EventDraft], _ figures: inout Figures) throws {
         let rows = SQLitePeer.rows(drafts)
         let device = try SystemCounters.bytesToDevice()
-        let handed = try SystemCounters.bytesHandedOver()
+        let handedOver = try SystemCounters.bytesHandedOver()
         func counts() throws -> Counts {
             Counts(
-                bytes: try SystemCounters.bytesHandedOver() - handed,
+                bytes: try SystemCounters.bytesHandedOver() - handedOver,
                 deviceBytes: try SystemCounters.bytesToDevice() - device)
         }
         let peer = try SQLitePeer(in: url)

@@ -1,36 +1,36 @@
-// Does the cost of a piece of work stay the same while the log grows? Each in a process of its own,
-// over logs of the same entities and more and more events. GrowthReport prints it; Spec/benchmarks.
+// Measures whether the cost of a work stays constant as the log grows. Each work runs in a process of its
+// own, on logs with the same entities and increasing numbers of events. Spec/benchmarks.
 
 import Foundation
 
 /// Costs and memory over logs of several sizes.
 struct Growth {
-    /// A work at one size.
+    /// The costs of a work at one size.
     struct Point: Encodable {
         var events: Int
-        /// Of one event, opening or lookup.
+        /// The cost of one event, opening or lookup.
         var microseconds: Double
         var peakMiB: Double
     }
 
-    /// A work at all sizes.
+    /// The costs of a work at all sizes.
     struct Curve: Encodable {
-        /// What the work is.
+        /// The name of the work.
         var work: String
-        /// What one cost is for.
+        /// The operation that one cost is for.
         var unit: String
-        /// By size, ascending.
+        /// The points by size, ascending.
         var points: [Point]
 
-        /// The cost at the last size by that at the first.
+        /// The cost at the last size divided by the cost at the first.
         var growth: Double { ratio(of: points.last, to: points.first, \.microseconds) }
-        /// The cost at the last size by that at the one before.
+        /// The cost at the last size divided by the cost at the one before.
         var lastStep: Double { ratio(of: points.last, to: points.dropLast().last, \.microseconds) }
-        /// As `growth`, of the memory.
+        /// The peak memory at the last size divided by that at the first.
         var memoryGrowth: Double { ratio(of: points.last, to: points.first, \.peakMiB) }
 
-        /// Whether the cost stays the same, as far as a noisy machine can tell. It levels off where
-        /// small logs are spared something: they have no sealed segment, they fit into a cache.
+        /// The classification of the growth, with tolerances for a noisy machine. A cost levels off if only
+        /// small logs are cheaper: they have no sealed segment, and they fit into a cache.
         var verdict: String {
             growth <= 1.5 ? "flat" : lastStep <= 1.25 ? "levels off" : "grows"
         }
@@ -43,15 +43,15 @@ struct Growth {
         }
     }
 
-    /// Ascending.
+    /// The numbers of events, ascending.
     let sizes: [Int]
     let source: Input.Source
     let folder: URL
 
-    /// More are not shipped: what is sent at a time does not depend on it.
+    /// The most events that are shipped: the size of a batch does not depend on more.
     private static let shippedMax = 200_000
 
-    /// The order matters: the last ones change the log.
+    /// The works, in the order in which they run: the last ones change the log.
     private static let works: [(kind: LogWork.Kind, name: String, unit: String)] = [
         (.append, "append, batches of 1,000", "event"),
         (.open, "open with a checkpoint", "opening"),
@@ -64,28 +64,28 @@ struct Growth {
         (.ship, "ship to a null server", "event"),
     ]
 
-    /// Measures everything.
+    /// Measures all works at all sizes.
     func measure() throws -> [Curve] {
         var curves = Self.works.map { Curve(work: $0.name, unit: $0.unit, points: []) }
         for events in sizes {
-            let place = try Folder(in: folder)
-            defer { place.remove() }
-            let log = place.url.appending(path: "log").path
+            let folder = try Folder(in: folder)
+            defer { folder.remove() }
+            let log = folder.url.appending(path: "log").path
             for (index, work) in Self.works.enumerated() where work.kind != .ship {
                 curves[index].points.append(try point(work.kind, log, events))
-                tell("\(work.name), \(events) events")
+                reportProgress("\(work.name), \(events) events")
             }
         }
         guard let shipping = Self.works.firstIndex(where: { $0.kind == .ship }) else {
             return curves
         }
         for events in Set(sizes.map { min($0, Self.shippedMax) }).sorted() {
-            let place = try Folder(in: folder)
-            defer { place.remove() }
-            let log = place.url.appending(path: "log").path
+            let folder = try Folder(in: folder)
+            defer { folder.remove() }
+            let log = folder.url.appending(path: "log").path
             _ = try point(.fill, log, events)
             curves[shipping].points.append(try point(.ship, log, events))
-            tell("\(Self.works[shipping].name), \(events) events")
+            reportProgress("\(Self.works[shipping].name), \(events) events")
         }
         return curves
     }

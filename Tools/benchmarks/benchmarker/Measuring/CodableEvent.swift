@@ -1,9 +1,8 @@
-// An event as an app has it that keeps its events in SQLite: `Codable`, with `JSONEncoder` and
-// `JSONDecoder` between it and the database.
+// The event of an app that stores its events in SQLite: a `Codable` type, encoded with `JSONEncoder`.
 
 import Foundation
 
-/// The members that all types have, and the data.
+/// The members that all event types have, and the data.
 struct CodableEvent: Codable {
     var id: UUID
     var source: String

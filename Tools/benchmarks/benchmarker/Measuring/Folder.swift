@@ -1,8 +1,8 @@
-// Folders that a race fills and that go with it.
+// Temporary folders for races.
 
 import Foundation
 
-/// A folder of its own for every contender's turn.
+/// A temporary folder for a contender's turn.
 struct Folder {
     let url: URL
 
@@ -12,10 +12,10 @@ struct Folder {
         try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
     }
 
-    /// Removes it with all that is in it.
+    /// Removes the folder and its content.
     func remove() { try? FileManager.default.removeItem(at: url) }
 
-    /// Bytes of all files whose name ends so.
+    /// Sums the bytes of all files in a folder whose names have a suffix.
     static func bytes(_ folder: URL, ending suffix: String = "") throws -> Int {
         let manager = FileManager.default
         return try manager.subpathsOfDirectory(atPath: folder.path)

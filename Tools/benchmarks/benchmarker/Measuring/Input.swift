@@ -1,5 +1,5 @@
-// What all races work on: real events where there are some, else events like them; as many as are
-// asked for, with fresh ids.
+// The input of all races: real events from a file, otherwise generated ones; any number of them, with
+// fresh ids.
 
 import DaybookOffline
 import DaybookTestKit
@@ -8,14 +8,14 @@ import WireHistories
 
 /// Events to record.
 struct Input: Sendable {
-    /// Where events come from: what a process of its own is told.
+    /// The origin of the events, as passed to another process.
     struct Source: Codable, Sendable {
         /// CloudEvents lines; nil for events of the project's generator.
         var file: String?
-        /// How many of them are taken before they are repeated; nil for all.
+        /// The number of events that are used before they are repeated; nil for all.
         var patternsMax: Int?
 
-        /// In words.
+        /// The name in reports.
         var name: String {
             file.map { URL(filePath: $0).lastPathComponent } ?? "generated events"
         }
@@ -25,7 +25,7 @@ struct Input: Sendable {
 
     init(_ source: Source) throws {
         var patterns = try source.file.map(Self.read) ?? Self.generate()
-        if let most = source.patternsMax { patterns = Array(patterns.prefix(most)) }
+        if let countMax = source.patternsMax { patterns = Array(patterns.prefix(countMax)) }
         self.patterns = patterns
     }
 
@@ -43,8 +43,8 @@ struct Input: Sendable {
         }
     }
 
-    /// Drafts from a place on; those behind the last begin anew. The same place gives the same
-    /// drafts, and every place ids of its own.
+    /// Returns the drafts with these numbers. The patterns are repeated, and each number has its own id,
+    /// so equal ranges give equal drafts.
     func drafts(_ range: Range<Int>) -> [EventDraft] {
         range.map { number in
             var draft = patterns[number % patterns.count]
@@ -53,13 +53,13 @@ struct Input: Sendable {
         }
     }
 
-    /// The types of the events that a device ships.
+    /// The payload types of the events that a device ships.
     private static let payloads: [any EventPayload.Type] = [
         CitySaved.self, CityUnsaved.self, NoteAdded.self, NoteUpdated.self, NoteDeleted.self,
         PreferencesUpdated.self, CourseActivated.self, LessonCompleted.self, ReviewCompleted.self,
     ]
 
-    /// The data of a draft as the type that an app hands in.
+    /// Decodes the data of a draft into its payload type, which an app would record.
     static func payload(_ draft: EventDraft) throws -> any EventPayload {
         guard let type = payloads.first(where: { $0.type == draft.type }) else {
             throw RaceFailure("\(draft.type) is not among the types that are measured")
@@ -67,7 +67,7 @@ struct Input: Sendable {
         return try type.init(json: draft.json ?? [])
     }
 
-    /// The id of the event at a place: a UUID of version 4 that looks like no other.
+    /// Returns the id of a number: a UUID of version 4 with pseudorandom bits.
     static func id(_ number: Int) -> UUID {
         var random = SeededRandom(seed: UInt64(number))
         let value = UInt128(random.next()) << 64 | UInt128(random.next())
@@ -76,12 +76,12 @@ struct Input: Sendable {
         return UUID(integer: value & ~mask | version)
     }
 
-    /// Writes the lines of drafts to a file, for who reads them there.
+    /// Writes the lines of drafts to a file.
     static func write(_ drafts: [EventDraft], to file: URL) throws {
         try Data(lines(drafts).joined()).write(to: file)
     }
 
-    /// The lines of drafts as a log would hold them, with newlines.
+    /// Encodes drafts as the lines of a log, with newlines.
     static func lines(_ drafts: [EventDraft]) -> [[UInt8]] {
         drafts.enumerated().map { index, draft in
             var line: [UInt8] = []

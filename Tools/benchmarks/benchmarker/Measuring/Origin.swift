@@ -1,4 +1,4 @@
-// Where the figures of a report are from: the sentence that each begins with.
+// The origin of a report's figures: the sentence at its start.
 
 import Foundation
 import GRDB
@@ -7,24 +7,24 @@ import GRDB
 struct Origin: Encodable {
     /// `full` or `quick`.
     let form: String
-    /// What was recorded.
+    /// The name of the input.
     let input: String
     let machine: String
 
     /// - Parameters:
     ///   - full: true for the full form, false for the quick one.
-    ///   - input: what was recorded.
-    ///   - folder: where the logs are.
+    ///   - input: the name of the input.
+    ///   - folder: the folder of the logs.
     init(full: Bool, input: String, _ folder: URL) {
         form = full ? "full" : "quick"
         self.input = input
         machine = Self.machine(folder)
     }
 
-    /// As a paragraph.
+    /// The paragraph in Markdown.
     var markdown: String { "\(machine). Input: \(input), \(form) form.\n\n" }
 
-    /// Processor, cores, memory, kernel, file system, and the versions of what takes part.
+    /// Describes processor, cores, memory, kernel, file system, and the versions of the contenders.
     private static func machine(_ folder: URL) -> String {
         let info = (try? String(contentsOfFile: "/proc/cpuinfo", encoding: .utf8)) ?? ""
         let model = info.split(separator: "\n").first { $0.hasPrefix("model name") }?

@@ -1,40 +1,40 @@
-// RocksDB and LMDB: peers in a process of their own, Tools/benchmarks/peers, so that nothing of the project is
-// linked with them. Tools/benchmark says where the program is; without it they are left out.
+// RocksDB and LMDB: peers in a process of their own, Tools/benchmarks/peers, so that no product of the
+// project links them. Tools/benchmark passes the program's path; without it they are left out.
 
 import Foundation
 
 /// A database that Tools/benchmarks/peers knows.
 struct OutsidePeer {
-    /// What tables call it.
+    /// The name in tables.
     let name: String
     private let program: String
 
-    /// What the program calls it.
+    /// The name in the program's arguments.
     private var argument: String { name.lowercased() }
 
-    /// Those that can be asked.
+    /// The available peers.
     static let all: [OutsidePeer] = {
         guard let program = ProcessInfo.processInfo.environment["DAYBOOK_PEERS"] else { return [] }
         return ["RocksDB", "LMDB"].map { OutsidePeer(name: $0, program: program) }
     }()
 
-    /// Does a piece of work with the lines of a file.
+    /// Runs a work with the lines of a file.
     ///
-    /// - Returns: seconds, as `PeerWork` of Tools/benchmarks/peers counts them.
+    /// - Returns: seconds, as `PeerWork` of Tools/benchmarks/peers measures them.
     func perform(_ work: String, _ file: URL, events: Int, in folder: URL) throws -> Double {
         let data = try output(of: [program, argument, work, file.path, folder.path])
         let words = String(decoding: data, as: UTF8.self).split(whereSeparator: \.isWhitespace)
         guard words.count == 2, let seconds = Double(words[0]), Int(words[1]) == events else {
-            throw RaceFailure("\(name) has not done \(work) with \(events) events")
+            throw RaceFailure("\(name) has not finished \(work) with \(events) events")
         }
         return seconds
     }
 
-    /// Contenders that do a piece of work in a folder of their own.
+    /// Returns contenders that run a work, each in a folder of its own.
     ///
     /// - Parameters:
-    ///   - events: how many lines the file has.
-    ///   - divisor: what the seconds are divided by.
+    ///   - events: the number of lines in the file.
+    ///   - divisor: the number by which the seconds are divided.
     static func contenders(
         _ work: String, _ file: URL, events: Int, by divisor: Int = 1, in parent: URL
     ) -> [Contender] {

@@ -1,17 +1,17 @@
-// Other programs: peers, processes of one's own, and those that say what the machine is.
+// Runs other programs: peers, child processes, and programs that describe the machine.
 
 import Foundation
 
-/// Something went otherwise than it is needed.
+/// A failure of a measurement.
 struct RaceFailure: Error, CustomStringConvertible {
     let description: String
     init(_ description: String) { self.description = description }
 }
 
-/// Runs a program to its end. Its messages go where ours do.
+/// Runs a program to its end. It shares this process's standard error.
 ///
-/// - Returns: what it prints.
-/// - Throws: `RaceFailure` where it says that something is wrong.
+/// - Returns: its standard output.
+/// - Throws: `RaceFailure` if its exit code is not 0.
 @discardableResult
 func output(of command: [String]) throws -> Data {
     let process = Process()
@@ -28,12 +28,12 @@ func output(of command: [String]) throws -> Data {
     return data
 }
 
-/// What a command of the shell prints, without the newline at its end; nil if it fails.
+/// Runs a shell command and returns its output without surrounding whitespace; nil if it fails.
 func shellText(_ command: String) -> String? {
     guard let data = try? output(of: ["sh", "-c", "\(command) 2> /dev/null"]) else { return nil }
     let text = String(decoding: data, as: UTF8.self)
     return text.trimmingCharacters(in: .whitespacesAndNewlines)
 }
 
-/// How it goes, for people.
-func tell(_ text: String) { FileHandle.standardError.write(Data("\(text)\n".utf8)) }
+/// Prints a line of progress to standard error.
+func reportProgress(_ text: String) { FileHandle.standardError.write(Data("\(text)\n".utf8)) }

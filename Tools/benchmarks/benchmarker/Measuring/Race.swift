@@ -1,39 +1,39 @@
-// One row of the table: the same work done by several, in turns, so that what disturbs the machine
-// disturbs all. Appending and Reading make races; RaceResult says what came of one. Spec/benchmarks.
+// One row of the table: several contenders do the same work in turns, so that disturbances of the machine
+// affect all of them. Spec/benchmarks.
 
-/// Somebody who does the work.
+/// A program or library that does the work.
 struct Contender {
-    /// What the table calls it.
+    /// The name in the table.
     let name: String
     /// Does the work once.
     ///
-    /// - Returns: what it cost, by the unit of the race; less is better.
+    /// - Returns: the cost, before `scale`; less is better.
     let turn: () async throws -> Double
 }
 
-/// Several contenders for one piece of work.
+/// Several contenders for one work.
 struct Race {
-    /// What the work is.
+    /// The name of the work.
     let name: String
-    /// What a cost is: `µs an append`.
+    /// The unit of a cost, for example `µs an append`.
     let unit: String
-    /// What turns a cost into the unit.
+    /// The factor that converts a cost into the unit.
     var scale = 1.0
     let budgets: [Budget]
     /// The first one is ours.
     let contenders: [Contender]
 
-    /// Lets everybody have as many turns, one after the other.
+    /// Runs the turns of all contenders, alternating between them.
     ///
     /// - Parameters:
-    ///   - turns: of each.
-    ///   - say: is told who has had a turn.
-    func run(turns: Int, say: (String) -> Void) async throws -> RaceResult {
+    ///   - turns: the number of turns of each contender.
+    ///   - reportProgress: called after each turn.
+    func run(turns: Int, reportProgress: (String) -> Void) async throws -> RaceResult {
         var costs = Array(repeating: [Double](), count: contenders.count)
         for turn in 1...turns {
             for (index, contender) in contenders.enumerated() {
                 costs[index].append(try await contender.turn() * scale)
-                say("\(name): \(contender.name), turn \(turn) of \(turns)")
+                reportProgress("\(name): \(contender.name), turn \(turn) of \(turns)")
             }
         }
         return RaceResult(
@@ -44,7 +44,7 @@ struct Race {
 }
 
 extension [Double] {
-    /// The middle value; the mean of the middle two.
+    /// The middle value, or the mean of the two middle values.
     var median: Double {
         let sorted = sorted()
         guard !sorted.isEmpty else { return .nan }
@@ -52,7 +52,7 @@ extension [Double] {
     }
 }
 
-/// How long something takes, in seconds.
+/// Measures the duration of a closure, in seconds.
 func seconds(_ body: () async throws -> Void) async rethrows -> Double {
     let begun = ContinuousClock.now
     try await body()

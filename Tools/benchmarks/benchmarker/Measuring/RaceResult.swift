@@ -1,36 +1,35 @@
-// What came of one row of the table, beside what the project promises of it. Made by Race, printed by
-// RaceReport.
+// The result of one row of the table, and its budgets.
 
-/// What the project promises of a row.
+/// A budget of a row.
 enum Budget {
-    /// Our cost is at most so many times the peer's.
+    /// Our cost is at most this factor times the peer's.
     case atMost(Double, of: String)
-    /// The peer's cost is at least so many times ours.
+    /// The peer's cost is at least this factor times ours.
     case atLeast(Double, timesFasterThan: String)
-    /// An entry is at most so much; with another entry's, if there is one.
+    /// An entry is at most this value, plus another entry's if one is named.
     case within(Double, entry: String, and: String?)
 }
 
-/// What came of a race.
+/// The result of a race.
 struct RaceResult {
     /// One contender's costs.
     struct Entry {
         let name: String
         let costs: [Double]
         var median: Double { costs.median }
-        /// From the least to the greatest cost, as a part of the median.
+        /// The difference of the greatest and the least cost, as a part of the median.
         var spread: Double { ((costs.max() ?? 0) - (costs.min() ?? 0)) / median }
 
-        /// The median of the ratios of turns that followed each other.
+        /// The median of the ratios of paired turns.
         func ratio(to other: Entry) -> Double { zip(costs, other.costs).map { $0 / $1 }.median }
     }
 
-    /// A promise beside what was measured.
+    /// A budget and the measured value.
     struct Verdict {
         let budget: Budget
-        /// As the budget says it: our cost by the peer's, the peer's by ours, or the entry's.
+        /// The value that the budget limits: our cost by the peer's, the peer's by ours, or the entry's.
         let measured: Double
-        /// The part of what is allowed that was taken.
+        /// The used part of the budget.
         let share: Double
         var isMet: Bool { share <= 1 }
     }
@@ -39,12 +38,12 @@ struct RaceResult {
     let unit: String
     let entries: [Entry]
     var budgets: [Budget] = []
-    /// What tables call us.
+    /// Our name in tables.
     static let ours = "Daybook"
 
     private func entry(_ name: String) -> Entry? { entries.first { $0.name == name } }
 
-    /// How a contender's cost stands to ours; nil for ours and where we are not one of several.
+    /// The ratio of a contender's cost to ours; nil for our own entry, or if we do not take part.
     func ratio(of entry: Entry) -> Double? {
         guard let ours = entries.first, ours.name == Self.ours, entry.name != Self.ours else {
             return nil
@@ -52,21 +51,21 @@ struct RaceResult {
         return entry.ratio(to: ours)
     }
 
-    /// The promises, where those that they name took part.
+    /// The budgets whose contenders took part, with the measured values.
     var verdicts: [Verdict] {
         budgets.compactMap { budget in
             switch budget {
-            case .atMost(let most, let peer):
+            case .atMost(let limit, let peer):
                 guard let ours = entries.first, let peer = entry(peer) else { return nil }
                 let ratio = ours.ratio(to: peer)
-                return Verdict(budget: budget, measured: ratio, share: ratio / most)
-            case .atLeast(let least, let peer):
+                return Verdict(budget: budget, measured: ratio, share: ratio / limit)
+            case .atLeast(let factor, let peer):
                 guard let ours = entries.first, let peer = entry(peer) else { return nil }
                 let ratio = 1 / ours.ratio(to: peer)
-                return Verdict(budget: budget, measured: ratio, share: least / ratio)
-            case .within(let most, let name, let other):
+                return Verdict(budget: budget, measured: ratio, share: factor / ratio)
+            case .within(let limit, let name, let other):
                 guard let cost = entry(name)?.median else { return nil }
-                let allowed = most + (other.flatMap(entry)?.median ?? 0)
+                let allowed = limit + (other.flatMap(entry)?.median ?? 0)
                 return Verdict(budget: budget, measured: cost, share: cost / allowed)
             }
         }

@@ -1,5 +1,4 @@
-// The peer that most people would take instead: one table of events in SQLite, through GRDB, with the
-// durability that Daybook has.
+// The usual alternative: one table of events in SQLite, through GRDB, with the same durability as Daybook.
 
 import DaybookOffline
 import Foundation
@@ -9,8 +8,8 @@ import GRDB
 struct SQLitePeer {
     let queue: DatabaseQueue
 
-    /// Creates the table with its unique index on the id. WAL and `synchronous=FULL` are set last,
-    /// and read back: a commit that returned is on the disk.
+    /// Sets WAL and `synchronous=FULL`, so that a commit that has returned is on the disk, and reads both
+    /// back. Creates the table with its unique index on the id.
     init(in folder: URL) throws {
         queue = try DatabaseQueue(path: folder.appending(path: "events.sqlite").path)
         try queue.inDatabase { db in
@@ -18,7 +17,7 @@ struct SQLitePeer {
             try db.execute(sql: "PRAGMA synchronous = FULL")
             guard try String.fetchOne(db, sql: "PRAGMA journal_mode") == "wal",
                 try Int.fetchOne(db, sql: "PRAGMA synchronous") == 2
-            else { throw RaceFailure("SQLite does not take journal_mode=WAL, synchronous=FULL") }
+            else { throw RaceFailure("SQLite refuses journal_mode=WAL, synchronous=FULL") }
         }
         try queue.write { db in
             try db.execute(
@@ -39,12 +38,12 @@ struct SQLitePeer {
         }
     }
 
-    /// Moves everything into the database file, so that its size says all.
+    /// Moves the WAL into the database file, so that the file's size is the total.
     func checkpoint() throws {
         try queue.inDatabase { try $0.execute(sql: "PRAGMA wal_checkpoint(TRUNCATE)") }
     }
 
-    /// Rows to insert, made beforehand.
+    /// Encodes the rows to insert.
     static func rows(_ drafts: [EventDraft]) -> [(id: Data, line: Data)] {
         zip(drafts, Input.lines(drafts)).map { draft, line in
             (withUnsafeBytes(of: draft.id.uuid) { Data($0) }, Data(line.dropLast()))

@@ -1,35 +1,36 @@
-// What the system knows of this process: memory, bytes that went to the disk, wake-ups. Linux only.
+// The system's counters for this process: memory, bytes written to the disk, wake-ups. Linux only.
 
 import Foundation
 
 enum SystemCounters {
-    /// The most memory that this process has had.
+    /// The peak resident memory of this process.
     static func peakMiB() throws -> Double { try status("VmHWM") / 1_024 }
 
-    /// The memory that it has now.
+    /// The present resident memory.
     static func residentMiB() throws -> Double { try status("VmRSS") / 1_024 }
 
-    /// Bytes that this process handed to `write` and the like so far.
+    /// The bytes that this process has passed to `write` and similar calls so far.
     static func bytesHandedOver() throws -> Double { try member("wchar", of: "/proc/self/io") }
 
-    /// Bytes of the pages that the system had to write to a device for this process so far.
+    /// The bytes of pages that the system has written to a device for this process so far.
     static func bytesToDevice() throws -> Double { try member("write_bytes", of: "/proc/self/io") }
 
-    /// How often each thread of this process, other than the one that asks, has slept so far: each
-    /// time something woke it.
+    /// The voluntary context switches of each thread of this process except the current one: each is a
+    /// sleep that a wake-up ended.
     static func sleeps() throws -> [String: Int] {
-        let asking = URL(filePath: "/proc/thread-self").resolvingSymlinksInPath().lastPathComponent
+        let ownThread = URL(filePath: "/proc/thread-self").resolvingSymlinksInPath()
+            .lastPathComponent
         var sleeps: [String: Int] = [:]
         for thread in try FileManager.default.contentsOfDirectory(atPath: "/proc/self/task")
-        where thread != asking {
-            // A thread may have ended since.
+        where thread != ownThread {
+            // Nil if the thread has ended since the folder was listed.
             let path = "/proc/self/task/\(thread)/status"
             sleeps[thread] = (try? member("voluntary_ctxt_switches", of: path)).map { Int($0) }
         }
         return sleeps
     }
 
-    /// Seconds of the processor that this process has taken so far.
+    /// The processor time of this process so far, in seconds.
     static func processorSeconds() -> Double {
         var usage = rusage()
         getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage)
@@ -39,7 +40,7 @@ enum SystemCounters {
         return seconds(usage.ru_utime) + seconds(usage.ru_stime)
     }
 
-    /// Seconds of the processor that this thread has taken so far.
+    /// The processor time of this thread so far, in seconds.
     static func threadProcessorSeconds() -> Double {
         var time = timespec()
         clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
@@ -50,13 +51,13 @@ enum SystemCounters {
         try member(name, of: "/proc/self/status")
     }
 
-    /// A number in a file of lines such as `VmHWM:   1234 kB`.
+    /// Reads a number from a file of lines such as `VmHWM:   1234 kB`.
     private static func member(_ name: String, of path: String) throws -> Double {
         let text = try String(contentsOfFile: path, encoding: .utf8)
         let line = text.split(separator: "\n").first { $0.hasPrefix("\(name):") }
         guard let word = line?.split(whereSeparator: \.isWhitespace).dropFirst().first,
             let number = Double(word)
-        else { throw RaceFailure("\(path) does not say \(name)") }
+        else { throw RaceFailure("\(path) has no \(name)") }
         return number
     }
 }

@@ -1,15 +1,15 @@
-// What a log does to the disk, counted: bytes, writes, syncs. Used by Writing.
+// Counts a log's writes to the disk: bytes, writes, syncs.
 
 import LogStorage
 import Synchronization
 
-/// The real file system, with an ear on what is written.
+/// The real file system, with counters of the writes.
 final class WriteCounter: ForwardingFileSystem {
-    /// What was done so far.
+    /// The counts so far.
     struct Counts {
         var bytes = 0
         var writes = 0
-        /// Of files and of folders.
+        /// The syncs of files and of folders.
         var syncs = 0
     }
 

@@ -1,12 +1,12 @@
-// What a log writes while it records, so that somebody else can write the same without a log.
+// Records the writes of a log, so that a contender can repeat them without a log.
 
 import Foundation
 import LogStorage
 import Synchronization
 
-/// A file system that remembers the writes to segments.
+/// A file system that records the writes to segments.
 final class WriteRecorder: ForwardingFileSystem {
-    /// Bytes written at a place of the segment.
+    /// A write at an offset of the segment.
     struct Write {
         var offset: Int
         var bytes: [UInt8]
@@ -15,8 +15,8 @@ final class WriteRecorder: ForwardingFileSystem {
     let base: any FileSystem = POSIXFileSystem()
     private let recorded = Mutex<[Write]>([])
 
-    /// Takes what was written since the last call.
-    func take() -> [Write] {
+    /// Returns and removes the writes since the last call.
+    func drain() -> [Write] {
         recorded.withLock { writes in
             defer { writes = [] }
             return writes

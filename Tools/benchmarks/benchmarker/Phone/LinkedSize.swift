@@ -1,20 +1,20 @@
-// The size that an app gains: programs that only open a store, linked as releases are, without
-// symbols. Rows of Phone.
+// The size that the library adds to an app: programs that only open a store, linked for release, without
+// symbols.
 
 import Foundation
 
-/// Bytes of a program in the folder of this one.
+/// The size of a program in the folder of this one.
 struct LinkedSize: Encodable {
     /// The product that the program links.
     var product: String
-    /// Of the file, without symbols.
+    /// The bytes of the file, without symbols.
     var fileBytes: Int
-    /// Machine code and constants.
+    /// The bytes of machine code and constants.
     var codeBytes: Int
-    /// Data with a content of its own.
+    /// The bytes of initialized data.
     var dataBytes: Int
 
-    /// The sizes of both programs; empty where they or the tools of the linker are missing.
+    /// Measures both programs; empty if they, `strip` or `size` are missing.
     static func all() throws -> [LinkedSize] {
         try [("Daybook", "smallest"), ("DaybookOffline", "smallest-offline")].compactMap {
             try measure($1, linking: $0)

@@ -1,32 +1,32 @@
-// What a phone sees: wear of its flash, wake-ups, memory, the size of an app. PhoneReport prints it;
-// Spec/benchmarks says how each is measured.
+// The costs for a phone: wear of its flash, wake-ups, memory, the size of an app. Spec/benchmarks
+// describes how each is measured.
 
 import Foundation
 
-/// Measures all of it.
+/// The measurements for a phone.
 struct Phone {
-    /// One way to record, per event.
+    /// The costs of one way to record, for each event.
     struct Wear: Encodable {
         var work: String
         var who: String
         var events: Int
-        /// Of its line.
+        /// The bytes of its line.
         var lineBytes: Double
-        /// Handed to the system.
+        /// The bytes passed to the system.
         var bytes: Double
-        /// Written by the system, in whole pages.
+        /// The bytes that the system writes, in whole pages.
         var deviceBytes: Double
         var writes: Double?
         var syncs: Double?
-        /// Bytes handed to the system, by bytes of lines.
+        /// The bytes passed to the system, divided by the bytes of lines.
         var amplification: Double
-        /// The same of the pages.
+        /// The bytes of pages, divided by the bytes of lines.
         var deviceAmplification: Double
     }
 
-    /// A process that nobody uses.
+    /// The costs of an idle process.
     struct Idle: Encodable {
-        /// What is open.
+        /// The open store or service.
         var subject: String
         var seconds: Int
         var wakeUps: Int
@@ -35,24 +35,24 @@ struct Phone {
         var residentMiBAfter: Double
     }
 
-    /// Observers of a list.
+    /// The costs of a list's observers.
     struct Observers: Encodable {
         var notes: Int
         /// Processor time of an event, in microseconds.
         var microseconds: Observing.Figures
     }
 
-    /// Opening a store with Codable states.
+    /// The costs of opening a store with Codable states.
     struct States: Encodable {
         var views: Int
-        /// Of each view's state.
+        /// The entries of each view's state.
         var entries: Int
         var opening: Opening.Figures
-        /// Of the process that has measured both.
+        /// The peak memory of the process that has measured both ways.
         var peakMiB: Double
     }
 
-    /// All that was measured.
+    /// All measurements.
     struct Result: Encodable {
         var origin: Origin
         var wear: [Wear]
@@ -65,26 +65,26 @@ struct Phone {
     let origin: Origin
     let source: Input.Source
     let folder: URL
-    /// Events of each way to record.
+    /// The events for each way to record.
     let events: Int
-    /// How long a process is watched that is not used.
+    /// The seconds for which an idle process is watched.
     let idleSeconds: UInt32
 
-    /// Entries of a Codable state.
+    /// The entries of a Codable state.
     let stateEntries: Int
 
     static let idleEvents = 100_000
-    /// Under strace each call takes its time.
+    /// The most events under strace, which slows every call.
     private static let tracedMax = 2_000
 
     func measure() throws -> Result {
         var wear: [Wear] = []
         for batch in [1, 10, nil] {
             for recorder in [Writing.Recorder.daybook, .sqlite] {
-                // SQLite has no way to record that would be like a relaxed one.
+                // SQLite has no equivalent of relaxed durability.
                 guard batch != nil || recorder == .daybook else { continue }
                 wear += try self.wear(recorder, batch)
-                tell("phone: \(wear.last?.work ?? ""), \(recorder.rawValue)")
+                reportProgress("phone: \(wear.last?.work ?? ""), \(recorder.rawValue)")
             }
         }
         return Result(
@@ -95,15 +95,15 @@ struct Phone {
     // MARK: Flash
 
     private func wear(_ recorder: Writing.Recorder, _ batch: Int?) throws -> [Wear] {
-        func errand(_ place: Folder) -> Writing {
+        func errand(_ folder: Folder) -> Writing {
             Writing(
-                recorder: recorder, batch: batch, events: events, folder: place.url.path,
+                recorder: recorder, batch: batch, events: events, folder: folder.url.path,
                 source: source)
         }
         func inFolder<Outcome>(_ body: (Writing) throws -> Outcome) throws -> Outcome {
-            let place = try Folder(in: folder)
-            defer { place.remove() }
-            return try body(errand(place))
+            let folder = try Folder(in: folder)
+            defer { folder.remove() }
+            return try body(errand(folder))
         }
         let figures = try inFolder { try $0.inOwnProcess().figures }
         let way =
@@ -132,7 +132,7 @@ struct Phone {
             let calls = try inFolder { errand in
                 var errand = errand
                 errand.events = min(events, Self.tracedMax)
-                return try SystemCalls.of(errand)?.divided(by: errand.events)
+                return try SystemCalls.count(during: errand)?.divided(by: errand.events)
             }
             (row.writes, row.syncs) = (calls?.writes, calls?.syncs)
             return [row]
@@ -143,11 +143,11 @@ struct Phone {
 
     private func observers() throws -> [Observers] {
         try [1_000, 10_000, 100_000].map { notes in
-            tell("phone: observers of \(notes) notes")
-            let place = try Folder(in: folder)
-            defer { place.remove() }
+            reportProgress("phone: observers of \(notes) notes")
+            let folder = try Folder(in: folder)
+            defer { folder.remove() }
             let errand = Observing(
-                log: place.url.appending(path: "log").path, notes: notes, events: 1_000)
+                log: folder.url.appending(path: "log").path, notes: notes, events: 1_000)
             return Observers(notes: notes, microseconds: try errand.inOwnProcess().figures)
         }
     }
@@ -156,11 +156,11 @@ struct Phone {
 
     private func states() throws -> [States] {
         try [1, 10].map { views in
-            tell("phone: opening with \(views) Codable states of \(stateEntries) entries")
-            let place = try Folder(in: folder)
-            defer { place.remove() }
+            reportProgress("phone: opening with \(views) Codable states of \(stateEntries) entries")
+            let folder = try Folder(in: folder)
+            defer { folder.remove() }
             let errand = Opening(
-                log: place.url.appending(path: "log").path, entries: stateEntries, views: views)
+                log: folder.url.appending(path: "log").path, entries: stateEntries, views: views)
             let measured = try errand.inOwnProcess()
             return States(
                 views: views, entries: stateEntries, opening: measured.figures,
@@ -168,16 +168,16 @@ struct Phone {
         }
     }
 
-    // MARK: Rest
+    // MARK: Idle
 
     private func idle() throws -> [Idle] {
-        let place = try Folder(in: folder)
-        defer { place.remove() }
-        let log = place.url.appending(path: "log").path
+        let folder = try Folder(in: folder)
+        defer { folder.remove() }
+        let log = folder.url.appending(path: "log").path
         _ = try LogWork(kind: .append, log: log, events: Self.idleEvents, source: source)
             .inOwnProcess()
         return try Idling.Subject.allCases.map { subject in
-            tell("phone: idle for \(idleSeconds) s, \(subject.rawValue)")
+            reportProgress("phone: idle for \(idleSeconds) s, \(subject.rawValue)")
             let figures = try Idling(subject: subject, log: log, seconds: idleSeconds)
                 .inOwnProcess().figures
             return Idle(

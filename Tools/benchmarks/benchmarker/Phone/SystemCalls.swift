@@ -1,5 +1,5 @@
-// How often a process of its own writes and syncs, as strace counts it: for a peer that cannot be
-// listened to from inside. Used by Phone where strace is installed.
+// The writes and syncs of a process, counted by strace, for a peer whose file system cannot be
+// instrumented.
 
 import Foundation
 
@@ -12,8 +12,8 @@ struct SystemCalls {
         SystemCalls(writes: writes / Double(events), syncs: syncs / Double(events))
     }
 
-    /// Those of an errand; nil without strace.
-    static func of(_ errand: some Errand) throws -> SystemCalls? {
+    /// Counts the calls of an errand; returns nil if strace is not installed.
+    static func count(during errand: some Errand) throws -> SystemCalls? {
         guard shellText("command -v strace")?.isEmpty == false else { return nil }
         let summary = FileManager.default.temporaryDirectory
             .appending(path: "daybook-calls-\(UUID().uuidString)")

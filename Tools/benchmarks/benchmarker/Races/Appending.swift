@@ -1,15 +1,15 @@
-// How long it takes until an event is on the disk: one writer, sixteen, and a thousand events a batch.
+// The time until an event is on the disk: one writer, sixteen writers, and batches of a thousand events.
 // Rows 1 to 3 of the table.
 
 import DaybookOffline
 import Foundation
 import LogStorage
 
-/// The races of those who record.
+/// The append races.
 struct Appending {
     let input: Input
     let folder: URL
-    /// Events of a turn: singly, by sixteen writers, in batches.
+    /// The events of a turn: single commits, sixteen writers, batches.
     let sizes: (single: Int, concurrent: Int, bulk: Int)
 
     private static let writers = 16
@@ -23,7 +23,7 @@ struct Appending {
             environment: LogEnvironment(fileSystem: files))
     }
 
-    /// Runs something in a folder that goes afterwards.
+    /// Runs a closure in a new folder and removes the folder.
     private func inFolder(_ body: (URL) async throws -> Double) async throws -> Double {
         let folder = try Folder(in: folder)
         defer { folder.remove() }
@@ -32,7 +32,7 @@ struct Appending {
 
     // MARK: One writer
 
-    /// Each event its own commit; the cost is that of the median append.
+    /// One commit for each event; the cost is the median append.
     func single() async throws -> Race {
         let drafts = input.drafts(0..<sizes.single)
         let rows = SQLitePeer.rows(drafts)
@@ -71,7 +71,7 @@ struct Appending {
             ] + outside("single", drafts))
     }
 
-    /// RocksDB and LMDB with the same lines, from a file that is made now.
+    /// Writes the lines to a file for RocksDB and LMDB, and returns these contenders.
     private func outside(
         _ work: String, _ drafts: [EventDraft], by divisor: Int = 1
     ) throws -> [Contender] {
@@ -82,44 +82,44 @@ struct Appending {
             work, file, events: drafts.count, by: divisor, in: folder)
     }
 
-    /// What the log writes for these events, each its own commit.
+    /// Records the log's writes for these events, one commit for each.
     private func recordedWrites(_ drafts: [EventDraft]) async throws -> [WriteRecorder.Write] {
         let folder = try Folder(in: folder)
         defer { folder.remove() }
         let recorder = WriteRecorder()
         let store = try await store(folder.url, recorder)
-        _ = recorder.take()
+        _ = recorder.drain()
         for draft in drafts { try await store.events.append([draft]) }
-        let writes = recorder.take()
+        let writes = recorder.drain()
         try await store.close()
         return writes
     }
 
-    /// The same writes into room that is there already, each followed by `fdatasync`.
+    /// Repeats the writes into preallocated space, each followed by `fdatasync`.
     private static func replay(
         _ writes: [WriteRecorder.Write], in folder: URL
     ) throws -> [Double] {
         let descriptor = open(
             folder.appending(path: "raw").path, O_CREAT | O_RDWR | O_CLOEXEC, 0o600)
-        guard descriptor >= 0 else { throw RaceFailure("the raw file cannot be opened") }
+        guard descriptor >= 0 else { throw RaceFailure("cannot open the raw file") }
         defer { close(descriptor) }
         let end = writes.map { $0.offset + $0.bytes.count }.max() ?? 0
         guard posix_fallocate(descriptor, 0, off_t(end)) == 0, fsync(descriptor) == 0 else {
-            throw RaceFailure("there is no room for the raw file")
+            throw RaceFailure("cannot preallocate the raw file")
         }
         return try writes.map { write in
             let begun = ContinuousClock.now
             let count = write.bytes.count
             guard pwrite(descriptor, write.bytes, count, off_t(write.offset)) == count,
                 fdatasync(descriptor) == 0
-            else { throw RaceFailure("the raw file cannot be written") }
+            else { throw RaceFailure("cannot write the raw file") }
             return (ContinuousClock.now - begun) / .seconds(1)
         }
     }
 
     // MARK: Sixteen writers
 
-    /// Sixteen tasks, each waiting for its own commits.
+    /// Sixteen tasks, each of which awaits its own commits.
     func concurrent() throws -> Race {
         let share = max(1, sizes.concurrent / Self.writers)
         let all = input.drafts(0..<share * Self.writers)
@@ -167,8 +167,8 @@ struct Appending {
 
     // MARK: Batches
 
-    /// A thousand events a batch. Everybody begins with values of Swift types, and makes JSON of them in
-    /// the race.
+    /// Batches of a thousand events. Each contender begins with values of Swift types, so encoding JSON is
+    /// part of the race.
     func bulk() throws -> Race {
         let starts = Array(stride(from: 0, to: sizes.bulk, by: Self.batch))
         let batches = starts.map { input.drafts($0..<$0 + Self.batch) }
@@ -217,7 +217,7 @@ struct Appending {
                         return cost / count
                     }
                 },
-                // The database alone, as it were: what makes the JSON is the store's own encoder.
+                // The cost of the database alone: the JSON is from the store's own encoder.
                 Contender(name: "SQLite + our lines") {
                     try await inFolder { folder in
                         let peer = try SQLitePeer(in: folder)

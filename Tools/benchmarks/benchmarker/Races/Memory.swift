@@ -1,13 +1,13 @@
-// The most memory that streaming work takes, each in a process of its own, and what an opened store
-// keeps for its views. Row 9 of the table.
+// The peak memory of streaming work, each in a process of its own, and the memory of an opened store's
+// views. Row 9 of the table.
 
 import Foundation
 
-/// The row of memory.
+/// The memory row.
 struct Memory {
     let source: Input.Source
     let folder: URL
-    /// Bytes of the lines in the log, about.
+    /// The approximate bytes of the log's lines.
     let lineBytes: Int
 
     private static let limitMiB = 64.0
@@ -20,16 +20,16 @@ struct Memory {
         func measured(
             _ kind: LogWork.Kind, _ log: String = "memory"
         ) throws -> Measured<LogWork.Figures> {
-            tell("memory: \(kind.rawValue)")
+            reportProgress("memory: \(kind.rawValue)")
             return try LogWork(
                 kind: kind, log: folder.appending(path: log).path, events: events, source: source
             ).inOwnProcess()
         }
         _ = try measured(.append)
-        // What an opened store has in memory beside one without events.
+        // The memory of an opened store, less that of a store without events.
         let views =
-            try measured(.rest).figures.residentMiB
-            - measured(.rest, "memory-empty").figures.residentMiB
+            try measured(.idle).figures.residentMiB
+            - measured(.idle, "memory-empty").figures.residentMiB
         let kinds: [LogWork.Kind] = [.scan, .verify, .open, .compact]
         let entries = try kinds.map {
             RaceResult.Entry(name: $0.rawValue, costs: [try measured($0).peakMiB])

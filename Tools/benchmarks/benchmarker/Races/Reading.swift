@@ -1,21 +1,20 @@
-// How fast a log is read: as bytes, as views, at an opening; and how big it is. Rows 4 to 7 of the
-// table.
+// The speed of reading a log: as bytes, as views, at an opening; and its size. Rows 4 to 7 of the table.
 
 import DaybookOffline
 import Foundation
 import GRDB
 import LogStorage
 
-/// The races of those who read.
+/// The read races.
 struct Reading {
     let input: Input
     let folder: URL
-    /// Events of the logs.
+    /// The events of the logs.
     let events: Int
-    /// Events of the log that is rebuilt; the peer takes its time.
+    /// The events of the log that is rebuilt; fewer, because the peer is slow.
     let rebuilt: Int
 
-    /// A log of so many events, in batches, closed in order, without a checkpoint.
+    /// Creates a log with a number of events in batches, closed cleanly, without a checkpoint.
     private func log(_ name: String, _ events: Int, batch: Int = 1_000) async throws -> URL {
         let url = folder.appending(path: name)
         let store = try await OfflineStore.open(at: url, compaction: nil)
@@ -34,7 +33,7 @@ struct Reading {
 
     // MARK: Scan
 
-    /// Every line once, as bytes.
+    /// Reads every line once, as bytes.
     func scan() async throws -> Race {
         let log = try await log("scan", events)
         let segments = try Self.segments(log)
@@ -62,7 +61,7 @@ struct Reading {
             ] + outsideScan())
     }
 
-    /// RocksDB and LMDB, filled beforehand and put in order.
+    /// RocksDB and LMDB, filled and compacted beforehand.
     private func outsideScan() throws -> [Contender] {
         guard !OutsidePeer.all.isEmpty else { return [] }
         let file = folder.appending(path: "scan.ndjson")
@@ -91,7 +90,7 @@ struct Reading {
         }
     }
 
-    /// All views from all events, without a checkpoint.
+    /// Rebuilds all views from all events, without a checkpoint.
     func rebuild() async throws -> Race {
         let log = try await log("rebuild", rebuilt)
         let peer = try SQLitePeer(in: folder)
@@ -127,22 +126,22 @@ struct Reading {
 
     // MARK: Open
 
-    /// A log with a hundred times the events of another, the same entities and the same tail.
+    /// Opens two logs: one has a hundred times the events of the other, the same entities and tail.
     func opening() async throws -> Race {
         let (small, big) = (max(100, events / 100), events)
-        // Too few for a checkpoint when the store is closed, so that every opening has them.
+        // Too few for a checkpoint when the store is closed, so that every opening folds them.
         let tail = 90
         var logs: [URL] = []
         for (name, count) in [("small", small), ("big", big)] {
             let url = folder.appending(path: name)
             let store = try await OfflineStore.open(at: url, compaction: nil)
-            // A hundred cities, saved again and again: the state is the same.
+            // A hundred cities, saved repeatedly, so that the states of both logs are equal.
             for start in stride(from: 0, to: count, by: 1_000) {
                 try await store.events.append(
                     try (start..<min(start + 1_000, count)).map {
                         try EventDraft(CitySaved(userId: "u", cityId: "city-\($0 % 100)"))
                     })
-                // What waits for the server would be state, too.
+                // Pending events would be part of the state.
                 try await store.settle()
             }
             try await store.events.checkpoint()
@@ -178,7 +177,7 @@ struct Reading {
 
     // MARK: Size
 
-    /// Bytes on the disk, for commits of so many events.
+    /// Compares the bytes on the disk, for commits of `batch` events.
     func size(batch: Int) async throws -> Race {
         let count = batch == 1 ? min(events, 10_000) : events
         let log = try await log("size-\(batch)", count, batch: batch)
@@ -188,7 +187,7 @@ struct Reading {
         let peer = try SQLitePeer(in: database)
         try peer.append(SQLitePeer.rows(drafts))
         try peer.checkpoint()
-        // The lines as they are in the log, in one piece.
+        // The lines of the log, compressed as one file.
         let plain = folder.appending(path: "size-\(batch).ndjson").path
         let files = try Self.segments(log).map { "'\($0)'" }.joined(separator: " ")
         try output(

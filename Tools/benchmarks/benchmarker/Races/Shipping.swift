@@ -1,16 +1,16 @@
-// The replayer beside a plain client with the same bytes, to a server that takes everything. Row 8 of
-// the table.
+// The replayer against a plain client that sends the same bytes, to a server that accepts everything. Row
+// 8 of the table.
 
 import WireHistories
 
-/// The row of shipping.
+/// The shipping row.
 struct Shipping {
     let events: Int
     let turns: Int
 
     func measure() async throws -> RaceResult {
         let race = ShippingRace(events: events, rounds: turns, requests: 2) {
-            tell("shipping: \($0)")
+            reportProgress("shipping: \($0)")
         }
         let result = try await race.run()
         func costs(_ seconds: [Double]) -> [Double] {

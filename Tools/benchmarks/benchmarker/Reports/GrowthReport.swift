@@ -1,5 +1,5 @@
-// Costs over logs that grow: a table, and a plot with a line for each work. Written to
-// Spec/benchmarks by Tools/benchmark growth.
+// The growth report: costs by the size of the log, as a table and as a plot with a line for each work.
+// `Tools/benchmark growth` writes it to Spec/benchmarks.
 
 import Foundation
 
@@ -10,7 +10,7 @@ struct GrowthReport: Encodable {
 
     private var sizes: [Int] { Set(curves.flatMap { $0.points.map(\.events) }).sorted() }
 
-    /// Costs, and memory, by size.
+    /// Two tables: costs and peak memory, by size.
     var markdown: String {
         let events = sizes.map { "\(Markdown.count($0)) events" }
         func cells(_ curve: Growth.Curve, _ value: (Growth.Point) -> Double) -> [String] {
@@ -41,18 +41,22 @@ struct GrowthReport: Encodable {
     ]
     private static let plot = (left: 70.0, top: 20.0, width: 480.0, height: 400.0)
 
-    /// Both axes are logarithmic; a line that runs level is a cost that does not grow.
+    /// The plot. Both axes are logarithmic; a horizontal line is a cost that does not grow.
     var svg: String {
         let costs = curves.flatMap { $0.points.map(\.microseconds) }.filter { $0 > 0 }
-        guard let least = costs.min(), let most = costs.max(), let first = sizes.first,
+        guard let minimum = costs.min(), let maximum = costs.max(), let first = sizes.first,
             let last = sizes.last
         else { return "" }
         let plot = Self.plot
-        let (across, up) = (
-            LogScale(first, last), LogScale(decadesAround: least, most)
+        let (xScale, yScale) = (
+            LogScale(first, last), LogScale(decadesAround: minimum, maximum)
         )
-        func x(_ events: Int) -> Double { plot.left + across.part(Double(events)) * plot.width }
-        func y(_ cost: Double) -> Double { plot.top + (1 - up.part(cost)) * plot.height }
+        func x(_ events: Int) -> Double {
+            plot.left + xScale.fraction(of: Double(events)) * plot.width
+        }
+        func y(_ cost: Double) -> Double {
+            plot.top + (1 - yScale.fraction(of: cost)) * plot.height
+        }
         let (right, bottom) = (plot.left + plot.width, plot.top + plot.height)
         var text = """
             <svg xmlns="http://www.w3.org/2000/svg" width="800" height="\(Int(bottom + 50))" \
@@ -63,11 +67,11 @@ struct GrowthReport: Encodable {
             events in the log</text>
 
             """
-        for decade in up.decades {
-            let place = y(decade)
+        for decade in yScale.decades {
+            let lineY = y(decade)
             text += """
-                <line x1="\(plot.left)" y1="\(place)" x2="\(right)" y2="\(place)" stroke="#ddd"/>
-                <text x="\(plot.left - 6)" y="\(place + 4)" text-anchor="end">\
+                <line x1="\(plot.left)" y1="\(lineY)" x2="\(right)" y2="\(lineY)" stroke="#ddd"/>
+                <text x="\(plot.left - 6)" y="\(lineY + 4)" text-anchor="end">\
                 \(Markdown.number(decade))</text>
 
                 """
@@ -95,23 +99,23 @@ struct GrowthReport: Encodable {
     }
 }
 
-/// An axis on which each step is a factor.
+/// A logarithmic axis.
 private struct LogScale {
     private let low: Double
     private let high: Double
 
-    init(_ least: Int, _ most: Int) {
-        (low, high) = (log10(Double(least)), log10(Double(max(most, least + 1))))
+    init(_ minimum: Int, _ maximum: Int) {
+        (low, high) = (log10(Double(minimum)), log10(Double(max(maximum, minimum + 1))))
     }
 
-    /// From one power of ten to another.
-    init(decadesAround least: Double, _ most: Double) {
-        low = log10(least).rounded(.down)
-        high = max(log10(most).rounded(.up), low + 1)
+    /// Creates an axis from one power of ten to another.
+    init(decadesAround minimum: Double, _ maximum: Double) {
+        low = log10(minimum).rounded(.down)
+        high = max(log10(maximum).rounded(.up), low + 1)
     }
 
-    /// Where a value stands, from 0 to 1.
-    func part(_ value: Double) -> Double { (log10(value) - low) / (high - low) }
+    /// The position of a value on the axis, from 0 to 1.
+    func fraction(of value: Double) -> Double { (log10(value) - low) / (high - low) }
 
     /// The powers of ten.
     var decades: [Double] { stride(from: low, through: high, by: 1).map { pow(10, $0) } }

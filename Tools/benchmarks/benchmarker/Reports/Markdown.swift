@@ -1,16 +1,16 @@
-// How all reports write numbers and tables.
+// The formatting of numbers and tables in all reports.
 
 import Foundation
 
 enum Markdown {
-    /// Three digits that matter.
+    /// Formats a number with three significant digits.
     static func number(_ value: Double?) -> String {
         guard let value, value.isFinite else { return "–" }
         let digits = max(0, 2 - Int(log10(max(abs(value), 1e-9)).rounded(.down)))
         return String(format: "%.\(min(digits, 4))f", value)
     }
 
-    /// All digits, in threes.
+    /// Formats a count with thousands separators.
     static func count(_ value: Int) -> String {
         value.formatted(.number.locale(Locale(identifier: "en_US")))
     }
@@ -23,7 +23,7 @@ enum Markdown {
             + rows.map(line).joined()
     }
 
-    /// Text in an SVG.
+    /// Escapes text for an SVG.
     static func escaped(_ text: String) -> String {
         text.replacingOccurrences(of: "&", with: "&amp;")
             .replacingOccurrences(of: "<", with: "&lt;")

@@ -1,6 +1,6 @@
-// What a phone sees, as tables. Written to Spec/benchmarks by Tools/benchmark phone.
+// The phone report, as tables. `Tools/benchmark phone` writes it to Spec/benchmarks.
 
-/// The result for people.
+/// The report of the phone measurements.
 struct PhoneReport {
     let result: Phone.Result
 

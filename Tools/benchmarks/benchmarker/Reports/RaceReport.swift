@@ -1,23 +1,22 @@
-// All rows of the table: for people, as JSON, and as a plot. Written to Spec/benchmarks by
-// Tools/benchmark.
+// The report of the races: tables, JSON and a plot. `Tools/benchmark` writes it to Spec/benchmarks.
 
 /// All results of a run.
 struct RaceReport {
     let origin: Origin
     let results: [RaceResult]
 
-    private static func words(_ budget: Budget, of result: RaceResult) -> String {
+    private static func text(of budget: Budget, in result: RaceResult) -> String {
         switch budget {
-        case .atMost(let most, let peer): "at most \(Markdown.number(most)) × \(peer)"
-        case .atLeast(let least, let peer):
-            "at least \(Markdown.number(least)) × as fast as \(peer)"
-        case .within(let most, let entry, let other):
-            "\(entry): at most \(Markdown.number(most)) \(result.unit)"
+        case .atMost(let limit, let peer): "at most \(Markdown.number(limit)) × \(peer)"
+        case .atLeast(let factor, let peer):
+            "at least \(Markdown.number(factor)) × as fast as \(peer)"
+        case .within(let limit, let entry, let other):
+            "\(entry): at most \(Markdown.number(limit)) \(result.unit)"
                 + (other.map { " and the \($0)" } ?? "")
         }
     }
 
-    /// Two tables in Markdown: costs, and ratios beside the budgets.
+    /// Two tables in Markdown: costs, and ratios with their budgets.
     var markdown: String {
         let rows = results.flatMap { result in
             result.entries.enumerated().map { index, entry in
@@ -40,14 +39,14 @@ struct RaceReport {
             ? "RocksDB and LMDB took no part: their headers are not installed here.\n\n" : ""
     }
 
-    /// What is promised, and what was measured.
+    /// The table of budgets and measured values.
     private var budgets: String {
         Markdown.table(
             ["work", "budget", "measured", "met"],
             results.flatMap { result in
                 result.verdicts.map {
                     [
-                        result.name, Self.words($0.budget, of: result),
+                        result.name, Self.text(of: $0.budget, in: result),
                         Markdown.number($0.measured),
                         $0.isMet ? "yes" : "no",
                     ]
@@ -55,7 +54,7 @@ struct RaceReport {
             })
     }
 
-    /// What the README shows.
+    /// The part for the README.
     var summary: String {
         """
 
@@ -100,7 +99,7 @@ struct RaceReport {
                     costs: result.entries.map { .init(name: $0.name, costs: $0.costs) },
                     ratios: result.verdicts.map {
                         .init(
-                            budget: Self.words($0.budget, of: result), measured: $0.measured,
+                            budget: Self.text(of: $0.budget, in: result), measured: $0.measured,
                             isMet: $0.isMet)
                     })
             })
@@ -108,10 +107,10 @@ struct RaceReport {
 
     // MARK: Plot
 
-    /// A bar for each budget: how much of what is allowed was taken. Left of the line is met.
+    /// The plot: a bar for each budget, as long as the used part. A bar left of the line meets its budget.
     var svg: String {
         let rows = results.flatMap { result in
-            result.verdicts.map { ("\(result.name): \(Self.words($0.budget, of: result))", $0) }
+            result.verdicts.map { ("\(result.name): \(Self.text(of: $0.budget, in: result))", $0) }
         }
         let (left, unit, height) = (560.0, 160.0, 24.0)
         let end = Double(rows.count) * height + 30

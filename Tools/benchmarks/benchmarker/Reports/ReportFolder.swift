@@ -1,4 +1,4 @@
-// Where reports are written, and the page of the project that shows a part of them.
+// The folder for reports, and the part of the README that is generated from them.
 
 import Foundation
 
@@ -26,8 +26,8 @@ struct ReportFolder {
     private static let begin = "<!-- Written by Tools/benchmark: begin -->\n"
     private static let end = "<!-- Written by Tools/benchmark: end -->"
 
-    /// Puts text between the two marks of the README, if this is the folder of the project's own
-    /// results; other folders have no such file above them.
+    /// Replaces the text between the two markers of the README. Does nothing unless this is the folder of
+    /// the project's own results.
     func refreshReadme(_ text: String) throws {
         let readme = url.appending(path: "../../README.md").standardizedFileURL
         guard let page = try? String(contentsOf: readme, encoding: .utf8),

@@ -8,16 +8,16 @@ final class LMDBPeer: Peer {
     private nonisolated(unsafe) let environment: OpaquePointer
     private let lines: MDB_dbi
     private let ids: MDB_dbi
-    /// Read and changed within a transaction that writes, of which there is one at a time.
+    /// The last position. Accessed only in write transactions, of which there is one at a time.
     private let last = Atomic<UInt64>(0)
 
-    /// The most that the file may grow to. Takes addresses, not memory.
+    /// The limit on the size of the file. Reserves addresses, not memory.
     private static let bytesMax = 64 << 30
 
     init(in folder: String) throws(PeerFailure) {
         var opened: OpaquePointer?
         try Self.check(mdb_env_create(&opened))
-        guard let opened else { throw PeerFailure("LMDB cannot be opened") }
+        guard let opened else { throw PeerFailure("cannot open LMDB") }
         environment = opened
         try Self.check(mdb_env_set_mapsize(opened, Self.bytesMax))
         try Self.check(mdb_env_set_maxdbs(opened, 2))
@@ -65,7 +65,7 @@ final class LMDBPeer: Peer {
     private static func put(
         _ key: [UInt8], _ value: [UInt8], in map: MDB_dbi, _ transaction: OpaquePointer?
     ) throws(PeerFailure) {
-        // LMDB takes pointers to what it does not change.
+        // LMDB takes mutable pointers, although it does not change the bytes.
         var (key, value) = (key, value)
         let code = key.withUnsafeMutableBytes { key in
             value.withUnsafeMutableBytes { value in
@@ -79,8 +79,8 @@ final class LMDBPeer: Peer {
         try check(code)
     }
 
-    /// A tree is in order at any time.
-    func settle() {}
+    /// Does nothing: a B-tree is always sorted.
+    func compact() {}
 
     func forEachLine(_ body: (UnsafeRawBufferPointer) -> Void) throws(PeerFailure) {
         try Self.transaction(environment, isReading: true) { transaction throws(PeerFailure) in

@@ -1,27 +1,27 @@
-// What a peer does, timed: the rows of the benchmark that have peers outside.
+// The timed works of a peer: the benchmark's rows with outside peers.
 
 import Foundation
 import Synchronization
 
-/// A piece of work.
+/// A work of a peer.
 enum PeerWork: String, CaseIterable {
-    /// Each event its own commit; the time is that of the median commit.
+    /// One commit for each event; the time of the median commit.
     case single
-    /// The same by sixteen threads; the time is that of all.
+    /// The same with sixteen threads; the total time.
     case concurrent
-    /// A thousand events a commit; the time is that of all.
+    /// Commits of a thousand events; the total time.
     case bulk
-    /// Fills the database for `scan`; the time is that of all.
+    /// Fills the database for `scan`; the total time.
     case load
-    /// Looks at every byte of every line of a database that was filled before.
+    /// Reads every byte of every line of a database that was filled before.
     case scan
 
     private static let writers = 16
     private static let batch = 1_000
 
-    /// Does it.
+    /// Performs the work.
     ///
-    /// - Returns: seconds, and how many events there were.
+    /// - Returns: the seconds and the number of events.
     func perform(on peer: some Peer, _ file: String) throws -> (seconds: Double, events: Int) {
         guard self != .scan else { return try scan(peer) }
         let events = try PeerEvent.all(of: file)
@@ -33,14 +33,14 @@ enum PeerWork: String, CaseIterable {
             guard !costs.isEmpty else { throw PeerFailure("\(file) has no lines") }
             return (costs[costs.count / 2], events.count)
         case .concurrent:
-            return (try Self.seconds { try share(events, peer) }, events.count)
+            return (try Self.seconds { try appendConcurrently(events, peer) }, events.count)
         case .bulk, .load, .scan:
             let seconds = try Self.seconds {
                 for start in stride(from: 0, to: events.count, by: Self.batch) {
                     try peer.append(events[start..<min(start + Self.batch, events.count)])
                 }
             }
-            if self == .load { try peer.settle() }
+            if self == .load { try peer.compact() }
             return (seconds, events.count)
         }
     }
@@ -51,8 +51,8 @@ enum PeerWork: String, CaseIterable {
         return (ContinuousClock.now - begun) / .seconds(1)
     }
 
-    /// Threads of the system, not tasks: each waits for the disk.
-    private func share(_ events: [PeerEvent], _ peer: some Peer) throws {
+    /// Appends the events with sixteen threads, not tasks, because each blocks on the disk.
+    private func appendConcurrently(_ events: [PeerEvent], _ peer: some Peer) throws {
         let (done, outcome) = (DispatchGroup(), Outcome())
         for writer in 0..<Self.writers {
             done.enter()
@@ -73,7 +73,7 @@ enum PeerWork: String, CaseIterable {
         var events = 0
         let seconds = try Self.seconds {
             try peer.forEachLine { line in
-                // As whoever splits lines does.
+                // The work of a reader that splits lines.
                 if let base = line.baseAddress, memchr(base, 0x0A, line.count) == nil {
                     events += 1
                 }
@@ -83,7 +83,7 @@ enum PeerWork: String, CaseIterable {
     }
 }
 
-/// What went wrong in a thread.
+/// The failure of a thread.
 private final class Outcome: Sendable {
     let failure = Mutex<PeerFailure?>(nil)
 }

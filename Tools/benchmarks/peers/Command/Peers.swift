@@ -1,5 +1,5 @@
-// A peer of the benchmark as a process: does one piece of work with one database, and prints seconds
-// and the number of events. Started by Tools/benchmarks/benchmarker.
+// A peer of the benchmark as a process: does one work with one database, and prints seconds and the number
+// of events. Started by Tools/benchmarks/benchmarker.
 
 import Foundation
 

@@ -1,5 +1,5 @@
-// RocksDB through its C interface, with its defaults: a log beside sorted files, each write synced,
-// writers that wait for a sync share the next one.
+// RocksDB through its C interface, with its defaults: a WAL and sorted files, each write synced, group
+// commit for concurrent writers.
 
 import CRocksDB
 import Synchronization
@@ -10,7 +10,7 @@ final class RocksDBPeer: Peer {
     private nonisolated(unsafe) let reading: OpaquePointer
     private let last = Atomic<UInt64>(0)
 
-    /// First byte of the keys: lines stand before ids.
+    /// The first byte of the keys. Lines sort before ids.
     private static let (lines, ids) = (UInt8(ascii: "e"), UInt8(ascii: "i"))
 
     init(in folder: String) throws(PeerFailure) {
@@ -20,7 +20,7 @@ final class RocksDBPeer: Peer {
         let opened = try Self.checked { rocksdb_open(options, folder, &$0) }
         guard let opened, let write = rocksdb_writeoptions_create(),
             let read = rocksdb_readoptions_create()
-        else { throw PeerFailure("RocksDB cannot be opened") }
+        else { throw PeerFailure("cannot open RocksDB") }
         (database, writing, reading) = (opened, write, read)
         rocksdb_writeoptions_set_sync(writing, 1)
     }
@@ -31,7 +31,7 @@ final class RocksDBPeer: Peer {
         rocksdb_close(database)
     }
 
-    /// Does something that says in text what is wrong.
+    /// Calls a function that reports errors as text.
     private static func checked<Result>(
         _ body: (inout UnsafeMutablePointer<CChar>?) -> Result
     ) throws(PeerFailure) -> Result {
@@ -52,7 +52,7 @@ final class RocksDBPeer: Peer {
             }
             guard known == nil else {
                 rocksdb_pinnableslice_destroy(known)
-                throw PeerFailure("RocksDB has an id already")
+                throw PeerFailure("RocksDB has the id already")
             }
             let position = last.add(1, ordering: .relaxed).newValue.key
             let key = [Self.lines] + position
@@ -72,7 +72,7 @@ final class RocksDBPeer: Peer {
         }
     }
 
-    func settle() throws(PeerFailure) { rocksdb_compact_range(database, nil, 0, nil, 0) }
+    func compact() throws(PeerFailure) { rocksdb_compact_range(database, nil, 0, nil, 0) }
 
     func forEachLine(_ body: (UnsafeRawBufferPointer) -> Void) throws(PeerFailure) {
         let iterator = rocksdb_create_iterator(database, reading)
@@ -91,6 +91,6 @@ final class RocksDBPeer: Peer {
 }
 
 extension [UInt8] {
-    /// As C's characters.
+    /// The bytes as C characters.
     fileprivate var chars: [CChar] { map { CChar(bitPattern: $0) } }
 }

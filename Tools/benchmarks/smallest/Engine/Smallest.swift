@@ -1,4 +1,4 @@
-// The least that an app with events of its own does with the engine. See Spec/benchmarks.
+// The smallest program that uses the engine, for measuring its size. See Spec/benchmarks.
 
 import Daybook
 import Foundation

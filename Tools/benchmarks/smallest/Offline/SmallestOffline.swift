@@ -1,4 +1,4 @@
-// The least that an app does with the model of DaybookOffline. See Spec/benchmarks.
+// The smallest program that uses DaybookOffline, for measuring its size. See Spec/benchmarks.
 
 import DaybookOffline
 import Foundation

@@ -1,5 +1,5 @@
-// What an app on Apple's systems uses of the libraries and an app on Linux does not: the keychain, the
-// system's network path, and a query on a screen.
+// An app that uses what the libraries have only on Apple's systems: the keychain, the system's network path,
+// and a query on a screen.
 
 import Daybook
 import DaybookOffline

@@ -1,22 +1,22 @@
-// One device of an account: its disk, its clock, its store, and its line to the server. Part of
-// DeviceHistory. Spec/protocol/sync-simulation.md.
+// One device of a DeviceHistory: its disk, its clock, its store, and its network.
+// Spec/protocol/sync-simulation.md.
 
 import DaybookOffline
 import DaybookTestKit
 import Foundation
 
-/// One device.
+/// A device of the account.
 final class Device {
-    /// The disk as it was once.
+    /// An earlier state of the disk.
     struct Backup {
         var files: SimulatedFileSystem
         var folder: String
-        /// What the store had acknowledged by then.
+        /// The events that the store had acknowledged then.
         var acknowledged: Set<UUID>
     }
 
     let name: Int
-    /// Milliseconds by which its clock is wrong.
+    /// The error of its clock, in milliseconds.
     let skew: Int64
     let network: SimulatedNetwork
     let resolver: any ConflictResolver
@@ -25,7 +25,7 @@ final class Device {
     var store: OfflineStore?
     var lives: UInt64 = 0
     var backup: Backup?
-    /// Events that the app was told are recorded, and has not given up since.
+    /// The events whose append returned, without discarded ones and those that a backup does not have.
     var acknowledged: Set<UUID> = []
 
     init(
@@ -37,7 +37,7 @@ final class Device {
         self.resolver = resolver
     }
 
-    func opened() throws -> OfflineStore {
+    func requireStore() throws -> OfflineStore {
         guard let store else { throw HistoryFailure("device \(name) is not open") }
         return store
     }

@@ -1,14 +1,13 @@
-// Several devices of one account, each with the whole client, on one server: they change the same
-// things, sync when they like, die, come back from backups, are installed anew. In the end all show
-// the same, and it is what the server's events come to. Called by DeviceHistories.
-// Spec/protocol/sync-simulation.md.
+// Several devices of one account, each with the whole client, on one server. They change the same data, sync,
+// crash, are restored from backups and installed anew. In the end all must show the same views, those that
+// follow from the server's events. Spec/protocol/sync-simulation.md.
 
 import DaybookOffline
 import DaybookTestKit
 import EventGenerators
 import Foundation
 
-/// One history of several devices.
+/// A history of several devices.
 final class DeviceHistory {
     static let labels = [
         "devices: synced", "devices: events received", "devices: conflicts resolved",
@@ -38,20 +37,20 @@ final class DeviceHistory {
 
     private func draw(_ range: ClosedRange<Int>) -> Int { choices.draw { $0.int(in: range) } }
 
-    private func tell(_ line: @autoclosure () -> String) { story.append(line()) }
+    private func appendStory(_ line: @autoclosure () -> String) { story.append(line()) }
 
-    // MARK: The whole
+    // MARK: Running
 
-    func live() async throws {
-        for name in 0..<draw(2...3) { devices.append(try await device(name)) }
+    func run() async throws {
+        for name in 0..<draw(2...3) { devices.append(try await makeDevice(name)) }
         for _ in 0..<draw(1...40) {
             clock.advance(by: .milliseconds(draw(1...5_000)))
             let device = devices[draw(0...devices.count - 1)]
             switch draw(0...17) {
             case 0...6: try await append(device)
             case 7...10: try await sync(device)
-            case 11: try await die(device)
-            case 12: try await tidy(device)
+            case 11: try await crash(device)
+            case 12: try await checkpointOrCompact(device)
             case 13: takeBackup(device)
             case 14: try await restore(device)
             default: try await decide(device)
@@ -61,9 +60,9 @@ final class DeviceHistory {
         choices.count("device histories")
     }
 
-    private func device(_ name: Int) async throws -> Device {
+    private func makeDevice(_ name: Int) async throws -> Device {
         let faults = choices.draw { (choices: inout Choices) -> [NetworkFault] in
-            // What parks events would be rare otherwise.
+            // Without this, faults that park events would be rare.
             if choices.bool(oneIn: 3) { return [.verdictsRetry, .malformedRequest] }
             return NetworkFault.allCases.filter { _ in choices.bool(oneIn: 6) }
         }
@@ -79,7 +78,7 @@ final class DeviceHistory {
         return device
     }
 
-    /// Both texts, in an order that does not depend on who merges.
+    /// A resolver with the same result on all devices.
     private static let merge = Merge { conflict in
         guard let mine = conflict.pending.last?.content, mine.type == NoteUpdated.type,
             let current = conflict.current, current.type != NoteDeleted.type
@@ -89,7 +88,7 @@ final class DeviceHistory {
             NoteUpdated(noteId: note.noteId, content: "merged", updatedBy: note.updatedBy))
     }
 
-    // MARK: What devices do
+    // MARK: Actions
 
     private func open(_ device: Device) async throws {
         device.lives += 1
@@ -103,52 +102,53 @@ final class DeviceHistory {
             at: URL(filePath: device.folder, directoryHint: .isDirectory), compaction: nil,
             environment: environment)
         device.network.reconnect()
-        let store = try device.opened()
+        let store = try device.requireStore()
         let missing = try await store.missing(of: device.acknowledged)
         guard missing.isEmpty else {
-            throw HistoryFailure("I1: device \(device.name) has lost \(missing)")
+            throw HistoryFailure("I1: device \(device.name) has lost the events \(missing)")
         }
     }
 
     private func append(_ device: Device) async throws {
         guard events < Self.eventsMax else { return }
         events += 1
-        // Two writers under one name must not write at the same time: nobody could say who won.
+        // Two logs with one incarnation must not record at the same time: their LWW timestamps would be
+        // equal.
         clock.advance(by: .milliseconds(1))
-        let store = try device.opened()
-        let place = "\(draw(0...2))"
+        let store = try device.requireStore()
+        let subject = "\(draw(0...2))"
         let id = UUID(integer: ids.randomUUID())
         let notes = store.view(NotesView.self)
-        let base = notes.head(place)
+        let base = notes.head(subject)
         let draft: EventDraft
         switch draw(0...8) {
-        case 0: draft = try EventDraft(CitySaved(userId: "u", cityId: place), id: id)
-        case 1: draft = try EventDraft(CityUnsaved(userId: "u", cityId: place), id: id)
+        case 0: draft = try EventDraft(CitySaved(userId: "u", cityId: subject), id: id)
+        case 1: draft = try EventDraft(CityUnsaved(userId: "u", cityId: subject), id: id)
         case 2, 3:
             draft = try EventDraft(
-                NoteAdded(noteId: place, cityId: "c", content: "\(events)", createdBy: "u"),
+                NoteAdded(noteId: subject, cityId: "c", content: "\(events)", createdBy: "u"),
                 id: id)
         case 4, 5, 6:
             draft = try EventDraft(
-                NoteUpdated(noteId: place, content: "\(events)", updatedBy: "u"), id: id,
+                NoteUpdated(noteId: subject, content: "\(events)", updatedBy: "u"), id: id,
                 basedOn: base)
         case 7 where draw(0...2) == 0:
             draft = try EventDraft(
-                NoteDeleted(noteId: place, deletedBy: "u"), id: id, basedOn: base)
+                NoteDeleted(noteId: subject, deletedBy: "u"), id: id, basedOn: base)
         default:
             draft = try EventDraft(
                 LessonCompleted(
-                    userId: "u", courseId: "c", lessonId: place,
+                    userId: "u", courseId: "c", lessonId: subject,
                     score: Double(draw(0...4)) / 4, durationSeconds: nil), id: id)
         }
-        tell("\(device.name): \(draft.type) \(place)")
+        appendStory("\(device.name): \(draft.type) \(subject)")
         try await store.events.append([draft])
         device.acknowledged.insert(id)
     }
 
     private func sync(_ device: Device, isLast: Bool = false) async throws {
-        let store = try device.opened()
-        let name = store.events.incarnation
+        let store = try device.requireStore()
+        let incarnation = store.events.incarnation
         var options = Replayer.Options()
         options.requestsMax = 1
         options.resolver = device.resolver
@@ -156,7 +156,7 @@ final class DeviceHistory {
         let replayer = Replayer(
             store.events, transport: device.network, options: options,
             sleep: { duration in
-                // Nobody waits so long: it is the end of a run that is set against a request.
+                // The end of the run, which races against a request, and not a wait of the replayer.
                 guard duration < .seconds(1_000_000) else {
                     return try await Task.sleep(for: duration)
                 }
@@ -167,34 +167,34 @@ final class DeviceHistory {
         choices.count("devices: synced")
         choices.count("devices: events received", by: report.received)
         choices.count("devices: conflicts resolved", by: report.resolved)
-        if store.events.incarnation != name { choices.count("devices: fork noticed") }
-        tell(
+        if store.events.incarnation != incarnation { choices.count("devices: fork noticed") }
+        appendStory(
             "\(device.name): synced, \(report.applied) applied, \(report.received) received, "
                 + "\(report.resolved) resolved, \(report.pending) left: \(report.message ?? "-")")
-        device.acknowledged.subtract(try await store.takenBack())
+        device.acknowledged.subtract(try await store.retractedIDs())
     }
 
-    private func die(_ device: Device) async throws {
+    private func crash(_ device: Device) async throws {
         let isKill = draw(0...1) == 0
         choices.count(isKill ? "devices: killed" : "devices: power cut")
-        tell("\(device.name): \(isKill ? "killed" : "power cut")")
+        appendStory("\(device.name): \(isKill ? "killed" : "power cut")")
         device.files.cutPower(at: device.files.operations)
-        try? await device.opened().close()
+        try? await device.requireStore().close()
         device.store = nil
         device.files =
             isKill ? device.files.afterKill() : choices.draw { device.files.afterPowerCut(&$0) }
         try await open(device)
     }
 
-    private func tidy(_ device: Device) async throws {
-        let store = try device.opened()
+    private func checkpointOrCompact(_ device: Device) async throws {
+        let store = try device.requireStore()
         if draw(0...1) == 0 {
             choices.count("devices: checkpoint")
-            tell("\(device.name): checkpoint")
+            appendStory("\(device.name): checkpoint")
             try await store.events.checkpoint()
         } else {
             choices.count("devices: compacted")
-            tell("\(device.name): compact")
+            appendStory("\(device.name): compact")
             try await store.events.flush()
             try store.events.log.roll()
             try await store.compact()
@@ -202,24 +202,24 @@ final class DeviceHistory {
     }
 
     private func takeBackup(_ device: Device) {
-        tell("\(device.name): backup")
+        appendStory("\(device.name): backup")
         device.backup = Device.Backup(
             files: device.files.afterKill(), folder: device.folder,
             acknowledged: device.acknowledged)
     }
 
-    /// The device is put back to an image, or a copy of it, or is installed anew.
+    /// Restores the device from an image of its disk or a copy of its folder, or installs it anew.
     private func restore(_ device: Device) async throws {
         let how = draw(0...2)
         guard how == 2 || device.backup != nil else { return }
-        try await device.opened().close()
+        try await device.requireStore().close()
         device.store = nil
         if how < 2, let backup = device.backup {
             device.files = backup.files.afterKill()
             device.folder = backup.folder
             device.acknowledged = backup.acknowledged
             choices.count(how == 0 ? "devices: image came back" : "devices: copy came back")
-            tell("\(device.name): \(how == 0 ? "image" : "copy") came back")
+            appendStory("\(device.name): \(how == 0 ? "image" : "copy") came back")
             if how == 1 {
                 let target = "/copy-\(device.lives)"
                 try device.files.copyFolder(device.folder, to: target)
@@ -227,7 +227,7 @@ final class DeviceHistory {
             }
         } else {
             choices.count("devices: installed anew")
-            tell("\(device.name): installed anew")
+            appendStory("\(device.name): installed anew")
             device.files = SimulatedFileSystem()
             device.folder = "/log"
             device.acknowledged = []
@@ -236,29 +236,29 @@ final class DeviceHistory {
         try await open(device)
     }
 
-    /// Somebody decides on what is parked, or in conflict.
+    /// Retries or discards the first event that is parked or in conflict, as a user does.
     private func decide(_ device: Device) async throws {
-        let store = try device.opened()
+        let store = try device.requireStore()
         guard let entry = store.outbox.entries.first(where: { $0.status != .pending }) else {
             return
         }
         if draw(0...1) == 0 {
             choices.count("devices: retried by hand")
-            tell("\(device.name): retry \(entry.id)")
+            appendStory("\(device.name): retry \(entry.id)")
             try await store.outbox.retry(entry.id)
         } else {
             choices.count("devices: discarded")
-            tell("\(device.name): discard \(entry.id)")
-            let gone = try await store.outbox.discard(entry.id, withDependents: true)
-            device.acknowledged.subtract(gone)
+            appendStory("\(device.name): discard \(entry.id)")
+            let discarded = try await store.outbox.discard(entry.id, withDependents: true)
+            device.acknowledged.subtract(discarded)
         }
     }
 
     // MARK: The end
 
-    /// Faults stop, everybody syncs, and all show the same.
+    /// Stops the faults, syncs all devices, and checks that all show the same.
     private func end() async throws {
-        tell("faults stop")
+        appendStory("faults stop")
         server.calm()
         for device in devices {
             device.network.calm()
@@ -267,7 +267,7 @@ final class DeviceHistory {
         for _ in 0..<4 {
             for device in devices {
                 clock.advance(by: .seconds(7_200))
-                let store = try device.opened()
+                let store = try device.requireStore()
                 for entry in Array(store.outbox.entries) where entry.status == .failed {
                     try await store.outbox.retry(entry.id)
                 }
@@ -278,38 +278,39 @@ final class DeviceHistory {
             }
         }
         try await check()
-        for device in devices { try await device.opened().close() }
+        for device in devices { try await device.requireStore().close() }
     }
 
     private func check() async throws {
-        server.readAgain()
-        var held: Set<UUID> = []
+        server.resetReading()
+        var serverIDs: Set<UUID> = []
         var history = EventHistory()
         for line in try await server.newLines() {
             let event = try ForeignEvent(line.span.bytes)
-            guard held.insert(event.draft.id).inserted else {
-                throw HistoryFailure("I10: the server holds \(event.draft.id) twice")
+            guard serverIDs.insert(event.draft.id).inserted else {
+                throw HistoryFailure("I10: the server has the event \(event.draft.id) twice")
             }
             history.addForeign(event.draft, source: event.source, sequence: event.sequence)
         }
         let expected = Self.rows(of: OfflineModel.views.map { $0.folded(history.events) })
         for device in devices {
-            let store = try device.opened()
+            let store = try device.requireStore()
             let outbox = store.view(Outbox.self)
             if let stuck = outbox.entries.first(where: { _ in true }) {
                 throw HistoryFailure(
-                    "I12: device \(device.name) has \(outbox.count) events left; first "
+                    "I12: \(outbox.count) events of device \(device.name) are still pending; first "
                         + "\(stuck.action) \(stuck.status) \(stuck.errorMessage ?? "")")
             }
-            let lost = device.acknowledged.subtracting(held)
+            let lost = device.acknowledged.subtracting(serverIDs)
             guard lost.isEmpty else {
-                throw HistoryFailure("I10: of device \(device.name) the server lacks \(lost)")
+                throw HistoryFailure(
+                    "I10: the server lacks the events \(lost) of device \(device.name)")
             }
             let shown = Self.rows(of: OfflineModel.views.map { store.state(of: $0) })
             guard shown == expected else {
                 let difference = shown.difference(from: expected).map { "\($0)" }
                 throw HistoryFailure(
-                    "device \(device.name) does not show what the server's events come to:\n"
+                    "the views of device \(device.name) differ from those of the server's events:\n"
                         + difference.joined(separator: "\n"))
             }
         }
@@ -339,15 +340,15 @@ extension OfflineStore {
         self.view(view)
     }
 
-    /// Those of some ids that the log does not know.
+    /// The ids that are neither stored nor removed by compaction.
     fileprivate func missing(of ids: Set<UUID>) async throws -> Set<UUID> {
         try ids.filter {
             try events.log.line(id: $0.integer) == nil && events.log.removed(id: $0.integer) == nil
         }
     }
 
-    /// The ids of events that this log has taken back.
-    fileprivate func takenBack() async throws -> Set<UUID> {
+    /// The ids of events that records of this log have discarded.
+    fileprivate func retractedIDs() async throws -> Set<UUID> {
         var ids: Set<UUID> = []
         try await events.flush()
         try events.log.forEachEvent(from: Position(1), catalogue: events.catalogue) { event in
@@ -363,7 +364,7 @@ extension OfflineStore {
 }
 
 extension SimulatedFileSystem {
-    /// Copies a folder, as a backup does: all is the same but the inodes.
+    /// Copies a folder, as a backup does: only the inodes differ.
     func copyFolder(_ folder: String, to target: String) throws {
         try createDirectory(target)
         for name in try list(folder).sorted() {

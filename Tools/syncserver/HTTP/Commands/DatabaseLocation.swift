@@ -2,7 +2,7 @@
 
 import ArgumentParser
 
-/// Where events are kept.
+/// The location of the database.
 enum DatabaseLocation: ExpressibleByArgument {
     /// A file of the embedded database.
     case sqlite(path: String)

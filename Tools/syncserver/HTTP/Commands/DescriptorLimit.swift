@@ -1,19 +1,19 @@
-// How many files and connections this process may have open. A server that runs into the limit can
-// accept no client, so the limit is raised, and the connections are kept below it.
+// The limit on open files and connections of this process. A server that reaches it can accept no
+// client, so the limit is raised, and the connections are kept below it.
 
 import ArgumentParser
 import Foundation
 
 /// The limit on open descriptors.
 enum DescriptorLimit {
-    /// What is left for the database, the log and the system.
+    /// The descriptors kept free for the database, the log and the system.
     private static let reserve = 64
-    /// With fewer, the event loops and the database cannot be opened.
+    /// The least that the event loops and the database need.
     private static let leastCount: rlim_t = 32
 
-    /// Raises the limit as far as the system lets it.
+    /// Raises the limit as far as the system permits.
     ///
-    /// - Returns: how many of `connections` may be open.
+    /// - Returns: the most connections that may be open, at most `connections`.
     /// - Throws: exit code 74 if not even the server's own files can be opened.
     static func raise(for connections: Int) throws(ExitCode) -> Int {
         var limit = rlimit()
@@ -31,8 +31,8 @@ enum DescriptorLimit {
         }
         guard limit.rlim_cur >= leastCount else {
             throw SyncServer.failure(
-                "the system lets this process open \(limit.rlim_cur) files, and it needs "
-                    + "\(leastCount); raise the limit (ulimit -n)", .io)
+                "this process may open \(limit.rlim_cur) files and needs \(leastCount); raise the "
+                    + "limit (ulimit -n)", .io)
         }
         return limit.rlim_cur >= wanted
             ? connections : max(1, Int(clamping: limit.rlim_cur) - reserve)

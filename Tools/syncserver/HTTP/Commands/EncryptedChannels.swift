@@ -1,4 +1,4 @@
-// TLS under HTTP. In a file of its own, since a build with the trait ToolsWithoutTLS has none of it.
+// TLS under HTTP. A build with the trait ToolsWithoutTLS compiles nothing of this file.
 // Spec/operations/operating.md, OPS-2.
 
 #if TLS
@@ -7,12 +7,12 @@
     import HummingbirdTLS
 
     extension HTTPServerBuilder {
-        /// These channels over TLS.
+        /// Wraps these channels in TLS.
         ///
         /// - Parameters:
         ///   - certificate: the path of a certificate chain in PEM.
         ///   - key: the path of its private key in PEM.
-        /// - Throws: an exit with 65 for files that cannot be used, or that do not belong together.
+        /// - Throws: an exit with 65 for files that are not PEM or do not belong together.
         func encrypted(certificate: String, key: String) throws -> HTTPServerBuilder {
             var tls: TLSConfiguration
             do {
@@ -27,25 +27,24 @@
             }
             tls.minimumTLSVersion = .tlsv12
             tls.cipherSuites = cipherSuites
-            // A connection that ends keeps its descriptor until the client has said that it ends, too.
-            // That need not be waited for (RFC 8446, 6.1), and a client that never says it must cost
-            // nothing.
+            // A closing connection keeps its descriptor until the client has sent close_notify. Waiting
+            // for that is optional (RFC 8446, 6.1), and a client that never sends it must cost nothing.
             tls.shutdownTimeout = .milliseconds(100)
             do {
-                // Otherwise OpenSSL looks at the two together only once the server listens.
+                // Otherwise OpenSSL compares the two only once the server listens.
                 _ = try TLSChannel(
                     HTTP1Channel(responder: { _, _, _ in }), tlsConfiguration: tls)
                 return try .tls(self, tlsConfiguration: tls)
             } catch {
                 throw SyncServer.failure(
-                    "the certificate \(certificate) does not fit the key \(key): give the key that "
+                    "the certificate \(certificate) does not match the key \(key): use the key that "
                         + "it was issued for, and put the server's own certificate first", .badData)
             }
         }
     }
 
-    /// The suites of TLS 1.2, whose defaults include some without forward secrecy and with CBC.
-    /// Those of TLS 1.3 are all good, and not to be chosen.
+    /// The cipher suites of TLS 1.2, whose defaults include some without forward secrecy and with CBC.
+    /// All those of TLS 1.3 are secure, and cannot be configured.
     private let cipherSuites = [
         "ECDHE-ECDSA-AES128-GCM-SHA256", "ECDHE-RSA-AES128-GCM-SHA256",
         "ECDHE-ECDSA-AES256-GCM-SHA384", "ECDHE-RSA-AES256-GCM-SHA384",

@@ -1,5 +1,5 @@
-// The commands that look after a database: `migrate`, `erase`, `prune`. All of them may be used
-// while a server is at work on the same database. Spec/operations/operating.md.
+// The maintenance commands: `migrate`, `erase`, `prune`. They may run while a server uses the same
+// database. Spec/operations/operating.md.
 
 import ArgumentParser
 import Foundation
@@ -8,9 +8,9 @@ import SyncServerStorage
 /// `syncserver migrate`.
 struct Migrate: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Bring a database up to date, and end.",
+        abstract: "Migrate a database to the newest schema, and exit.",
         discussion: """
-            A server does the same when it starts. There is no way back: take a backup before.
+            A server does the same when it starts. There is no downgrade: take a backup before.
             """)
 
     @OptionGroup var storage: StorageOptions
@@ -30,10 +30,10 @@ struct Erase: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Erase all events of one account.",
         discussion: """
-            Take the account's tokens out of the token file first, or its devices begin anew. \
-            Backups keep what they hold. An SQLite file is rewritten: it needs room for a copy, and \
-            a server that uses it cannot store events meanwhile. Exit code 0 says that nothing is \
-            left in the files; anything else says what is.
+            Remove the account's tokens from the token file first; otherwise its devices create the \
+            account again. Backups are not changed. An SQLite file is rewritten: this needs disk \
+            space for a copy, and a server that uses the file cannot store events meanwhile. Exit \
+            code 0 means that no traces are left in the files; otherwise a message says what is left.
             """)
 
     @OptionGroup var storage: StorageOptions
@@ -41,7 +41,7 @@ struct Erase: AsyncParsableCommand {
     @Option(help: "The account.")
     var account: String
 
-    @Flag(help: "Really erase. Without it, the command only counts.")
+    @Flag(help: "Erase the events. Without this flag, the command only counts them.")
     var yes = false
 
     @OptionGroup var locks: LockOptions
@@ -71,18 +71,18 @@ struct Erase: AsyncParsableCommand {
 /// `syncserver prune`.
 struct Prune: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Erase the accounts that no device has used for a time.",
+        abstract: "Erase the accounts that no device has used for a number of days.",
         discussion: """
-            Accounts are erased whole: a device that is new gets everything or nothing. An account \
-            is used when a device sends to it or reads from it.
+            Accounts are erased as a whole, so that a new device gets all events or none. An account \
+            is used when a device sends events to it or reads from it.
             """)
 
     @OptionGroup var storage: StorageOptions
 
-    @Option(help: ArgumentHelp("How long, in days: 400d.", valueName: "days"))
+    @Option(help: ArgumentHelp("The number of days, for example 400d.", valueName: "days"))
     var unusedFor: Days
 
-    @Flag(help: "Really erase. Without it, the command only names the accounts.")
+    @Flag(help: "Erase the accounts. Without this flag, the command only lists them.")
     var yes = false
 
     @OptionGroup var locks: LockOptions
@@ -100,7 +100,7 @@ struct Prune: AsyncParsableCommand {
         var isAnyErased = false
         do {
             for account in accounts {
-                // It may have come back since it was listed: what it was told would be untrue.
+                // The account may have been used since it was listed: then it is kept.
                 if yes {
                     guard try await opened.erase(account: account, unusedSince: limit)
                     else { continue }
@@ -110,8 +110,8 @@ struct Prune: AsyncParsableCommand {
             }
         } catch { failures.append(SyncServer.failure(error)) }
         do {
-            // Once for all accounts, also for those that were erased before one failed. Does nothing
-            // if no erasure has left traces, this one or an earlier one.
+            // Once for all accounts, also for those that were erased before a failure. Does nothing if
+            // no erasure, also no earlier one, has left traces.
             if yes, isAnyErased || failures.isEmpty { try await opened.removeTraces() }
             try opened.close()
         } catch { failures.append(SyncServer.failure(error)) }
@@ -122,9 +122,9 @@ struct Prune: AsyncParsableCommand {
     }
 }
 
-/// How long to wait for a server.
+/// The option for the longest wait for a server's lock.
 struct LockOptions: ParsableArguments {
-    @Option(help: "Seconds to wait for a server that keeps an SQLite file busy.")
+    @Option(help: "Seconds to wait for a server that keeps an SQLite file locked.")
     var wait = 60
 
     func validate() throws {

@@ -1,4 +1,4 @@
-// `syncserver token`: makes a token. Spec/operations/operating.md.
+// `syncserver token`: creates a token. Spec/operations/operating.md.
 
 import ArgumentParser
 import LogFormat
@@ -7,10 +7,10 @@ import LogFormat
 struct MakeToken: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "token",
-        abstract: "Make a token for an account.",
+        abstract: "Create a token for an account.",
         discussion: """
             Prints two lines: the token, for the device, and the line for the token file, which \
-            holds its digest only. After adding the line, send the server SIGHUP.
+            contains only its digest. After adding the line, send the server SIGHUP.
             """)
 
     @Argument(help: "The account.")
@@ -21,7 +21,7 @@ struct MakeToken: ParsableCommand {
             !account.contains(where: \.isWhitespace)
         else {
             throw ValidationError(
-                "an account has 1 to \(FormatLimit.accountBytesMax) bytes and no blanks")
+                "an account has 1 to \(FormatLimit.accountBytesMax) bytes and no spaces")
         }
     }
 

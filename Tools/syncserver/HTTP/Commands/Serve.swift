@@ -1,5 +1,5 @@
-// `syncserver serve`: reads its options, opens the storage, serves until it is told to stop. What
-// happens to a request: RequestLog, ErrorReplies, KnownPaths, Authentication, EventRoutes.
+// `syncserver serve`: reads its options, opens the storage, serves until it is stopped. A request goes
+// through RequestLog, ErrorReplies, KnownPaths, Authentication and EventRoutes, in this order.
 
 import ArgumentParser
 import DaybookOffline
@@ -16,12 +16,12 @@ import SyncServerStorage
 /// `syncserver serve`.
 struct Serve: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Serve until told to stop. This is what happens without a subcommand.",
+        abstract: "Serve until stopped. This is the default subcommand.",
         discussion: """
             Prints one line, "listening on http://HOST:PORT", when it is ready. The log goes to \
             standard error. Without a token file every request belongs to the account "local", \
-            and only loopback addresses are served. SIGTERM and SIGINT end it after the requests \
-            it has accepted; SIGHUP makes it read the token file again.
+            and only loopback addresses are served. SIGTERM and SIGINT stop the server after the \
+            requests that it has accepted; SIGHUP makes it read the token file again.
             """)
 
     @Option(help: "The TCP port to listen on; 0 picks a free one.")
@@ -45,46 +45,46 @@ struct Serve: AsyncParsableCommand {
     @Option(help: ArgumentHelp("The certificate's private key in PEM.", valueName: "file"))
     var tlsKey: String?
 
-    @Flag(help: "Serve plain HTTP beyond loopback: a proxy in front of this server does TLS.")
+    @Flag(help: "Serve plain HTTP beyond loopback, for a proxy in front that does TLS.")
     var behindTlsProxy = false
 
-    @Option(help: "Requests a second that a token may make; 0 sets no limit.")
+    @Option(help: "The most requests a second with one token; 0 sets no limit.")
     var rate = 500
 
-    @Option(help: "Connections that may be open.")
+    @Option(help: "The most open connections.")
     var connections = 1_000
 
-    @Option(help: "MiB of bodies and replies that may be held in memory at once; at least 8.")
+    @Option(help: "The most MiB of memory for bodies and replies; at least 8.")
     var memory = 128
 
-    @Option(help: "Seconds that a client may take to send a request, or to read a reply.")
+    @Option(help: "The most seconds for a client to send a request, or to read a reply.")
     var clientTimeout = 60
 
     @Option(
-        help: "Bytes a second at which a body must come, averaged over 10 s; 0 sets no limit.")
+        help: "The least bytes a second of a body, averaged over 10 s; 0 sets no limit.")
     var bodyRate = 1_024
 
-    @Option(help: "Seconds that requests may take to end once the server is told to stop.")
+    @Option(help: "The most seconds for requests to end when the server is stopped.")
     var shutdownTimeout = 30
 
-    @Option(help: "The least that is logged: debug, info, notice, warning, error.")
+    @Option(help: "The lowest level that is logged: debug, info, notice, warning, error.")
     var logLevel = Logger.Level.info
 
     func validate() throws {
         if tokenFile == nil, !Loopback.contains(host) {
             throw ValidationError(
-                "\(host) is not a loopback address: without --token-file anyone who reaches it "
-                    + "could read and write; give a token file, or leave --host out")
+                "\(host) is not a loopback address: without --token-file any client that reaches it "
+                    + "could read and write; add --token-file, or omit --host")
         }
         if (tlsCertificate == nil) != (tlsKey == nil) {
-            throw ValidationError("--tls-certificate and --tls-key go together")
+            throw ValidationError("--tls-certificate and --tls-key must be used together")
         }
         if !Loopback.contains(host), tlsCertificate == nil, !behindTlsProxy {
             throw ValidationError(
-                "\(host) is not a loopback address: tokens would cross the network in the clear; "
-                    + "give --tls-certificate and --tls-key, or --behind-tls-proxy")
+                "\(host) is not a loopback address: tokens would cross the network unencrypted; "
+                    + "add --tls-certificate and --tls-key, or --behind-tls-proxy")
         }
-        // Longer times and larger numbers overflow what they are multiplied with.
+        // Larger values would overflow when they are converted to nanoseconds or bytes.
         guard (0...1_000_000_000).contains(rate), (0...1_000_000_000).contains(bodyRate),
             (1...1_000_000).contains(connections), (1...86_400).contains(clientTimeout),
             (1...86_400).contains(shutdownTimeout)
@@ -100,7 +100,7 @@ struct Serve: AsyncParsableCommand {
     }
 
     func run() async throws {
-        // Until a service takes it: a reload that comes while the database is opened ends nothing.
+        // Until a service handles it: a SIGHUP while the database is opened must not end the process.
         signal(SIGHUP, SIG_IGN)
         let writer = LogWriter()
         defer { writer.flush() }
@@ -132,7 +132,7 @@ struct Serve: AsyncParsableCommand {
                 let name = host.contains(":") ? "[\(host)]" : host
                 let port = channel.localAddress?.port ?? 0
                 let scheme = tlsKey == nil ? "http" : "https"
-                // A server that cannot say so serves all the same.
+                // A server whose standard output is closed serves nevertheless.
                 _ = StandardStream.output.write(
                     Array("listening on \(scheme)://\(name):\(port)\n".utf8))
             },
@@ -181,7 +181,7 @@ struct Serve: AsyncParsableCommand {
         return router
     }
 
-    /// What is done with the bytes of a connection.
+    /// The channel handlers of a connection.
     private func channels(
         _ connections: Connections, _ metrics: ServerMetrics
     ) throws -> HTTPServerBuilder {

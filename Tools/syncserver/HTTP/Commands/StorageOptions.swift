@@ -1,6 +1,5 @@
-// --database, for every command that needs one, and what is behind it: the one place where a further
-// kind of database is opened. It has an EventStorage for serving and a StorageMaintenance for
-// looking after it.
+// The option --database, and the one place where a further kind of database is opened: its EventStorage
+// for serving and its StorageMaintenance.
 
 import ArgumentParser
 import DaybookOffline
@@ -13,12 +12,12 @@ import SyncServerStorage
 struct StorageOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
-            "Where the events are kept: sqlite:PATH, created if it is not there, or "
-                + "postgres://USER@HOST/DATABASE, whose schema is brought up to date.",
+            "The database: sqlite:PATH, created if it is missing, or "
+                + "postgres://USER@HOST/DATABASE, whose schema is migrated.",
             valueName: "location"))
     var database: DatabaseLocation
 
-    /// Opens the storage and brings it up to date.
+    /// Opens the storage and migrates its schema.
     ///
     /// - Throws: `StorageError`.
     func open(_ catalogue: EventCatalogue) async throws -> any EventStorage {
@@ -29,11 +28,11 @@ struct StorageOptions: ParsableArguments {
         }
     }
 
-    /// Opens the storage for what is done to whole accounts. Brings it up to date, too.
+    /// Opens the storage for maintenance and migrates its schema.
     ///
     /// - Parameters:
     ///   - creating: whether an SQLite file is created if it is missing.
-    ///   - lockSeconds: how long to wait for a server that holds a lock.
+    ///   - lockSeconds: the longest wait for a server's lock, in seconds.
     /// - Throws: `StorageError`.
     func openForMaintenance(
         creating: Bool, lockSeconds: Int = 60

@@ -1,4 +1,4 @@
-// The command `syncserver`: serving, unless a subcommand is named. Serving itself is Serve.swift.
+// The command `syncserver`. Its default subcommand is `serve` (Serve.swift).
 // Spec/protocol/sync-protocol.md, Spec/operations/operating.md.
 
 import ArgumentParser
@@ -18,9 +18,10 @@ enum Main {
 struct SyncServer: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "syncserver",
-        abstract: "Takes in the events of daybook logs, each once, and gives them out again.",
+        abstract:
+            "The sync server of daybook logs: stores their events, each once, and sends them.",
         discussion: """
-            Without a subcommand it serves: see "syncserver serve --help".
+            The default subcommand is serve: see "syncserver serve --help".
 
             Exit codes:
 
@@ -31,14 +32,14 @@ struct SyncServer: AsyncParsableCommand {
 
     /// Prints a line to standard output.
     ///
-    /// - Throws: exit code 74 if it cannot be written, said on standard error.
+    /// - Throws: exit code 74 if it cannot be written, with a message on standard error.
     static func print(_ line: String) throws(ExitCode) {
         guard let reason = StandardStream.output.write(Array("\(line)\n".utf8)) else { return }
         throw failure("standard output: \(String(cString: strerror(reason)))", .io)
     }
 
-    /// Says why the command cannot go on. Where standard error cannot be written, the exit code still
-    /// tells.
+    /// Writes a message to standard error and returns the exit code, which counts even if standard
+    /// error cannot be written.
     static func failure(_ detail: String, _ code: Exit) -> ExitCode {
         _ = StandardStream.error.write(Array("syncserver: \(detail)\n".utf8))
         return ExitCode(code.rawValue)
@@ -48,13 +49,13 @@ struct SyncServer: AsyncParsableCommand {
         switch code {
         case .wrongDatabase: .badData
         case .missing: .noDatabase
-        case .failed, .noRoom: .io
+        case .failed, .noSpace: .io
         }
     }
 
-    /// Says it of an error of the storage or of a token file, and nothing of others.
+    /// Converts an error of the storage or of a token file, with a message. Returns others unchanged.
     ///
-    /// - Parameter consequence: what a failure of the storage means for the command.
+    /// - Parameter consequence: the start of the message for a storage error.
     static func failure(_ error: any Error, _ consequence: String = "") -> any Error {
         switch error {
         case let error as StorageError:

@@ -1,11 +1,11 @@
-// SIGHUP without a token file: there is nothing to read again, and nothing ends. With a token file,
-// TokenFile takes the signal. Spec/operations/operating.md, OPS-3.
+// SIGHUP without a token file: ignored, so that it does not end the process. With a token file,
+// TokenFile handles the signal. Spec/operations/operating.md, OPS-3.
 
 import Logging
 import ServiceLifecycle
 import UnixSignals
 
-/// Takes each SIGHUP and says that it changes nothing.
+/// Ignores each SIGHUP and logs that.
 struct IgnoredHangups: Service {
     let logger: Logger
 

@@ -1,5 +1,5 @@
-// The server's log: one JSON object a line on standard error, for machines to read. Everything that
-// logs here goes through it, and on to LogWriter. Spec/operations/operating.md, OPS-9.
+// The server's log: one JSON object a line on standard error. LogWriter writes the lines.
+// Spec/operations/operating.md, OPS-9.
 
 import EventSourcing
 import Foundation

@@ -1,12 +1,11 @@
-// What a server counts about itself, and its text for Prometheus. Filled by RequestLog, by
-// EventRoutes and by the guards of the connections; read by GET /metrics. Spec/operations/operating.md.
+// The server's counters and their text for Prometheus (GET /metrics). Spec/operations/operating.md.
 
 import Synchronization
 
-/// The counters of a server. Labels have few values, so their number is bounded; none names an
-/// account.
+/// The counters of a server. Labels have few values, so the number of series is bounded; no label
+/// names an account.
 final class ServerMetrics: Sendable {
-    /// Why a connection was closed from this side before its time.
+    /// The reason why the server closed a connection early.
     enum Cut: String, CaseIterable {
         case bodyTooLarge = "body_too_large"
         case notHTTP = "not_http"
@@ -28,7 +27,7 @@ final class ServerMetrics: Sendable {
         var bytesIn = 0
         var bytesOut = 0
         var connections = 0
-        /// Requests that took at most each of `secondsBounds`, and all.
+        /// Requests that took at most each of `secondsBounds`; last, all requests.
         var durations = [Int](repeating: 0, count: secondsBounds.count + 1)
         var secondsTotal = 0.0
     }
@@ -38,7 +37,7 @@ final class ServerMetrics: Sendable {
 
     /// Counts an answered request.
     ///
-    /// - Parameter endpoint: one of the few that there are, `other` for the rest.
+    /// - Parameter endpoint: method and path of a known endpoint, otherwise `other`.
     func countRequest(_ endpoint: String, status: Int, seconds: Double) {
         counts.withLock { counts in
             counts.requests[Request(endpoint: endpoint, status: status), default: 0] += 1
@@ -55,19 +54,19 @@ final class ServerMetrics: Sendable {
         counts.withLock { $0.verdicts.merge(statuses) { $0 + $1 } }
     }
 
-    /// Counts events that were given out.
+    /// Counts events that were sent to clients.
     func countEvents(out events: Int) { counts.withLock { $0.eventsOut += events } }
 
-    /// Counts bytes of bodies that came.
+    /// Counts received bytes of bodies.
     func countBytes(in bytes: Int) { counts.withLock { $0.bytesIn += bytes } }
 
-    /// Counts bytes of bodies that went.
+    /// Counts sent bytes of bodies.
     func countBytes(out bytes: Int) { counts.withLock { $0.bytesOut += bytes } }
 
-    /// Counts a connection that was opened.
+    /// Counts an opened connection.
     func countConnection() { counts.withLock { $0.connections += 1 } }
 
-    /// Counts a connection that was closed from this side before its time.
+    /// Counts a connection that the server closed early.
     func countCut(_ reason: Cut) { counts.withLock { $0.cuts[reason, default: 0] += 1 } }
 
     /// The counters in Prometheus's text format, version 0.0.4.
@@ -84,10 +83,10 @@ final class ServerMetrics: Sendable {
                 ("{endpoint=\"\($0.endpoint)\",status=\"\($0.status)\"}", "\($1)")
             }.sorted { $0 < $1 })
         family(
-            "daybook_verdicts_total", "counter", "Events judged.",
+            "daybook_verdicts_total", "counter", "Events given a verdict.",
             counts.verdicts.map { ("{status=\"\($0)\"}", "\($1)") }.sorted { $0 < $1 })
         family(
-            "daybook_events_sent_total", "counter", "Events given out.",
+            "daybook_events_sent_total", "counter", "Events sent to clients.",
             [("", "\(counts.eventsOut)")])
         family(
             "daybook_body_bytes_total", "counter", "Bytes of bodies.",
@@ -99,13 +98,13 @@ final class ServerMetrics: Sendable {
             "daybook_connections_total", "counter", "Connections opened.",
             [("", "\(counts.connections)")])
         family(
-            "daybook_connections_cut_total", "counter", "Connections closed before their time.",
+            "daybook_connections_cut_total", "counter", "Connections closed early.",
             Cut.allCases.map { ("{reason=\"\($0.rawValue)\"}", "\(counts.cuts[$0] ?? 0)") })
         family(
-            "daybook_connections_open", "gauge", "Connections that are open.",
+            "daybook_connections_open", "gauge", "Open connections.",
             [("", "\(openConnections)")])
         family(
-            "daybook_held_bytes", "gauge", "Memory set aside for bodies and replies.",
+            "daybook_held_bytes", "gauge", "Memory reserved for bodies and replies.",
             [("", "\(heldBytes)")])
         text += "# HELP daybook_request_seconds Time from a request's head to its reply.\n"
         text += "# TYPE daybook_request_seconds histogram\n"

@@ -1,19 +1,19 @@
-// Turns whatever went wrong into a reply: the last step of every refused request. Every reply, refusal
-// or not, gets the headers that were noted on the way inwards. The log gets the kind of failure, never
-// what the request said. Spec/protocol/sync-protocol.md, SYNC-40, SYNC-41 and SYNC-48.
+// Turns errors into replies, and gives every reply the headers of the request's record. The log gets
+// the kind of failure, never the content of the request. Spec/protocol/sync-protocol.md, SYNC-40,
+// SYNC-41 and SYNC-48.
 
 import Hummingbird
 import NIOHTTP1
 import SyncServerStorage
 
-/// Answers errors.
+/// Turns errors into replies.
 struct ErrorReplies: RouterMiddleware {
     private static let unavailable = RequestError(
-        .serviceUnavailable, "unavailable", "the database cannot be used now",
+        .serviceUnavailable, "unavailable", "the database is not available now",
         headers: [.retryAfter: "5"])
 
-    private static let noRoom = RequestError(
-        .serviceUnavailable, "unavailable", "there is no room to store events",
+    private static let noSpace = RequestError(
+        .serviceUnavailable, "unavailable", "no space is left to store events",
         headers: [.retryAfter: "30"])
 
     func handle(
@@ -22,8 +22,8 @@ struct ErrorReplies: RouterMiddleware {
     ) async throws -> Response {
         var reply = try await reply(request, context, next)
         reply.headers.append(contentsOf: context.record.replyFields)
-        // A body after the reply to HEAD would be taken for the start of the next reply. The headers
-        // stay, the length among them. RFC 9110, section 9.3.2.
+        // A client would read a body after the reply to HEAD as the start of the next reply. The
+        // headers stay, the length among them. RFC 9110, section 9.3.2.
         return request.method == .head ? reply.createHeadResponse() : reply
     }
 
@@ -42,7 +42,7 @@ struct ErrorReplies: RouterMiddleware {
                     error.status.reasonPhrase))
         } catch let error as StorageError {
             context.logger.error("storage failed", metadata: ["cause": "\(error)"])
-            return Reply.error(error.code == .noRoom ? Self.noRoom : Self.unavailable)
+            return Reply.error(error.code == .noSpace ? Self.noSpace : Self.unavailable)
         } catch is CancellationError {
             return Reply.error(Self.unavailable)
         } catch let error as HTTPParserError {
@@ -50,7 +50,7 @@ struct ErrorReplies: RouterMiddleware {
         } catch {
             context.logger.error("request failed", metadata: ["kind": "\(type(of: error))"])
             return Reply.error(
-                RequestError(.internalServerError, "internal", "the server has made a mistake"))
+                RequestError(.internalServerError, "internal", "internal error of the server"))
         }
     }
 }

@@ -1,17 +1,16 @@
-// Which paths there are, to the letter, and what may be done with each: the first look at a request.
-// A path in another spelling (`//`, a slash at the end, escapes) is another path, and there is none.
-// Spec/protocol/sync-protocol.md, SYNC-1.
+// The exact paths and their methods. A path in another spelling (`//`, a slash at the end, escapes) is
+// another path: 404. Spec/protocol/sync-protocol.md, SYNC-1.
 
 import Hummingbird
 
-/// Refuses requests for what is not served.
+/// Refuses requests for other paths and methods.
 struct KnownPaths: RouterMiddleware {
     private static let methods: [String: [String]] = [
         "/healthz": ["GET"], "/readyz": ["GET"], "/metrics": ["GET"],
         "/v1/events": ["GET", "POST"],
     ]
 
-    /// Whether something is served under a path.
+    /// Whether a path is served.
     static func isKnown(_ path: String) -> Bool { methods[path] != nil }
 
     func handle(
@@ -24,12 +23,13 @@ struct KnownPaths: RouterMiddleware {
         guard methods.contains(request.method.rawValue) else {
             throw RequestError(
                 .methodNotAllowed, "method_not_allowed",
-                "this path takes \(methods.joined(separator: " and ")) only",
+                "this path accepts \(methods.joined(separator: " and ")) only",
                 headers: [.allow: methods.joined(separator: ", ")])
         }
         if let expected = request.headers[.expect], expected.lowercased() != "100-continue" {
             throw RequestError(
-                .expectationFailed, "expectation_failed", "only 100-continue can be expected")
+                .expectationFailed, "expectation_failed",
+                "the only supported value of Expect is 100-continue")
         }
         return try await next(request, context)
     }

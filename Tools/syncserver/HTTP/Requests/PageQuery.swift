@@ -1,4 +1,4 @@
-// What a client asks of GET /v1/events, checked. Spec/protocol/sync-protocol.md, SYNC-30 to SYNC-34.
+// The parsed query of GET /v1/events. Spec/protocol/sync-protocol.md, SYNC-30 to SYNC-34.
 
 import EventSourcing
 import Foundation
@@ -7,14 +7,14 @@ import SyncServerStorage
 
 /// The query of a pull.
 struct PageQuery {
-    /// The source whose events are asked for; nil asks for all.
+    /// The requested source; nil requests the events of all.
     let source: UUID?
-    /// Where to go on; nil starts at the beginning.
+    /// The cursor after which the page begins; nil begins at the start.
     let cursor: EventCursor?
-    /// Events at most.
+    /// The most events.
     let limit: Int
 
-    /// Reads the query of a request.
+    /// Parses the query of a request.
     ///
     /// - Throws: `RequestError` with 400.
     init(_ request: Request, limitMax: Int) throws {
@@ -40,7 +40,7 @@ struct PageQuery {
         }
     }
 
-    /// The query for what follows a page.
+    /// The query for the next page.
     func next(_ cursor: EventCursor) -> String {
         let source = source.map { "source=\($0.text)&" } ?? ""
         return "\(source)limit=\(limit)&after=\(cursor.text)"

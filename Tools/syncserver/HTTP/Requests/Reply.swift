@@ -1,13 +1,13 @@
-// The replies of this server: JSON in one buffer, so that head and body leave in one write. Large
-// replies leave as the client takes them, and hold on to what they have borrowed for so long.
+// The replies of this server. A JSON reply has one buffer, so that head and body are sent in one write.
+// A large reply is sent as fast as the client reads, and holds its loans for so long.
 
 import EventSourcing
 import Hummingbird
 import SyncServerAdmission
 
-/// Makes replies.
+/// Functions that build replies.
 enum Reply {
-    /// A reply with a JSON body.
+    /// Builds a reply with a JSON body.
     static func json(
         _ status: HTTPResponse.Status, _ body: [UInt8],
         contentType: String = "application/json", headers: HTTPFields = [:]
@@ -19,13 +19,13 @@ enum Reply {
             status: status, headers: headers, body: .init(byteBuffer: ByteBuffer(bytes: body)))
     }
 
-    /// Bytes that are handed over for sending at once.
+    /// The bytes that are passed to the network at once.
     private static let pieceBytes = 64 * 1024
 
-    /// A reply with a JSON body that may be large.
+    /// Builds a reply with a JSON body that may be large.
     ///
-    /// - Parameter loans: released when all but the last piece has been taken by the client; at once
-    ///   if there is only one piece.
+    /// - Parameter loans: released when the client has read all but the last piece; at once if there is
+    ///   only one piece.
     static func large(
         _ body: [UInt8], contentType: String = "application/json", headers: HTTPFields = [:],
         holding loans: [Loan]
@@ -39,7 +39,7 @@ enum Reply {
         reply.body = ResponseBody(contentLength: body.count) { writer in
             defer { for loan in loans { loan.release() } }
             for start in stride(from: 0, to: body.count, by: pieceBytes) {
-                // A copy: a slice of one buffer would keep all of it until the last piece has gone.
+                // A copy: a slice would keep the whole buffer in memory until the last piece is sent.
                 let piece = body[start..<min(start + pieceBytes, body.count)]
                 try await writer.write(ByteBuffer(bytes: piece))
             }
@@ -48,7 +48,7 @@ enum Reply {
         return reply
     }
 
-    /// The reply to a refused request.
+    /// Builds the reply to a refused request.
     static func error(_ error: RequestError) -> Response {
         var body = Array("{\"error\":{\"code\":".utf8)
         JSONText.append(error.code, to: &body)

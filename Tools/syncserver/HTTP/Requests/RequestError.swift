@@ -1,9 +1,9 @@
-// A request that is refused as a whole. Thrown anywhere, answered by ErrorReplies.
+// The refusal of a whole request, which ErrorReplies turns into a reply.
 // Spec/protocol/sync-protocol.md, SYNC-40.
 
 import Hummingbird
 
-/// Why a request is refused as a whole.
+/// The refusal of a whole request.
 struct RequestError: Error {
     /// The status of the reply.
     let status: HTTPResponse.Status

@@ -1,5 +1,4 @@
-// What is found out about a request on its way inwards, for the line that RequestLog writes when it
-// is on its way out again.
+// Facts about a request, which inner middleware and routes set and RequestLog logs.
 
 import Cryptography
 import Foundation
@@ -22,20 +21,20 @@ final class RequestRecord: Sendable {
         set { facts.withLock { $0.account = newValue } }
     }
 
-    /// Headers that the reply gets, whatever it says.
+    /// Headers that every reply to the request gets, also an error.
     var replyFields: HTTPFields {
         get { facts.withLock { $0.replyFields } }
         set { facts.withLock { $0.replyFields = newValue } }
     }
 
-    /// How many there were of what.
+    /// Counts for the log line, with their names.
     var counts: [(name: String, count: Int)] {
         get { facts.withLock { $0.counts } }
         set { facts.withLock { $0.counts = newValue } }
     }
 
-    /// The account as a log may name it: whoever knows an account finds its lines
-    /// (`printf %s ana | sha256sum | cut -c 1-12`), and nobody reads accounts off a log.
+    /// The account as it appears in the log: a digest, so that the log shows no accounts, but the lines
+    /// of a known one can be found (`printf %s ana | sha256sum | cut -c 1-12`).
     var accountDigest: String? {
         account.map { account in
             SHA256.hash(Array(account.utf8)).prefix(6)

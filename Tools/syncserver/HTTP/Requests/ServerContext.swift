@@ -1,4 +1,4 @@
-// What is known of a request beside its text. Made by Hummingbird, filled by Authentication.
+// The context of a request beside its text. Hummingbird creates it, Authentication sets the account.
 
 import Hummingbird
 import NIOCore
@@ -6,11 +6,11 @@ import NIOCore
 /// The context of a request.
 struct ServerContext: RequestContext {
     var coreContext: CoreRequestContextStorage
-    /// The account on whose behalf the request is made.
+    /// The account whose events the request reads or writes.
     var account = "local"
-    /// What the log will say about the request.
+    /// The facts for the log.
     let record = RequestRecord()
-    /// The connection that it came by.
+    /// The connection of the request.
     let channel: any Channel
 
     init(source: ApplicationRequestContextSource) {

@@ -1,4 +1,4 @@
-// POST and GET /v1/events: from the text of a request to the storage and back.
+// POST and GET /v1/events: parses a request, calls the storage, encodes the reply.
 // Spec/protocol/sync-protocol.md, SYNC-5 to SYNC-36.
 
 import EventSourcing
@@ -9,15 +9,15 @@ import NIOHTTPTypes
 import SyncServerAdmission
 import SyncServerStorage
 
-/// What is served under `/v1/events`.
+/// The routes under `/v1/events`.
 struct EventRoutes: Sendable {
-    /// Where the events are kept.
+    /// The storage of the events.
     let storage: any EventStorage
     /// The rules by which posted events are read.
     let catalogue: EventCatalogue
-    /// What is counted.
+    /// The server's counters.
     let metrics: ServerMetrics
-    /// What this request shares with others.
+    /// The capacity that all requests share.
     let capacity: SharedCapacity
 
     private static let path = "/v1/events"
@@ -116,7 +116,7 @@ struct EventRoutes: Sendable {
         .contentTooLarge, "batch_too_large",
         "the body has more than \(BatchReader.bodyBytesMax) bytes")
 
-    /// Bytes that the body has, or may have if it does not say so.
+    /// The size of the body in bytes; without a Content-Length, the most that a body may have.
     private func bodyBytes(_ request: Request) throws(RequestError) -> Int {
         let length = request.headers[.contentLength].flatMap { Int($0) }
         guard let length else { return BatchReader.bodyBytesMax }
@@ -128,7 +128,7 @@ struct EventRoutes: Sendable {
         _ request: Request, _ context: ServerContext
     ) async throws -> [UInt8] {
         ConnectionGuard.BodyWanted.request(on: context.channel)
-        // The client has waited to hear whether its body is wanted. From here on it is.
+        // The client waits for this reply before it sends the body.
         if request.headers[.expect] != nil {
             try await context.channel.writeAndFlush(
                 HTTPResponsePart.head(HTTPResponse(status: .continue)))

@@ -1,4 +1,4 @@
-// What a machine that runs the server asks: is the process there, can it serve, what did it count.
+// Routes for the machines that run the server: liveness, readiness, counters.
 // Spec/operations/operating.md, OPS-7 and OPS-8.
 
 import Hummingbird
@@ -13,7 +13,7 @@ struct OperationRoutes: Sendable {
 
     /// Adds the routes.
     ///
-    /// - Parameter operators: where only the operator comes.
+    /// - Parameter operators: the group that requires the operator's token.
     func add(to router: Router<ServerContext>, operators: RouterGroup<ServerContext>) {
         router.get("healthz") { _, _ in Self.status("ok") }
         router.get("readyz", use: ready)
@@ -25,7 +25,7 @@ struct OperationRoutes: Sendable {
         }
     }
 
-    /// Ready means that the storage answers and can store what comes.
+    /// Replies `ready` if the storage answers and can store a batch.
     @Sendable private func ready(_ request: Request, _ context: ServerContext) async throws
         -> Response
     {

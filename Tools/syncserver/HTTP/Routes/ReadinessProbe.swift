@@ -1,14 +1,14 @@
-// Answers every probe of a second with one look at the storage: /readyz needs no token, and a look may
-// write a page and sync it. Asked by OperationRoutes. Spec/operations/operating.md, OPS-7.
+// Answers all probes of one second with one check of the storage: /readyz needs no token, and a check
+// may write a page and sync it. Spec/operations/operating.md, OPS-7.
 
 import SyncServerStorage
 
-/// The readiness of a storage, looked up once a second at most.
+/// The readiness of a storage, checked at most once a second.
 actor ReadinessProbe {
     private let storage: any EventStorage
-    /// How long a result counts, a failure included.
+    /// How long a result is reused, also a failure.
     private let interval: Duration
-    /// How long a probe waits for a check, which may wait for a lock.
+    /// The longest wait of a probe for a check, which may wait for a lock.
     private let timeout: Duration
     private var last: (result: Result<Void, any Error>, ended: ContinuousClock.Instant)?
     private var isChecking = false
@@ -24,11 +24,11 @@ actor ReadinessProbe {
         self.timeout = timeout
     }
 
-    /// Checks that the storage answers and can store a batch, or repeats the result of a check that
-    /// is under way or ended less than the interval ago.
+    /// Checks that the storage answers and can store a batch, or returns the result of a check that is
+    /// under way or ended less than `interval` ago.
     ///
-    /// - Throws: `StorageError`, also if a check has not ended within the timeout. It goes on, and no
-    ///   other one is begun beside it.
+    /// - Throws: `StorageError`, also if the check has not ended within `timeout`. It continues, and
+    ///   no second one is started meanwhile.
     func check() async throws {
         if let last, ContinuousClock.now - last.ended < interval { return try last.result.get() }
         if !isChecking {
@@ -39,7 +39,7 @@ actor ReadinessProbe {
         let probe = probes
         let timer = Task { [timeout] in
             try await Task.sleep(for: timeout)
-            giveUp(probe)
+            timeOut(probe)
         }
         defer { timer.cancel() }
         try await withCheckedThrowingContinuation { waiting[probe] = $0 }
@@ -51,14 +51,14 @@ actor ReadinessProbe {
             try await storage.checkReadiness()
             result = .success(())
         } catch { result = .failure(error) }
-        // The end of the check, not its start: a check that waits for a lock takes seconds.
+        // The interval counts from the end of the check, which takes seconds if it waits for a lock.
         last = (result, .now)
         isChecking = false
         for probe in waiting.values { probe.resume(with: result) }
         waiting = [:]
     }
 
-    private func giveUp(_ probe: Int) {
+    private func timeOut(_ probe: Int) {
         waiting.removeValue(forKey: probe)?.resume(
             throwing: StorageError(.failed, "the database has not answered for \(timeout)"))
     }

@@ -1,5 +1,5 @@
-// One line in the log and one count for each request: the outermost step. What a line says is
-// OPS-9 in Spec/operations/operating.md; neither events nor tokens nor queries are in it (SYNC-43).
+// The outermost middleware: logs and counts each request. Spec/operations/operating.md, OPS-9, defines
+// the line; it contains no events, tokens or queries (SYNC-43).
 
 import Hummingbird
 import Logging
@@ -36,7 +36,7 @@ struct RequestLog: RouterMiddleware {
         ]
         metadata["account"] = context.record.accountDigest.map { "\($0)" }
         for (name, count) in context.record.counts { metadata[name] = .stringConvertible(count) }
-        // Probes come every few seconds and say nothing while all is well.
+        // Probes come every few seconds: a successful one is logged at level debug.
         let isProbe = path != "/v1/events" && path != "other" && status.code == 200
         context.logger.log(level: isProbe ? .debug : .info, "request", metadata: metadata)
     }

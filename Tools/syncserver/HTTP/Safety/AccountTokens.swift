@@ -1,5 +1,4 @@
-// The bearer tokens of --token-file and the accounts they stand for: read when the server starts
-// and at every SIGHUP (TokenFile), asked by Authentication. Spec/protocol/sync-protocol.md, SYNC-3;
+// The bearer tokens of --token-file and their accounts. Spec/protocol/sync-protocol.md, SYNC-3;
 // Spec/operations/operating.md, OPS-1 and OPS-3.
 
 import Cryptography
@@ -8,16 +7,16 @@ import LogFormat
 
 /// Tokens and their accounts.
 ///
-/// Only digests are kept. A fast digest is enough: a token has 256 random bits, which cannot be
-/// found by trying, unlike a password that a person chose. The key of a look-up is the digest under
-/// a random key that lives as long as this value. So the time that a look-up takes tells a client
-/// about a number that it can neither choose nor compute, and nothing about a token.
+/// Only digests are stored. A fast digest is enough: a token has 256 random bits, which cannot be
+/// guessed, unlike a password that a person chose. The dictionary's key is the digest's HMAC under a
+/// random key of this value. So the duration of a lookup tells a client only about a value that it can
+/// neither choose nor compute, and nothing about a token.
 struct AccountTokens: Sendable {
-    /// What a known token stands for.
+    /// The account of a known token.
     struct Credential: Sendable {
-        /// The account on whose behalf its bearer acts.
+        /// The account.
         let account: String
-        /// Names the token inside this process only.
+        /// Identifies the token in this process only.
         let fingerprint: Data
     }
 
@@ -26,22 +25,22 @@ struct AccountTokens: Sendable {
 
     private let key = SecretBytes.random(32)
     private var accounts: [Data: String] = [:]
-    /// What is not as it should be with the file, though it can be used. Never holds a token.
+    /// A warning about a usable file. Never contains a token.
     private(set) var warning: String?
 
-    /// Why a token file cannot be used. Never holds a token.
+    /// The reason why a token file is unusable. Never contains a token.
     struct Fault: Error {
         let detail: String
-        /// 74 for a file that cannot be read, 65 for one that says nothing usable.
+        /// 74 for a file that cannot be read, 65 for one with invalid content or permissions.
         let exitCode: Exit
     }
 
     /// Reads a file of lines `<token> <account>` or `sha256:<64 hex digits> <account>`. Empty lines
-    /// and lines that begin with `#` say nothing.
+    /// and lines that begin with `#` are ignored.
     ///
-    /// - Throws: `Fault`; also for a file that everybody may write.
+    /// - Throws: `Fault`; also for a file that all users may write.
     init(file path: String) throws {
-        // The permissions are those of the opened file: a symbolic link has its own, which say nothing.
+        // Checks the permissions of the opened file, not those of a symbolic link.
         var status = stat()
         // Without O_NONBLOCK, opening a named pipe would block until a writer opens it.
         let descriptor = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC)
@@ -53,15 +52,15 @@ struct AccountTokens: Sendable {
             throw Fault(detail: "the token file \(path) is not UTF-8", exitCode: .badData)
         }
         var holdsPlainTokens = false
-        // By bytes: "\r\n" is one Character, and not equal to "\n".
+        // Splits bytes, because "\r\n" is one Character that is not equal to "\n".
         let lines = text.utf8.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
         for (index, line) in lines.map(Substring.init).enumerated() {
             let words = line.split(whereSeparator: \.isWhitespace)
             if words.isEmpty || line.hasPrefix("#") { continue }
-            let place = "\(path), line \(index + 1)"
+            let location = "\(path), line \(index + 1)"
             guard words.count == 2, words[1].utf8.count <= FormatLimit.accountBytesMax else {
                 throw Fault(
-                    detail: "\(place): not a token and an account of at most "
+                    detail: "\(location): expected a token and an account of at most "
                         + "\(FormatLimit.accountBytesMax) bytes",
                     exitCode: .badData)
             }
@@ -70,7 +69,7 @@ struct AccountTokens: Sendable {
                 guard let bytes = Self.bytes(hex: words[0].dropFirst(Self.digestPrefix.count))
                 else {
                     throw Fault(
-                        detail: "\(place): \(Self.digestPrefix) needs 64 hex digits",
+                        detail: "\(location): \(Self.digestPrefix) needs 64 hex digits",
                         exitCode: .badData)
                 }
                 digest = bytes
@@ -79,22 +78,22 @@ struct AccountTokens: Sendable {
                 digest = Self.digest(words[0])
             }
             guard accounts.updateValue(String(words[1]), forKey: blinded(digest)) == nil else {
-                throw Fault(detail: "\(place): the token is listed twice", exitCode: .badData)
+                throw Fault(detail: "\(location): the token is listed twice", exitCode: .badData)
             }
         }
         guard !accounts.isEmpty else {
-            throw Fault(detail: "\(path) holds no token", exitCode: .badData)
+            throw Fault(detail: "\(path) has no tokens", exitCode: .badData)
         }
         try checkPermissions(UInt32(status.st_mode), path, holdsPlainTokens)
     }
 
-    /// What a token stands for; nil for one that is not known here.
+    /// Looks up a token; nil if it is unknown.
     func credential(of token: Substring) -> Credential? {
         let fingerprint = blinded(Self.digest(token))
         return accounts[fingerprint].map { Credential(account: $0, fingerprint: fingerprint) }
     }
 
-    /// Makes a token of 256 random bits and the line for the file.
+    /// Creates a token of 256 random bits and its line for the file.
     static func make(for account: String) -> (token: String, line: String) {
         let random = Data(SecretBytes.random(32))
         let token = random.base64EncodedString()
@@ -126,16 +125,16 @@ struct AccountTokens: Sendable {
     ) throws {
         guard mode & 0o002 == 0 else {
             throw Fault(
-                detail: "all users may write the token file \(path), and so make accounts: "
-                    + "chmod 600",
+                detail: "all users may write the token file \(path), and so create accounts: "
+                    + "run chmod 600",
                 exitCode: .badData)
         }
         if holdsPlainTokens, mode & 0o077 != 0 {
             warning =
-                "other users of this machine may read the secrets of the account file: "
-                + "chmod 600, or keep digests in it"
+                "other users of this machine may read the tokens in the token file: "
+                + "run chmod 600, or use sha256: digests"
         } else if mode & 0o020 != 0 {
-            warning = "other users of this machine may write the account file: chmod 600"
+            warning = "other users of this machine may write the token file: run chmod 600"
         }
     }
 }

@@ -1,20 +1,20 @@
-// Finds out for which account a request is made, whether the client means the same one, and whether
-// it is one request too many, before anything else looks at it. Spec/protocol/sync-protocol.md, SYNC-3,
-// SYNC-47, SYNC-48; Spec/operations/operating.md, OPS-4.
+// Finds the account of a request's token, compares it with the account that the client expects, and
+// applies the rate limit. Spec/protocol/sync-protocol.md, SYNC-3, SYNC-47, SYNC-48;
+// Spec/operations/operating.md, OPS-4.
 
 import EventSourcing
 import Hummingbird
 import NIOHTTPTypes
 
-/// Lets a request pass in the name of its token's account.
+/// Passes a request on with the account of its token.
 struct Authentication: RouterMiddleware {
-    /// Nil: every request is made for the account `local`.
+    /// The tokens; nil uses the account `local` for every request.
     let tokens: TokenFile?
-    /// How many requests a token may make.
+    /// The rate limit of each token; nil sets none.
     let rates: RateLimit?
-    /// The connections, each of which counts for its account.
+    /// The open connections, whose accounts are set here.
     let connections: Connections
-    /// Whether the token of the operator is asked for, or one of an account.
+    /// True if the operator's token is required, false for a token of an account.
     let isForOperator: Bool
 
     private static let accountField: HTTPFields.Element.Name = {
@@ -40,7 +40,7 @@ struct Authentication: RouterMiddleware {
             isForOperator == (credential.account == AccountTokens.operatorAccount)
         else {
             throw RequestError(
-                .unauthorized, "unauthorized", "the token is not known here",
+                .unauthorized, "unauthorized", "the token is unknown",
                 headers: [.wwwAuthenticate: "Bearer realm=\"daybook\", error=\"invalid_token\""])
         }
         context.record.account = credential.account
@@ -49,14 +49,14 @@ struct Authentication: RouterMiddleware {
             context.record.replyFields[Self.accountField] =
                 AccountHeader.value(for: credential.account)
         }
-        if let wait = rates?.take(credential.fingerprint) {
+        if let wait = rates?.spendRequest(of: credential.fingerprint) {
             throw RequestError(
-                .tooManyRequests, "too_many_requests", "more requests than this token may make",
+                .tooManyRequests, "too_many_requests", "this token has made too many requests",
                 headers: [.retryAfter: String(wait)])
         }
         guard !isForOperator else { return try await next(request, context) }
-        if let meant = request.headers[Self.accountField],
-            !AccountHeader.account(of: meant).utf8.elementsEqual(credential.account.utf8)
+        if let expected = request.headers[Self.accountField],
+            !AccountHeader.account(of: expected).utf8.elementsEqual(credential.account.utf8)
         {
             throw RequestError(
                 .forbidden, "wrong_account", "the token is for another account than the log")

@@ -1,7 +1,7 @@
-// Keeps one connection within its bounds: the time in which a request must have come and a reply
-// must have been read, the pace of a body, and when a body is read at all. Stands between the HTTP
-// codec and Hummingbird's own handler, which bounds the time between two requests; holds the client
-// up by InputGate. Spec/operations/operating.md, OPS-5, OPS-6, OPS-20, OPS-22.
+// Enforces the limits of one connection: the time to send a request and to read a reply, the rate of a
+// body, and when a body is read at all. Placed between the HTTP codec and Hummingbird's own handler,
+// which limits the time between two requests. InputGate holds input back for it.
+// Spec/operations/operating.md, OPS-5, OPS-6, OPS-20, OPS-22.
 
 import Hummingbird
 import NIOCore
@@ -17,60 +17,60 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
     typealias OutboundIn = HTTPResponsePart
     typealias OutboundOut = HTTPResponsePart
 
-    /// The bounds of how long and how slowly a client may send.
+    /// The limits for a client.
     struct Limits {
-        /// For a request's head, for its body, for taking a reply.
+        /// The longest time for sending a head, for sending a body, and for reading a reply.
         let time: TimeAmount
-        /// The fewest bytes of a body a second; 0 sets no limit.
+        /// The least bytes of a body a second; 0 sets no limit.
         let bodyRate: Int
-        /// The time over which the pace of a body is averaged.
-        var paceWindow: TimeAmount { min(.seconds(10), time) }
-        var bytesPerWindow: Int { bodyRate * Int(paceWindow.nanoseconds / 1_000_000_000) }
+        /// The time over which the rate of a body is averaged.
+        var rateWindow: TimeAmount { min(.seconds(10), time) }
+        var bytesPerWindow: Int { bodyRate * Int(rateWindow.nanoseconds / 1_000_000_000) }
     }
 
     /// The event by which a request handler asks for the body of its request.
     struct BodyWanted: Sendable {
-        /// Asks for it.
+        /// Triggers the event.
         static func request(on channel: any Channel) {
             channel.triggerUserOutboundEvent(BodyWanted(), promise: nil)
         }
     }
 
-    /// The body of the request that came last.
+    /// The state of the body of the last request.
     private enum Body {
-        /// It has come, or there is none.
+        /// Received completely, or the request has none.
         case complete
-        /// The client is held up until a request handler wants it.
+        /// Not read until a request handler wants it.
         case held
-        /// It goes to the request handler.
+        /// Passed on to the request handler.
         case wanted
-        /// The request was refused: it is thrown away.
+        /// Discarded, because the request was refused.
         case unwanted
     }
 
-    /// What a part of a body costs beside its bytes, in bytes: a body of tiny chunks is work for
-    /// nothing.
+    /// The cost of a part of a body beside its bytes, in bytes. Limits the work for a body of tiny
+    /// chunks.
     private static let partCost = 64
 
     private let connections: Connections
     private let metrics: ServerMetrics
     private let limits: Limits
     private let gate = InputGate()
-    /// Requests whose reply has not been handed over.
-    private var underWay = 0
-    /// Replies that were begun, and not taken by the system yet.
-    private var unsent = 0
+    /// Requests whose reply is not written completely.
+    private var requestsUnderWay = 0
+    /// Replies that were begun and are not sent completely.
+    private var unsentReplies = 0
     private var body = Body.complete
     private var bodyBytes = 0
-    /// Parts of a body that are passed on together.
+    /// Received parts of a body, passed on together.
     private var bodyPart: ByteBuffer?
-    /// The client waits for 100 before it sends the body.
+    /// True if the client waits for 100 before it sends the body.
     private var expectsContinue = false
     private var isLastRequest = false
     private var closesAfterReply = false
-    private var requestEnd: Scheduled<Void>?
-    private var paceCheck: Scheduled<Void>?
-    private var replyEnd: Scheduled<Void>?
+    private var requestTimeout: Scheduled<Void>?
+    private var bodyRateCheck: Scheduled<Void>?
+    private var replyTimeout: Scheduled<Void>?
 
     init(_ connections: Connections, _ metrics: ServerMetrics, _ limits: Limits) {
         self.connections = connections
@@ -90,8 +90,8 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
     }
 
     func channelInactive(context: ChannelHandlerContext) {
-        endRequestTimes()
-        replyEnd?.cancel()
+        cancelRequestTimeouts()
+        replyTimeout?.cancel()
         connections.close(context.channel)
         context.fireChannelInactive()
     }
@@ -99,7 +99,7 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         switch unwrapInboundIn(data) {
         case .head(let head):
-            underWay += 1
+            requestsUnderWay += 1
             bodyBytes = 0
             body = .held
             gate.beginRequest()
@@ -118,7 +118,7 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
         case .end:
             passBody(context)
             body = .complete
-            endRequestTimes()
+            cancelRequestTimeouts()
             connections.set(context.channel, phase)
             openGate()
             context.fireChannelRead(data)
@@ -136,9 +136,9 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
         guard event is BodyWanted else {
             return context.triggerUserOutboundEvent(event, promise: promise)
         }
-        // Handlers work on one request at a time. If more are under way, the one that came last is
-        // not theirs, and the body of theirs has come.
-        if underWay == 1, body == .held { receiveBody(.wanted, context) }
+        // Handlers process one request at a time. If more are under way, the last one received is not
+        // the handler's, and the body of the handler's request is complete.
+        if requestsUnderWay == 1, body == .held { receiveBody(.wanted, context) }
         promise?.succeed()
     }
 
@@ -146,8 +146,8 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
         switch unwrapOutboundIn(data) {
         case .head(var head) where head.status.kind != .informational:
             startWriting(context)
-            if underWay == 1 {
-                // What comes next is a body or not: only a new connection tells.
+            if requestsUnderWay == 1 {
+                // The client may or may not send the body now, so the connection cannot be reused.
                 if expectsContinue { closesAfterReply = true }
                 if body == .held, [.tooManyRequests, .serviceUnavailable].contains(head.status) {
                     leaveBody(context)
@@ -164,7 +164,7 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
             metrics.countBytes(out: part.readableBytes)
             context.write(data, promise: promise)
         case .end:
-            underWay -= 1
+            requestsUnderWay -= 1
             openGate()
             let sent = promise ?? context.eventLoop.makePromise(of: Void.self)
             endWriting(context, sent.futureResult)
@@ -172,63 +172,64 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
         }
     }
 
-    /// Answers what is no HTTP at once, unless a reply is under way: then Hummingbird closes. What
-    /// comes behind a refusal gets no second answer.
+    /// Answers input that is not HTTP at once, unless a reply is under way: then Hummingbird closes.
+    /// After a refusal, the connection is closed without a second answer.
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
-        if error is InputGate.Overflow { return cut(context, .bodyTooLarge) }
-        guard error is HTTPParserError || error is HTTP1TypeConversionError, underWay == 0 else {
+        if error is InputGate.Overflow { return closeEarly(context, .bodyTooLarge) }
+        guard error is HTTPParserError || error is HTTP1TypeConversionError, requestsUnderWay == 0
+        else {
             return context.fireErrorCaught(error)
         }
         gate.finish()
         let isOverflow = (error as? HTTPParserError) == .headerOverflow
-        guard body == .complete else { return cut(context, .notHTTP) }
+        guard body == .complete else { return closeEarly(context, .notHTTP) }
         metrics.countCut(.notHTTP)
         refuse(context, isOverflow ? .requestHeaderFieldsTooLarge : .badRequest)
     }
 
-    /// Lets the body come, to the handler or to nothing. Its time begins only now: until now it was
-    /// this server that did not read it.
+    /// Starts to read the body, to pass it on or to discard it. Its time limit begins now: until now
+    /// the server has not read it.
     private func receiveBody(_ use: Body, _ context: ChannelHandlerContext) {
         body = use
         if use == .unwanted { bodyPart = nil }
-        if requestEnd == nil {
-            requestEnd = schedule(context, limits.time) { handler, context in
-                // Not 408: devices take a refusal as a fault of theirs, and a broken connection as
-                // one of the network.
-                handler.cut(context, .slowRequest)
+        if requestTimeout == nil {
+            requestTimeout = schedule(context, limits.time) { handler, context in
+                // Not 408: a device treats a refusal as its own fault, and a closed connection as a
+                // failure of the network.
+                handler.closeEarly(context, .slowRequest)
             }
-            watchPace(context)
+            watchBodyRate(context)
         }
         if use == .wanted { gate.open() } else { gate.openInTurn() }
     }
 
-    /// Leaves the body with the client: a server that has too much to do does not read it. The client
-    /// has some time to take the reply and to end the connection.
+    /// Leaves the body unread, since the server is overloaded. The client has some time to read the
+    /// reply and to close the connection.
     private func leaveBody(_ context: ChannelHandlerContext) {
         body = .unwanted
         isLastRequest = true
         gate.finish()
-        requestEnd = schedule(context, limits.paceWindow) { handler, context in
-            handler.cut(context, .slowRequest)
+        requestTimeout = schedule(context, limits.rateWindow) { handler, context in
+            handler.closeEarly(context, .slowRequest)
         }
     }
 
-    private func watchPace(_ context: ChannelHandlerContext) {
+    private func watchBodyRate(_ context: ChannelHandlerContext) {
         let before = bodyBytes
-        paceCheck = schedule(context, limits.paceWindow) { handler, context in
+        bodyRateCheck = schedule(context, limits.rateWindow) { handler, context in
             if handler.bodyBytes - before < handler.limits.bytesPerWindow {
-                handler.cut(context, .slowRequest)
+                handler.closeEarly(context, .slowRequest)
             } else {
-                handler.watchPace(context)
+                handler.watchBodyRate(context)
             }
         }
     }
 
-    private func endRequestTimes() {
-        requestEnd?.cancel()
-        requestEnd = nil
-        paceCheck?.cancel()
-        paceCheck = nil
+    private func cancelRequestTimeouts() {
+        requestTimeout?.cancel()
+        requestTimeout = nil
+        bodyRateCheck?.cancel()
+        bodyRateCheck = nil
     }
 
     private func passBody(_ context: ChannelHandlerContext) {
@@ -238,43 +239,43 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
     }
 
     private func openGate() {
-        if body == .complete, underWay == 0 { gate.openInTurn() }
+        if body == .complete, requestsUnderWay == 0 { gate.openInTurn() }
     }
 
-    /// What the connection does. After its last reply it is idle even if a refused body still comes:
-    /// such a connection is the first to make room.
+    /// The phase of the connection. After its last reply it is idle even if a refused body is still
+    /// being sent: such a connection is closed first when there are too many.
     private var phase: ConnectionTable<ObjectIdentifier>.Phase {
-        if unsent > 0 { return .sending }
-        guard underWay > 0 else { return .idle }
+        if unsentReplies > 0 { return .sending }
+        guard requestsUnderWay > 0 else { return .idle }
         return body == .complete ? .answering : .receiving
     }
 
-    /// Every reply has its time, counted from when the one before it was taken.
+    /// Starts the time limit of a reply, which counts from the end of the reply before.
     private func startWriting(_ context: ChannelHandlerContext) {
-        unsent += 1
+        unsentReplies += 1
         connections.set(context.channel, phase)
-        if replyEnd == nil { waitForReader(context) }
+        if replyTimeout == nil { waitForReader(context) }
     }
 
     private func endWriting(_ context: ChannelHandlerContext, _ sent: EventLoopFuture<Void>) {
         let box = NIOLoopBound((handler: self, context: context), eventLoop: context.eventLoop)
         sent.whenComplete { _ in
             let (handler, context) = box.value
-            handler.unsent -= 1
-            handler.replyEnd?.cancel()
-            handler.replyEnd = nil
+            handler.unsentReplies -= 1
+            handler.replyTimeout?.cancel()
+            handler.replyTimeout = nil
             handler.connections.set(context.channel, handler.phase)
-            if handler.closesAfterReply, handler.unsent == 0 {
+            if handler.closesAfterReply, handler.unsentReplies == 0 {
                 context.close(promise: nil)
-            } else if handler.unsent > 0 {
+            } else if handler.unsentReplies > 0 {
                 handler.waitForReader(context)
             }
         }
     }
 
     private func waitForReader(_ context: ChannelHandlerContext) {
-        replyEnd = schedule(context, limits.time) { handler, context in
-            handler.cut(context, .slowReader)
+        replyTimeout = schedule(context, limits.time) { handler, context in
+            handler.closeEarly(context, .slowReader)
         }
     }
 
@@ -288,7 +289,7 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
         }
     }
 
-    private func cut(_ context: ChannelHandlerContext, _ reason: ServerMetrics.Cut) {
+    private func closeEarly(_ context: ChannelHandlerContext, _ reason: ServerMetrics.Cut) {
         metrics.countCut(reason)
         context.close(promise: nil)
     }

@@ -1,5 +1,5 @@
-// The connections that are open. Each has a ConnectionGuard that tells what it does; when there are
-// too many, one makes room, by the rule of ConnectionTable. Spec/operations/operating.md, OPS-6.
+// The open connections. ConnectionGuard reports the phase of each; when there are too many, one is
+// closed, by the rule of ConnectionTable. Spec/operations/operating.md, OPS-6.
 
 import NIOCore
 import SyncServerAdmission
@@ -20,10 +20,10 @@ final class Connections: Sendable {
         state = Mutex(State(table: ConnectionTable(countMax: countMax)))
     }
 
-    /// Connections that are open.
+    /// The number of open connections.
     var count: Int { state.withLock { $0.table.count } }
 
-    /// Enters a new connection, and closes one if there are too many.
+    /// Inserts a new connection, and closes one if there are too many.
     func open(_ channel: any Channel) {
         let key = ObjectIdentifier(channel)
         let holder = ConnectionHolder(ipAddress: channel.remoteAddress?.ipAddress)
@@ -39,17 +39,17 @@ final class Connections: Sendable {
         }
     }
 
-    /// Notes what a connection does.
+    /// Sets the phase of a connection.
     func set(_ channel: any Channel, _ phase: ConnectionTable<ObjectIdentifier>.Phase) {
         state.withLock { $0.table.set(ObjectIdentifier(channel), phase) }
     }
 
-    /// Notes for which account a connection is used.
+    /// Sets the account that a connection is counted for.
     func set(_ channel: any Channel, account: String) {
         state.withLock { $0.table.set(ObjectIdentifier(channel), account: account) }
     }
 
-    /// Forgets a connection that is closed.
+    /// Removes a closed connection.
     func close(_ channel: any Channel) {
         state.withLock { state in
             state.table.close(ObjectIdentifier(channel))

@@ -1,5 +1,4 @@
-// The exit codes of syncserver, after sysexits.h. SyncServer's help and Spec/operations/operating.md list
-// them.
+// The exit codes of syncserver, after sysexits.h. Also listed in Spec/operations/operating.md.
 
 /// The exit codes of every subcommand.
 enum Exit: Int32, CaseIterable {

@@ -1,45 +1,45 @@
-// Bounds what is held of a connection's input: the first handler after TLS, in front of HTTP's
-// parser. The parser keeps whatever it does not understand yet, or does not want to, and what it has
-// parsed waits in memory for a request handler; so it is fed one head at a time, in small pieces, and
-// only when ConnectionGuard has use for them. What does not get past the gate stays with the client, since
-// nothing more is read meanwhile. Spec/operations/operating.md, OPS-20.
+// Bounds the buffered input of a connection: the first handler after TLS, before HTTP's parser. The
+// parser buffers incomplete input without limit, and parsed parts wait in memory for a request handler.
+// So the gate passes on one head at a time, in small pieces, and only when ConnectionGuard has opened
+// it. While it is closed nothing more is read, so further input stays with the client.
+// Spec/operations/operating.md, OPS-20.
 
 import Foundation
 import NIOCore
 
-/// Feeds the parser.
+/// Passes input to the HTTP parser in small pieces.
 final class InputGate: ChannelDuplexHandler, RemovableChannelHandler {
     typealias InboundIn = ByteBuffer
     typealias InboundOut = ByteBuffer
     typealias OutboundIn = ByteBuffer
     typealias OutboundOut = ByteBuffer
 
-    /// A request has more bytes than `requestBytesMax`.
+    /// The error for a request of more than `requestBytesMax` bytes.
     struct Overflow: Error {}
 
     private enum State {
         case open
         case closed
-        /// What comes is thrown away, and no more is read.
+        /// Input is discarded, and no more is read.
         case done
     }
 
-    /// The most bytes that the parser gets at once.
+    /// The most bytes of a piece.
     private static let pieceBytes = 4 * 1024
-    /// The end of a head. The parser gets no byte after one in the same piece: a piece completes one
-    /// head at most, and the gate is closed before the next one.
+    /// The end of a head. A piece ends there, so it completes at most one head, and the gate is closed
+    /// before the next one.
     private static let headEnd = Array("\r\n\r\n".utf8)
-    /// Bytes that wait at most. More come only if the client has ended its side of the connection
-    /// while the gate is closed: then the system hands over all that it has.
+    /// The most buffered bytes. More arrive only if the client closes its side of the connection while
+    /// the gate is closed: then the system delivers all that it has.
     private static let heldBytesMax = 256 * 1024
-    /// Bytes of a request's head and body, as they cross the network. Clients that are refused early
-    /// mostly go on sending, and read the reply afterwards.
+    /// The most bytes of a request's head and body on the network. Most clients that are refused early
+    /// continue to send, and read the reply afterwards.
     static let requestBytesMax = 4 * 1024 * 1024
 
     private var context: ChannelHandlerContext?
     private var state = State.open
     private var held = ByteBuffer()
-    /// Bytes of `headEnd` that the last piece has ended with.
+    /// The number of bytes of `headEnd` at the end of the last piece.
     private var headEndBytes = 0
     private var requestBytes = 0
     private var isTurnAwaited = false
@@ -55,18 +55,18 @@ final class InputGate: ChannelDuplexHandler, RemovableChannelHandler {
 
     func handlerRemoved(context: ChannelHandlerContext) { self.context = nil }
 
-    /// Lets the parser have what comes.
+    /// Passes input on to the parser.
     func open() {
         guard state == .closed, let context else { return }
         state = .open
-        // Not at once: the caller is a handler in the middle of its work.
+        // In a later task, because the caller is a handler in the middle of its work.
         let box = NIOLoopBound((gate: self, context: context), eventLoop: context.eventLoop)
         context.eventLoop.execute { box.value.gate.resume(box.value.context) }
     }
 
-    /// Opens the gate for what no request handler waits for: the next request, or a refused body.
-    /// Held bytes wait for their turn (`InputTurns`). Bytes that are still with the system need none:
-    /// the event loop polls before it reads them.
+    /// Opens the gate for input that no request handler waits for: the next request, or a refused
+    /// body. Buffered bytes wait for their turn (`InputTurns`). Unread bytes need none: the event loop
+    /// polls before it reads them.
     func openInTurn() {
         guard state == .closed, let context else { return }
         guard held.readableBytes > 0 else { return open() }
@@ -90,19 +90,19 @@ final class InputGate: ChannelDuplexHandler, RemovableChannelHandler {
         context.read()
     }
 
-    /// Keeps from the parser what comes, but for the piece that it is working on.
+    /// Holds input back, except for the piece that the parser has already.
     func close() { if state == .open { state = .closed } }
 
-    /// Throws away what comes from now on.
+    /// Discards all further input.
     func finish() {
         state = .done
         held = ByteBuffer()
     }
 
-    /// A request begins: its bytes are counted anew.
+    /// Resets the byte count for a new request.
     func beginRequest() { requestBytes = 0 }
 
-    /// Counts bytes that a request costs beside those that have come.
+    /// Adds bytes to the count that the request costs beside those received.
     func charge(_ bytes: Int) { requestBytes += bytes }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
@@ -117,7 +117,7 @@ final class InputGate: ChannelDuplexHandler, RemovableChannelHandler {
     }
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
-        // The end comes after what is held.
+        // The event must follow the buffered bytes.
         if event as? ChannelEvent == .inputClosed, held.readableBytes > 0 {
             isInputClosed = true
         } else {
@@ -146,7 +146,7 @@ final class InputGate: ChannelDuplexHandler, RemovableChannelHandler {
             }
         }
         guard isPassing else { return }
-        // The last piece would keep the memory of the whole read.
+        // The last slice would keep the buffer of the whole read in memory.
         held = ByteBuffer()
         if isInputClosed {
             isInputClosed = false
@@ -154,7 +154,7 @@ final class InputGate: ChannelDuplexHandler, RemovableChannelHandler {
         }
     }
 
-    /// Bytes from the start of `held` to the end of a head, or to the end of a piece.
+    /// The length of the next piece: to the end of a head, at most `pieceBytes`.
     private func nextPieceBytes() -> Int {
         let count = min(Self.pieceBytes, held.readableBytes)
         let (length, matched) = held.withUnsafeReadableBytes { bytes -> (Int, Int) in
@@ -162,7 +162,7 @@ final class InputGate: ChannelDuplexHandler, RemovableChannelHandler {
             var (offset, matched) = (0, headEndBytes)
             while offset < count {
                 if matched == 0 {
-                    // In one step: a body has few of these bytes.
+                    // memchr skips most of a body, which has few CR bytes.
                     guard let next = memchr(base + offset, 0x0D, count - offset)
                     else { return (count, 0) }
                     offset = UnsafeRawPointer(next) - base

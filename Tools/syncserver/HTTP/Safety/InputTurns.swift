@@ -1,18 +1,17 @@
-// Paces pipelined requests: those that a connection has sent before it had its reply, and that were
-// read together. An event loop runs its tasks until none is left before it polls, and each request is
-// a handful of tasks; requests that are fed from memory, one after the other, keep it from polling,
-// and no other client is accepted or read. Used by InputGate. Spec/operations/operating.md, OPS-20.
+// Paces pipelined requests, which were read together. An event loop runs all its tasks before it polls,
+// and each request is several tasks: a long run of requests from memory would keep it from polling, so
+// that no other client would be accepted or read. Spec/operations/operating.md, OPS-20.
 
 import NIOCore
 import NIOPosix
 
 /// The turns of the connections of one event loop.
 final class InputTurns {
-    /// The time between two turns, in which the event loop polls: at most 1,000 pipelined requests a
-    /// second go through one event loop.
+    /// The time between two turns, in which the event loop polls. It bounds one event loop to 1,000
+    /// pipelined requests a second.
     private static let interval = TimeAmount.milliseconds(1)
 
-    // Sound: each thread has a value of its own.
+    // Safe, because each thread has a value of its own.
     nonisolated(unsafe) private static let ofThread = ThreadSpecificVariable<InputTurns>()
 
     private let eventLoop: any EventLoop
@@ -21,7 +20,7 @@ final class InputTurns {
 
     private init(_ eventLoop: any EventLoop) { self.eventLoop = eventLoop }
 
-    /// The turns of the event loop whose thread this is.
+    /// The turns of the current thread's event loop.
     static func current(_ eventLoop: any EventLoop) -> InputTurns {
         eventLoop.preconditionInEventLoop()
         if let turns = ofThread.currentValue { return turns }
@@ -30,9 +29,9 @@ final class InputTurns {
         return turns
     }
 
-    /// Waits for a turn after those that wait already.
+    /// Appends a turn after those that wait.
     ///
-    /// - Parameter body: what is done in the turn; returns false if there was nothing to do.
+    /// - Parameter body: the work of the turn; returns false if there was nothing to do.
     func append(_ body: @escaping () -> Bool) {
         waiting.append(body)
         schedule()

@@ -1,10 +1,10 @@
-// Without tokens every request is obeyed that reaches this machine, and a web page can make a browser
-// on it send one: by a name of its own that it lets point here (DNS rebinding), or across sites. Such
-// requests carry the page's name. Spec/operations/operating.md, OPS-23.
+// A server without tokens obeys every local request, and a web page can make a local browser send one:
+// through a host name that resolves to loopback (DNS rebinding), or across sites. The Host or Origin of
+// such requests names the page's site. Spec/operations/operating.md, OPS-23.
 
 import Hummingbird
 
-/// Refuses requests that are not made in the name of this machine.
+/// Refuses requests whose Host or Origin is not this machine.
 struct LocalRequests: RouterMiddleware {
     func handle(
         _ request: Request, context: ServerContext,
@@ -13,12 +13,12 @@ struct LocalRequests: RouterMiddleware {
         guard Loopback.contains(authority: request.head.authority ?? "") else {
             throw RequestError(
                 .misdirectedRequest, "wrong_host",
-                "a server without tokens answers under localhost or a loopback address only")
+                "a server without tokens answers only for localhost or a loopback address")
         }
         if let origin = request.headers[.origin], !Loopback.contains(origin: origin) {
             throw RequestError(
                 .forbidden, "wrong_origin",
-                "a server without tokens answers no web pages but those of this machine")
+                "a server without tokens answers only web pages of this machine")
         }
         return try await next(request, context)
     }

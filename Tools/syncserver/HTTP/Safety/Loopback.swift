@@ -1,11 +1,11 @@
-// Which addresses only this machine can reach: the only ones served without tokens.
+// The loopback addresses: the only ones that a server without tokens serves.
 // Spec/operations/operating.md, OPS-2 and OPS-23.
 
 import Foundation
 
 /// Loopback addresses.
 enum Loopback {
-    /// True if a host name or address is reached by this machine only.
+    /// True if only this machine can reach a host name or address.
     static func contains(_ host: String) -> Bool {
         if host.lowercased() == "localhost" { return true }
         var v4 = in_addr()

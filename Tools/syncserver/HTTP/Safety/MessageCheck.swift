@@ -1,12 +1,11 @@
-// What HTTP's parser lets pass, and another server on the way to this one might understand
-// otherwise: such requests are refused, so that none is smuggled inside another. Stands between
-// the parser and the HTTP codec. Spec/operations/operating.md, OPS-5 and OPS-20.
+// Refuses requests that the HTTP parser accepts and a proxy in front of this server might interpret
+// differently, so that no request is smuggled inside another. Placed between the parser and the HTTP
+// codec. Spec/operations/operating.md, OPS-5 and OPS-20.
 
 import NIOCore
 import NIOHTTP1
 
-/// Refuses heads of requests that can be understood in more than one way, and ends the input of a
-/// connection with its last request.
+/// Refuses ambiguous request heads, and ends the input of a connection after its last request.
 final class MessageCheck: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPServerRequestPart
     typealias InboundOut = HTTPServerRequestPart
@@ -34,7 +33,7 @@ final class MessageCheck: ChannelInboundHandler, RemovableChannelHandler {
             context.fireChannelRead(wrapInboundOut(.head(head)))
         case .body: context.fireChannelRead(data)
         case .end:
-            // The parser would keep what comes after a request that asks for another protocol.
+            // The parser would buffer the input after a request that asks for another protocol.
             if isLast { gate.finish() }
             context.fireChannelRead(data)
         }
@@ -44,18 +43,18 @@ final class MessageCheck: ChannelInboundHandler, RemovableChannelHandler {
         let codings = head.headers["Transfer-Encoding"]
         let hosts = head.headers["Host"].count
         return hosts <= 1 && (hosts == 1 || head.version != .http1_1)
-            // HTTP/1.0 has no codings: another server would take the chunks for the body, or for
-            // further requests. RFC 9112, section 6.1.
+            // HTTP/1.0 has no transfer codings: a proxy would read the chunks as the body, or as further
+            // requests. RFC 9112, section 6.1.
             && (codings.isEmpty
                 || head.version == .http1_1 && codings.map { $0.lowercased() } == ["chunked"])
             && head.method != .CONNECT
     }
 
-    /// True if no request can follow. An upgrade is not done: its request is answered in HTTP/1.1,
-    /// as a server may, and what follows may be of any protocol.
+    /// True if no request can follow. A request for an upgrade is answered in HTTP/1.1, which RFC 9110
+    /// permits, and the input after it may be of another protocol.
     private static func endsConnection(_ head: HTTPRequestHead) -> Bool {
         let options = head.headers[canonicalForm: "Connection"].map { $0.lowercased() }
-        // An older client reads until the connection ends unless it says otherwise.
+        // An HTTP/1.0 client reads until the connection ends unless it asks for keep-alive.
         return options.contains("close") || options.contains("upgrade")
             || head.headers.contains(name: "Upgrade")
             || (head.version != .http1_1 && !options.contains("keep-alive"))

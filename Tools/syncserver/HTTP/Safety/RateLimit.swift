@@ -1,30 +1,29 @@
-// How many requests a token may make: a bucket for each, from which a request takes one, and into
-// which so many flow back every second. Asked by Authentication. Spec/operations/operating.md, OPS-4.
+// The rate limit of each token, as a token bucket. Spec/operations/operating.md, OPS-4.
 
 import Foundation
 import Synchronization
 
-/// The rate of requests of each token.
+/// A rate limit for each bearer token.
 final class RateLimit: Sendable {
     private struct Bucket {
         var left: Double
         var filled: ContinuousClock.Instant
     }
 
-    /// Requests a second, in the long run.
+    /// The average requests a second.
     private let rate: Double
-    /// Requests at once, after a pause.
+    /// The most requests at once, after a pause.
     private var burst: Double { rate * 2 }
     private let buckets = Mutex<[Data: Bucket]>([:])
-    /// Full buckets say nothing, and are forgotten when there are so many.
+    /// The count above which full buckets, which are equal to missing ones, are removed.
     private static let bucketsMax = 10_000
 
     init(perSecond rate: Int) { self.rate = Double(rate) }
 
-    /// Takes one request from the bucket of a token.
+    /// Spends one request of a token's bucket.
     ///
-    /// - Returns: nil if it may be made, else the seconds to wait.
-    func take(_ fingerprint: Data, now: ContinuousClock.Instant = .now) -> Int? {
+    /// - Returns: nil if the request is allowed, else the seconds to wait.
+    func spendRequest(of fingerprint: Data, now: ContinuousClock.Instant = .now) -> Int? {
         buckets.withLock { buckets in
             if buckets.count >= Self.bucketsMax, buckets[fingerprint] == nil {
                 buckets = buckets.filter { level($0.value, now) < burst }

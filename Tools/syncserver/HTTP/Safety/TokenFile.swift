@@ -1,4 +1,4 @@
-// The token file of a server that runs: what it said when it was read last, read anew at SIGHUP.
+// The token file of a running server, read at the start and at each SIGHUP.
 // Spec/operations/operating.md, OPS-3.
 
 import Logging
@@ -6,7 +6,7 @@ import ServiceLifecycle
 import Synchronization
 import UnixSignals
 
-/// A token file that is followed.
+/// A token file that is read again at SIGHUP.
 final class TokenFile: Service {
     private let path: String
     private let logger: Logger
@@ -23,21 +23,21 @@ final class TokenFile: Service {
         Self.warn(read, logger)
     }
 
-    /// What a token stands for now.
+    /// Looks up a token; nil if it is unknown.
     func credential(of token: Substring) -> AccountTokens.Credential? {
         tokens.withLock { $0 }.credential(of: token)
     }
 
-    /// Reads the file again at each SIGHUP. One that cannot be used changes nothing.
+    /// Reads the file again at each SIGHUP. If it is unusable, the old tokens stay valid.
     func run() async throws {
         for await _ in await UnixSignalsSequence(trapping: .sighup).cancelOnGracefulShutdown() {
             do {
                 let read = try AccountTokens(file: path)
                 tokens.withLock { $0 = read }
                 Self.warn(read, logger)
-                logger.notice("account file read again")
+                logger.notice("token file read again")
             } catch {
-                logger.error("account file not taken over; the accounts stay as they were")
+                logger.error("cannot use the token file; the old tokens stay valid")
             }
         }
     }

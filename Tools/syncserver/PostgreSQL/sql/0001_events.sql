@@ -1,20 +1,22 @@
--- Events of accounts, and the function that takes batches in. The first step of the schema; the
--- steps run in the order of their numbers, each once. syncserver runs them by itself; elsewhere
--- they are run by hand (Spec/operations/supabase.md). A released step never changes. Spec/operations/postgresql.md.
+-- Events of accounts, and the function that applies batches. The first migration of the schema;
+-- migrations run once each, in the order of their numbers. syncserver runs them automatically; on
+-- Supabase they are run by hand (Spec/operations/supabase.md). The statements of a released migration
+-- never change. Spec/operations/postgresql.md.
 
 CREATE SCHEMA daybook;
 REVOKE ALL ON SCHEMA daybook FROM PUBLIC;
 
--- The steps that have been run.
+-- The migrations that have been run.
 CREATE TABLE daybook.migration (
     number integer PRIMARY KEY,
     name text NOT NULL,
     applied_at timestamptz NOT NULL DEFAULT now()
 );
 
--- Every key begins with the account, so that rows can be spread over machines by it.
--- An account's row is locked by whoever takes events in for it, until the commit: serials are given
--- in the order of commits, and none can appear behind a reader. Room for updates in place.
+-- Every key begins with the account, so that rows can be distributed by it.
+-- append_events locks an account's row until the commit: serials are assigned in the order of commits,
+-- so no event gets a serial below one that a reader has passed. The fillfactor leaves space for updates
+-- in place.
 CREATE TABLE daybook.account (
     account text COLLATE "C" PRIMARY KEY,
     last_serial bigint NOT NULL
@@ -33,8 +35,8 @@ CREATE TABLE daybook.event (
 CREATE UNIQUE INDEX event_by_id ON daybook.event (account, id);
 CREATE INDEX event_by_source ON daybook.event (account, source, sequence, serial);
 
--- The newest event of each note. A note's name may be longer than an index takes, so its SHA-256
--- stands for it.
+-- The newest event of each note. The key is the SHA-256 of the note's name, which may be longer than an
+-- index entry.
 CREATE TABLE daybook.note_head (
     account text COLLATE "C" NOT NULL,
     note bytea NOT NULL,
@@ -46,8 +48,8 @@ CREATE TABLE daybook.note_head (
     PRIMARY KEY (account, note)
 ) WITH (fillfactor = 70);
 
--- What SYNC-24 compares of an event: everything but its place, and what the newcomer lacks.
--- CloudEvents: an attribute that is null is absent.
+-- The content of an event that SYNC-24 compares: everything except id, source, sequence and position, and
+-- except the lane and time if the received event lacks them. In CloudEvents, a null attribute is absent.
 CREATE FUNCTION daybook.content(line text, has_lane boolean, has_time boolean) RETURNS jsonb
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT pg_catalog.jsonb_object_agg(m.key, m.value)
@@ -59,14 +61,14 @@ LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
         AND NOT (m.key = 'datacontenttype' AND m.value = '"application/json"')
 $$;
 
--- Whether a newcomer is the stored event with its id.
+-- Whether a received event has the same content as the stored event with its id.
 CREATE FUNCTION daybook.is_same(
     stored text, newcomer text, has_lane boolean, has_time boolean
 ) RETURNS boolean
 LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    -- A line's first 154 characters are id, source and sequence. What has the same text behind them
-    -- needs no parsing: also where jsonb has no place for what it says (\u0000, lone surrogates).
+    -- A line's first 154 characters are id, source and sequence. If the text after them is equal, no parsing
+    -- is needed, which also covers values that jsonb cannot represent (\u0000, lone surrogates).
     IF substr(stored, 155) = substr(newcomer, 155) THEN
         RETURN true;
     END IF;
@@ -76,15 +78,15 @@ EXCEPTION WHEN data_exception THEN
     RETURN false;
 END $$;
 
--- Takes in a batch for an account, in one transaction with its effects (SYNC-16 to SYNC-29).
+-- Applies a batch to an account, in one transaction with its effects (SYNC-16 to SYNC-29).
 --
--- events: an array of objects, each an event that has been read:
+-- events: an array of objects, each a parsed event:
 --   id        a UUID
 --   lane      any text that is the same for the events of one lane
---   line      the event as it is stored; missing if it could not be read
---   source, sequence, time    its stamp: UUID, number, milliseconds since 1970
+--   line      the event as it is stored; missing if it is unreadable
+--   source, sequence, time    its LWW timestamp: UUID, number, milliseconds since 1970
 --   lane_given, time_given    whether the sender gave partitionkey and time
---   code, detail    the rule it breaks, if it does
+--   code, detail    the rule that it breaks, if any
 --   note      the UTF-8 of the note's name in hexadecimal digits, for an event of a note
 --   base      the id in lower case that must be the note's head, if it names one
 --   deletes   whether it deletes the note
@@ -104,8 +106,8 @@ DECLARE
     first_serial bigint;
     serial bigint;
 BEGIN
-    -- The one lock of the transaction: two batches of one account wait for each other, and what
-    -- follows sees all that was committed before.
+    -- The only lock of the transaction: it serializes the batches of one account, so the statements below
+    -- see everything that was committed before.
     LOOP
         SELECT a.last_serial INTO first_serial
         FROM daybook.account a WHERE a.account = for_account FOR UPDATE;
@@ -162,7 +164,7 @@ BEGIN
                         SELECT v.line INTO current
                         FROM daybook.event v WHERE v.account = for_account AND v.id = head.event;
                         detail := 'the base is not the newest event of the note';
-                        -- Heads come with the answer as long as they leave it small.
+                        -- Includes head events as long as the answer stays small.
                         IF current_bytes > 0
                             AND current_bytes + octet_length(current) > 1048576
                         THEN
@@ -181,7 +183,7 @@ BEGIN
         END IF;
 
         IF status IN ('applied', 'duplicate') THEN
-            -- The reply that said so first may have been lost.
+            -- Also for a duplicate: the reply that reported the fork first may have been lost.
             SELECT EXISTS (
                 SELECT FROM daybook.event v
                 WHERE v.account = for_account AND v.source = e.source
@@ -199,7 +201,7 @@ BEGIN
             serial := serial + 1;
             INSERT INTO daybook.event (account, serial, id, source, sequence, line)
             VALUES (for_account, serial, e.id, e.source, e.sequence, e.line);
-            -- A deletion is final; otherwise the greater stamp counts.
+            -- A deletion is final; otherwise the greater LWW timestamp wins.
             IF e.note IS NOT NULL AND (
                 head.event IS NULL OR CASE
                     WHEN head.is_deletion = e.deletes THEN
@@ -225,8 +227,8 @@ BEGIN
     END IF;
 END $$;
 
--- Events of an account behind a place, in the server's order or in that of a source, until there
--- are enough of them or of their bytes.
+-- Returns events of an account after a cursor, in the server's order or in that of a source, up to a
+-- number of events or of bytes.
 CREATE FUNCTION daybook.read_events(
     for_account text, of_source uuid, after_sequence bigint, after_serial bigint, count_max integer
 ) RETURNS TABLE (line text, serial bigint, sequence bigint)

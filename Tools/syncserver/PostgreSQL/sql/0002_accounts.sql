@@ -1,17 +1,18 @@
--- What looking after accounts needs: when each was used last, and how one is erased. The second step
--- of the schema. Spec/operations/operating.md.
+-- Maintenance of accounts: the last use of each, and erasure. The second migration of the schema.
+-- Spec/operations/operating.md.
 
 ALTER TABLE daybook.account ADD COLUMN last_used date NOT NULL DEFAULT current_date;
 
--- One row: where the serials of a new account begin. Behind those of all that were erased, so that a
--- reader of an erased account that comes back misses nothing.
+-- One row: the highest serial of all erased accounts. The serials of a new account begin after it: if an
+-- erased account comes back, a reader with an old cursor misses nothing.
 CREATE TABLE daybook.serial_floor (serial bigint NOT NULL);
 INSERT INTO daybook.serial_floor VALUES (0);
 
 CREATE FUNCTION daybook.begin_behind_erased() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    -- An erasure waits until this account is there, or gone: it would raise the floor behind us.
+    -- FOR SHARE makes an erasure wait until this insertion is committed or rolled back; otherwise it could
+    -- raise the floor after this read.
     SELECT greatest(NEW.last_serial, f.serial) INTO NEW.last_serial
     FROM daybook.serial_floor f FOR SHARE;
     RETURN NEW;
@@ -19,14 +20,14 @@ END $$;
 CREATE TRIGGER begin_behind_erased BEFORE INSERT ON daybook.account
 FOR EACH ROW EXECUTE FUNCTION daybook.begin_behind_erased();
 
--- Erases all that is known of an account, unless it was used on a day or later. Whoever takes events
--- in for it waits, and then finds none. Returns whether it was erased.
+-- Erases all data of an account, unless it was used on or after a day. A concurrent append_events waits
+-- and then finds no account. Returns whether the account was erased.
 CREATE FUNCTION daybook.erase_account(for_account text, unused_since date) RETURNS boolean
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     last bigint;
 BEGIN
-    -- First, as the trigger does: two that lock in the same order do not wait for each other.
+    -- Locked first, as in the trigger: the same order of locks prevents a deadlock.
     PERFORM FROM daybook.serial_floor FOR UPDATE;
     SELECT a.last_serial INTO last FROM daybook.account a
     WHERE a.account = for_account

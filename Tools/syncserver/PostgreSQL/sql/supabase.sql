@@ -1,13 +1,13 @@
--- What a Supabase project needs beside the numbered steps: row-level security, and the two functions
+-- The additions of a Supabase project to the numbered migrations: row-level security, and the two functions
 -- that apps call. Run after them, as the owner of the database; may be run again. The account is the
 -- user of the JWT, never a parameter. Spec/operations/supabase.md.
 
--- The event types that are known: the rules of their data, as EventSchema of the library writes them, or
--- NULL for a type that stays on the device. An app adds its own (Spec/operations/supabase.md, SUP-11).
+-- The known event types: the rules of their data, as EventSchema of the library encodes them, or NULL for a
+-- type that stays on the device. An app adds its own (Spec/operations/supabase.md, SUP-11).
 CREATE TABLE IF NOT EXISTS daybook.event_type (type text PRIMARY KEY, schema jsonb);
 
--- Users read their own rows and write none: all writing goes through append_events, or serials
--- would not follow the order of commits.
+-- Users read their own rows and write none: all writes go through append_events, so that serials follow
+-- the order of commits.
 ALTER TABLE daybook.migration ENABLE ROW LEVEL SECURITY;
 ALTER TABLE daybook.account ENABLE ROW LEVEL SECURITY;
 ALTER TABLE daybook.event ENABLE ROW LEVEL SECURITY;
@@ -32,7 +32,7 @@ DROP POLICY IF EXISTS own_events ON daybook.event;
 CREATE POLICY own_events ON daybook.event FOR SELECT TO authenticated
     USING (account = (SELECT daybook.current_account()));
 
--- The string of a member, NULL where it is missing or null.
+-- The string of a member; NULL if it is missing or null.
 CREATE OR REPLACE FUNCTION daybook.attribute(event jsonb, name text) RETURNS text
 LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -48,7 +48,7 @@ BEGIN
     RETURN event ->> name;
 END $$;
 
--- A time as RFC 3339 writes it, cut to milliseconds.
+-- Parses a time of RFC 3339, truncated to milliseconds.
 CREATE OR REPLACE FUNCTION daybook.moment(given text) RETURNS timestamptz
 LANGUAGE plpgsql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -254,7 +254,7 @@ BEGIN
     END LOOP;
 END $$;
 
--- A subject or a lane: texts and the names of members alternate.
+-- Builds a subject or a lane from parts, in which texts and the names of members alternate.
 CREATE OR REPLACE FUNCTION daybook.joined(parts jsonb, data jsonb) RETURNS text
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT pg_catalog.string_agg(
@@ -262,8 +262,8 @@ LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
     FROM pg_catalog.jsonb_array_elements_text(parts) WITH ORDINALITY p (part, ordinality)
 $$;
 
--- One element of a posted batch as daybook.append_events takes it: what syncserver's BatchReader
--- does before it. jsonb has dropped all but the last of members with one name.
+-- Converts an element of a posted batch into an argument of daybook.append_events, as syncserver's
+-- BatchReader does. Of members with one name, jsonb keeps only the last.
 CREATE OR REPLACE FUNCTION daybook.received(event jsonb, now timestamptz) RETURNS jsonb
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -332,7 +332,7 @@ BEGIN
         END IF;
         PERFORM pg_catalog.decode(event ->> 'data_base64', 'base64');
     END IF;
-    -- A batch has at most 64 levels (SYNC-6). Two are its array and the event.
+    -- A batch has at most 64 levels (SYNC-6), of which two are its array and the event.
     IF pg_catalog.jsonb_path_exists(
         event, 'strict $.**{63 to last} ? (@.type() == "object" || @.type() == "array")')
     THEN
@@ -391,11 +391,11 @@ BEGIN
         'sequence', number::numeric,
         'time', pg_catalog.floor(extract(epoch FROM at) * 1000),
         'lane_given', given_lane IS NOT NULL, 'time_given', given_time IS NOT NULL)
-        -- With the line: what was taken in before this rule is a duplicate all the same.
+        -- With the line: an event that was stored before this rule existed is still a duplicate.
         || CASE
             WHEN known.type IS NOT NULL AND known.schema IS NULL THEN pg_catalog.jsonb_build_object(
                 'code', 'invalid_event',
-                'detail', type || ' says what a device holds: it is not sent to a server')
+                'detail', type || ' stays on its device: it is not sent to a server')
             ELSE '{}'
         END
         || CASE
@@ -433,7 +433,7 @@ BEGIN
     RETURN daybook.current_account();
 END $$;
 
--- Takes in a batch of CloudEvents; the answer is that of SYNC-20.
+-- Applies a batch of CloudEvents; the answer is that of SYNC-20.
 CREATE OR REPLACE FUNCTION public.append_events(events jsonb) RETURNS json
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -443,14 +443,14 @@ BEGIN
     IF events IS NULL OR pg_catalog.jsonb_typeof(events) <> 'array' THEN
         RAISE EXCEPTION 'a batch is a JSON array' USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    -- PostgREST answers with the status that stands in the code.
+    -- PostgREST answers with the status in the code.
     IF pg_catalog.jsonb_array_length(events) > 500
         OR pg_catalog.pg_column_size(events) > 4194304
     THEN
         RAISE EXCEPTION 'the batch has more than 500 events or too many bytes'
             USING ERRCODE = 'PT413';
     END IF;
-    -- 1e131071 is nine bytes here and 131,072 as text: looked for before anything is written out.
+    -- 1e131071 has nine bytes here and 131,072 as text: checked before any number is converted to text.
     IF (
         SELECT coalesce(pg_catalog.bool_or(abs(v) >= 1e1000 OR scale(v) > 1000), false)
             OR pg_catalog.count(*) > 500
@@ -489,7 +489,7 @@ BEGIN
     RETURN answer;
 END $$;
 
--- A page of the caller's events in the server's order, and the cursor behind it.
+-- A page of the caller's events in the server's order, and the cursor after it.
 CREATE OR REPLACE FUNCTION public.read_events(after text, max integer) RETURNS json
 LANGUAGE plpgsql SECURITY DEFINER STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

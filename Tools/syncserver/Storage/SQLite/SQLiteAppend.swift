@@ -1,19 +1,18 @@
-// One batch inside its transaction: looks at each event in turn, stores it with its effect, and
-// says what became of it. Called by SQLiteEventStorage.
-// Spec/protocol/sync-protocol.md, SYNC-16 to SYNC-29.
+// Applies one batch inside its transaction: stores each event with its effect and returns the
+// verdicts. Spec/protocol/sync-protocol.md, SYNC-16 to SYNC-29.
 
 import EventSourcing
 import Foundation
 import GRDB
 import LogFormat
 
-/// The taking in of one batch.
+/// The application of one batch.
 struct SQLiteAppend {
     private let catalogue: EventCatalogue
     private let account: Int64
     private let firstSerial: Int64
     private var lastSerial: Int64
-    /// Bytes of the heads that go with the verdicts.
+    /// Bytes of the head events that accompany the verdicts.
     private var currentBytes = 0
     private static let currentBytesMax = 1024 * 1024
     private let findID: Statement
@@ -23,7 +22,7 @@ struct SQLiteAppend {
     private let setHead: Statement
     private let setLastSerial: Statement
 
-    /// Finds the account, or enters it, and prepares the statements.
+    /// Finds or inserts the account and prepares the statements.
     init(
         _ db: Database, account name: String, _ catalogue: EventCatalogue, now: Date
     ) throws {
@@ -43,7 +42,7 @@ struct SQLiteAppend {
         lastSerial = firstSerial
         findID = try db.cachedStatement(
             sql: "SELECT line FROM event WHERE account = ? AND id = ?")
-        // Left alone, SQLite would look through all events of the account.
+        // Without the hint, SQLite scans all events of the account.
         findSequence = try db.cachedStatement(
             sql: """
                 SELECT 1 FROM event INDEXED BY event_by_source
@@ -69,38 +68,38 @@ struct SQLiteAppend {
             sql: "UPDATE account SET last_serial = ? WHERE number = ?")
     }
 
-    /// Takes in the events in their order. An event that is not taken in holds its lane: nothing
-    /// overtakes it.
-    mutating func take(_ batch: [ReceivedEvent]) throws -> [Verdict] {
-        var heldLanes: Set<EntityID> = []
+    /// Applies the events in their order. An event that is not applied blocks its lane: the later
+    /// events of the lane are not processed.
+    mutating func apply(_ batch: [ReceivedEvent]) throws -> [Verdict] {
+        var blockedLanes: Set<EntityID> = []
         var verdicts: [Verdict] = []
         verdicts.reserveCapacity(batch.count)
         for event in batch {
-            if heldLanes.contains(event.lane) {
+            if blockedLanes.contains(event.lane) {
                 verdicts.append(Verdict(event.id, .unprocessed))
                 continue
             }
-            let verdict = try take(event)
-            if !verdict.status.keepsLaneOpen { heldLanes.insert(event.lane) }
+            let verdict = try apply(event)
+            if !verdict.status.keepsLaneOpen { blockedLanes.insert(event.lane) }
             verdicts.append(verdict)
         }
         return verdicts
     }
 
-    /// Records how far the account's order has come.
+    /// Stores the account's last serial.
     func finish() throws {
         guard lastSerial != firstSerial else { return }
         try setLastSerial.execute(arguments: [lastSerial, account])
     }
 
-    private mutating func take(_ event: ReceivedEvent) throws -> Verdict {
+    private mutating func apply(_ event: ReceivedEvent) throws -> Verdict {
         if let content = event.content, let stored = try line(of: event.id) {
             guard content.isSame(asLine: stored, catalogue) else {
                 return Verdict(
                     event.id, .rejected, code: .idReused,
                     detail: "the account has another event with this id")
             }
-            // The reply that said so first may have been lost.
+            // With the fork code: the reply that reported the fork first may have been lost.
             return try verdict(.duplicate, on: event, content)
         }
         if let fault = event.fault {
@@ -125,7 +124,7 @@ struct SQLiteAppend {
         return verdict
     }
 
-    /// What is said of an event that the account has: also whether two writers use its source.
+    /// The verdict on a stored event, which also reports a second event with its source and sequence.
     private func verdict(
         _ status: Verdict.Status, on event: ReceivedEvent, _ content: ReceivedEvent.Content
     ) throws -> Verdict {
@@ -134,8 +133,8 @@ struct SQLiteAppend {
         return Verdict(event.id, status, isForked: twin != nil)
     }
 
-    /// The answer to an event whose base is not the head. Heads come with the answer as long as
-    /// they leave it small; the client sends the rest of the events again.
+    /// The verdict on an event whose base is not the head. Includes the head event as long as the
+    /// reply stays small; further conflicts are left unprocessed, and the client sends them again.
     private mutating func conflict(_ event: ReceivedEvent, _ head: UUID?) throws -> Verdict {
         guard let head else {
             return Verdict(event.id, .conflict, detail: "the note has no events here")
@@ -156,15 +155,15 @@ struct SQLiteAppend {
         let sequence: Int64 = row[4]
         return NoteEffect.Head(
             event: row[0], isDeletion: row[1],
-            stamp: Stamp(
+            lwwTimestamp: LWWTimestamp(
                 time: Timestamp(milliseconds: row[2]), source: source.integer,
                 sequence: UInt64(sequence)))
     }
 
     private func set(_ head: NoteEffect.Head, of note: String) throws {
         try setHead.execute(arguments: [
-            account, note, head.event, head.isDeletion, head.stamp.time.milliseconds,
-            UUID(integer: head.stamp.source), Int64(head.stamp.sequence),
+            account, note, head.event, head.isDeletion, head.lwwTimestamp.time.milliseconds,
+            UUID(integer: head.lwwTimestamp.source), Int64(head.lwwTimestamp.sequence),
         ])
     }
 

@@ -29,7 +29,7 @@ extension SQLiteEventStorage: StorageMaintenance {
         do {
             return try await connections.write { db in
                 guard try Self.erase(account, unusedSince: limit, db) else { return false }
-                try SQLiteSchema.noteTraces(db)
+                try SQLiteSchema.recordTraces(db)
                 return true
             }
         } catch let error as DatabaseError {
@@ -43,19 +43,19 @@ extension SQLiteEventStorage: StorageMaintenance {
     }
 
     /// Rewrites the database without its free space, copies the result into the file, and empties
-    /// the write-ahead log. `secure_delete` is not enough: it depends on every process that writes,
-    /// and leaves copies of rows that SQLite moved from page to page.
+    /// the write-ahead log. `secure_delete` is not enough: every process that writes would have to set
+    /// it, and it leaves copies of rows that SQLite has moved between pages.
     package func removeTraces() async throws {
         do {
             try await Self.rephrase {
                 try await connections.writeWithoutTransaction { [lockWait] db in
                     let traces = try SQLiteSchema.traces(db)
-                    guard SQLiteSchema.isLeft(traces) else { return }
+                    guard SQLiteSchema.areTracesLeft(traces) else { return }
                     try db.execute(sql: "VACUUM")
-                    // Complete only if no process reads an older state, which the log would hold.
+                    // Fails while another process reads an older state, which the WAL would keep.
                     try SQLiteFile.checkpoint(db, .truncate, within: lockWait)
                     try db.inTransaction(.immediate) {
-                        try SQLiteSchema.noteRemoved(traces, db)
+                        try SQLiteSchema.recordTracesRemoved(traces, db)
                         return .commit
                     }
                 }
@@ -64,8 +64,8 @@ extension SQLiteEventStorage: StorageMaintenance {
             throw StorageError(
                 error.code,
                 "the events are deleted, but \(path) and \(path)-wal may still hold their text "
-                    + "(\(error.detail)): run the command again when there is room for a copy of "
-                    + "the database and no other process holds it for long")
+                    + "(\(error.detail)): run the command again when the disk has space for a copy "
+                    + "of the database and no other process keeps it locked")
         }
     }
 

@@ -1,5 +1,5 @@
 // The embedded storage: one SQLite file in WAL mode through GRDB, one writer, concurrent readers.
-// The appending itself is SQLiteAppend, the tables are SQLiteSchema. Spec/protocol/sync-protocol.md.
+// SQLiteAppend applies a batch, SQLiteSchema has the tables. Spec/protocol/sync-protocol.md.
 
 import EventSourcing
 import Foundation
@@ -9,26 +9,26 @@ import Synchronization
 /// Events of accounts in one SQLite file.
 package final class SQLiteEventStorage: EventStorage {
     let path: String
-    /// How long to wait for another process that holds a lock.
+    /// The longest wait for a lock of another process.
     let lockWait: Duration
     private let file: SQLiteFile
     private let catalogue: EventCatalogue
     private let now: @Sendable () -> Date
-    /// When a write was last seen to succeed.
+    /// The time of the last write that succeeded.
     private let lastWrite = Mutex<ContinuousClock.Instant?>(nil)
-    /// Accounts whose use waits to be noted.
-    private let accountsBeingNoted = Mutex<Set<EntityID>>([])
+    /// Accounts whose use is being recorded.
+    private let accountsBeingRecorded = Mutex<Set<EntityID>>([])
 
-    /// The connections; for reading only while there is no room.
+    /// The connections; read-only while the disk is full.
     var connections: any DatabaseWriter { file.connections }
 
-    /// Opens a database, creates it if there is none, and brings it up to date. On a full disk one
-    /// that is up to date is opened for reading, until there is room again.
+    /// Opens a database, creates it if it is missing, and migrates its schema. On a full disk, a
+    /// database with the current schema is opened read-only until the disk has space again.
     ///
     /// - Parameters:
     ///   - catalogue: the rules by which batches are read, for comparing contents.
-    ///   - lockWait: how long to wait for another process that holds a lock.
-    ///   - now: the time, for telling which accounts are in use.
+    ///   - lockWait: the longest wait for a lock of another process.
+    ///   - now: the clock by which the last use of accounts is recorded.
     /// - Throws: `StorageError`.
     package init(
         path: String, catalogue: EventCatalogue, lockWait: Duration = .seconds(5),
@@ -45,9 +45,9 @@ package final class SQLiteEventStorage: EventStorage {
         try await Self.rephrase {
             try await file.makeWritable()
             let verdicts = try await connections.write { [catalogue, now = now()] db in
-                try SQLiteSchema.noteUse(db, of: account, now)
+                try SQLiteSchema.recordUse(db, of: account, now)
                 var append = try SQLiteAppend(db, account: account, catalogue, now: now)
-                let verdicts = try append.take(batch)
+                let verdicts = try append.apply(batch)
                 try append.finish()
                 return verdicts
             }
@@ -61,35 +61,36 @@ package final class SQLiteEventStorage: EventStorage {
     ) async throws -> EventPage {
         try await Self.rephrase {
             let now = now()
-            let (page, isNoted) = try await file.read { db in
+            let (page, isUseRecorded) = try await file.read { db in
                 (
                     try SQLitePage(db, account: account, source: source).read(
                         after: cursor ?? .start(bySource: source != nil), limit: limit),
-                    try SQLiteSchema.isUseNoted(db, of: account, now)
+                    try SQLiteSchema.isUseRecorded(db, of: account, now)
                 )
             }
-            if !isNoted { noteUse(of: account, now) }
+            if !isUseRecorded { recordUse(of: account, now) }
             return page
         }
     }
 
-    /// Notes the use of an account once a day if it is only read. The page does not wait for it: while
-    /// an account is erased, a write waits for a lock. Closing waits for it. If it fails, the next page
-    /// tries again.
-    private func noteUse(of account: String, _ now: Date) {
+    /// Records once a day the use of an account that is only read. The page does not wait for the
+    /// write, which waits for a lock while an account is erased; closing does. After a failure the
+    /// next page tries again.
+    private func recordUse(of account: String, _ now: Date) {
         guard file.isWritable else { return }
         let id = EntityID(account)
-        guard accountsBeingNoted.withLock({ $0.insert(id).inserted }) else { return }
+        guard accountsBeingRecorded.withLock({ $0.insert(id).inserted }) else { return }
         connections.asyncWrite {
-            try SQLiteSchema.noteUse($0, of: account, now)
+            try SQLiteSchema.recordUse($0, of: account, now)
         } completion: { [weak self] _, _ in
-            _ = self?.accountsBeingNoted.withLock { $0.remove(id) }
+            _ = self?.accountsBeingRecorded.withLock { $0.remove(id) }
         }
     }
 
     package func close() throws {
         try Self.rephrase {
-            // Readers go first: only a writer that is the last to close empties the WAL file.
+            // Closes the readers first: SQLite empties the WAL only when the last connection closes
+            // and can write.
             (connections as? DatabasePool)?.releaseMemory()
             try connections.close()
         }
@@ -101,15 +102,15 @@ package final class SQLiteEventStorage: EventStorage {
             _ = try await file.read { db in
                 try SQLitePage(db, account: "", source: nil).read(after: .serial(0), limit: 1)
             }
-            guard SQLiteFile.hasRoom(for: BatchReader.bodyBytesMax, at: path) else {
-                throw SQLiteFile.noRoom
+            guard SQLiteFile.hasSpace(for: BatchReader.bodyBytesMax, at: path) else {
+                throw SQLiteFile.noSpace
             }
             let isRecent = lastWrite.withLock { last in
                 last.map { ContinuousClock.now - $0 < Self.probeInterval } ?? false
             }
             if isRecent { return }
-            // A quota, a limit on the size of files or a medium that has turned read-only shows
-            // only when a page is written. Nothing changes by it.
+            // A quota, a file size limit or a medium that has become read-only shows only when a page
+            // is written. This statement changes no value.
             try await connections.write {
                 try $0.execute(sql: "UPDATE serial_floor SET serial = serial")
             }
@@ -117,15 +118,15 @@ package final class SQLiteEventStorage: EventStorage {
         }
     }
 
-    /// How long a write that succeeded speaks for the next one.
+    /// How long a successful write counts as proof that the database can be written.
     private static let probeInterval = Duration.seconds(5)
 
-    /// The value of a pragma on the connection that writes.
+    /// Reads a pragma on the writer's connection.
     package func writerPragma(_ name: String) throws -> String? {
         try connections.writeWithoutTransaction { try String.fetchOne($0, sql: "PRAGMA \(name)") }
     }
 
-    /// Names SQLite's failures without the statement and its arguments.
+    /// Converts SQLite's errors, leaving out the statement and its arguments.
     static func rephrase<T>(_ body: () throws -> T) throws -> T {
         do { return try body() } catch let error as DatabaseError { throw StorageError(error) }
     }
@@ -143,7 +144,7 @@ extension StorageError {
         let kind: Code =
             switch code.primaryResultCode {
             case .SQLITE_NOTADB: .wrongDatabase
-            case .SQLITE_FULL: .noRoom
+            case .SQLITE_FULL: .noSpace
             default: .failed
             }
         self.init(

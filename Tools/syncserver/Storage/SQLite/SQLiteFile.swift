@@ -1,32 +1,32 @@
 // The connections to the embedded database: a writer and readers in WAL mode, or, while the disk is
-// full, one connection that reads. Opened by SQLiteEventStorage. Spec/operations/operating.md, OPS-14.
+// full, one read-only connection. Spec/operations/operating.md, OPS-14.
 
 import Dispatch
 import Foundation
 import GRDB
 import Synchronization
 
-/// An SQLite file that is open.
+/// An open SQLite file.
 final class SQLiteFile: Sendable {
     private struct Handle {
         let connections: any DatabaseWriter
-        /// Why the file is open for reading only; nil if it is open for writing.
+        /// The reason why the file is open read-only; nil if it is open for writing.
         let failure: (any Error)?
-        /// True if neither opening has succeeded: `connections` is closed, and a read of it would
-        /// crash in SQLite.
+        /// True if the file could be opened neither for writing nor read-only. Then `connections` is
+        /// closed, and a read through it would crash in SQLite.
         var isClosed = false
     }
 
     private let path: String
     private let lockWait: Duration
     private let handle: Mutex<Handle>
-    /// Closes and opens connections, which takes as long as SQLite's locks: not under the mutex, and
-    /// not on a thread of the cooperative pool. While the file is open for reading only, it also
-    /// reads: otherwise a read could meet a connection that has just been closed.
-    private let openings = DispatchQueue(label: "openings")
+    /// Closes and opens connections, which waits for SQLite's locks: not under the mutex, and not on
+    /// a thread of the cooperative pool. While the file is open read-only, reads run here too, so
+    /// that none uses a connection that has just been closed.
+    private let openingQueue = DispatchQueue(label: "openings")
 
-    /// Opens the file, creates it if there is none, and brings it up to date. On a full disk one
-    /// that is up to date is opened for reading.
+    /// Opens the file, creates it if it is missing, and migrates its schema. On a full disk, a file
+    /// with the current schema is opened read-only.
     ///
     /// - Throws: `DatabaseError`, `StorageError`.
     init(_ path: String, lockWait: Duration) throws {
@@ -35,10 +35,10 @@ final class SQLiteFile: Sendable {
         handle = Mutex(try Self.openForWritingElseReading(path, lockWait))
     }
 
-    /// The connections that are open now.
+    /// The open connections.
     var connections: any DatabaseWriter { handle.withLock { $0.connections } }
 
-    /// True if the file is open for writing. Then it stays so.
+    /// True if the file is open for writing. Never becomes false again.
     var isWritable: Bool { handle.withLock { $0.failure == nil } }
 
     /// Reads from a snapshot.
@@ -46,7 +46,7 @@ final class SQLiteFile: Sendable {
         _ body: @escaping @Sendable (Database) throws -> Value
     ) async throws -> Value {
         if isWritable { return try await connections.read(body) }
-        return try await atOpenings { file in
+        return try await onOpeningQueue { file in
             let current = file.handle.withLock { $0 }
             if current.isClosed {
                 let connection = try Self.openForReading(file.path, file.lockWait)
@@ -58,34 +58,34 @@ final class SQLiteFile: Sendable {
         }
     }
 
-    /// Opens a file for writing that was opened on a full disk, if there is room now.
+    /// Opens a read-only file for writing if the disk has space again.
     ///
-    /// - Throws: `StorageError`, `DatabaseError`; then the file stays open for reading.
+    /// - Throws: `StorageError`, `DatabaseError`; then the file stays open read-only.
     func makeWritable() async throws {
         let current = handle.withLock { $0 }
         guard current.failure != nil else { return }
-        guard Self.hasRoom(for: BatchReader.bodyBytesMax, at: path) else { throw Self.noRoom }
-        try await atOpenings { try $0.replace(current.connections) }
+        guard Self.hasSpace(for: BatchReader.bodyBytesMax, at: path) else { throw Self.noSpace }
+        try await onOpeningQueue { try $0.replace(current.connections) }
     }
 
-    private func atOpenings<Value: Sendable>(
+    private func onOpeningQueue<Value: Sendable>(
         _ body: @escaping @Sendable (SQLiteFile) throws -> Value
     ) async throws -> Value {
         try await withCheckedThrowingContinuation { continuation in
-            openings.async { [self] in
+            openingQueue.async { [self] in
                 continuation.resume(with: Result { try body(self) })
             }
         }
     }
 
-    /// Opens the file for writing in place of a connection that only reads, else for reading again.
+    /// Replaces a read-only connection with connections that write, or with a new read-only one.
     ///
-    /// - Throws: why it is not open for writing.
+    /// - Throws: the reason why the file is not open for writing.
     private func replace(_ old: any DatabaseWriter) throws {
         var current = handle.withLock { $0 }
-        // Of several requests that ask, the first opens the file for all.
+        // Of several concurrent requests, the first opens the file for all.
         if current.connections === old, current.failure != nil {
-            // It has the file for itself, so it goes first.
+            // The old connection holds an exclusive lock, so it is closed first.
             try old.close()
             do {
                 current = try Self.openForWritingElseReading(path, lockWait)
@@ -99,14 +99,14 @@ final class SQLiteFile: Sendable {
         if let failure = current.failure { throw failure }
     }
 
-    /// Why nothing can be stored.
-    static let noRoom = StorageError(.noRoom, "SQLite: there is no room on the disk")
+    /// The error for a full disk.
+    static let noSpace = StorageError(.noSpace, "SQLite: no space left on the disk")
 
-    /// Whether the file system of a file has room.
-    static func hasRoom(for bytes: Int, at path: String) -> Bool {
+    /// Whether the file system of a file has so many free bytes.
+    static func hasSpace(for bytes: Int, at path: String) -> Bool {
         var system = statvfs()
         guard statvfs(path, &system) == 0 else { return true }
-        // Some blocks are kept for the superuser.
+        // Some blocks are reserved for the superuser.
         let blocks = geteuid() == 0 ? system.f_bfree : system.f_bavail
         return UInt64(blocks) * UInt64(system.f_frsize) >= UInt64(bytes)
     }
@@ -135,19 +135,19 @@ final class SQLiteFile: Sendable {
         configuration.foreignKeysEnabled = false
         let pool = try DatabasePool(path: path, configuration: configuration)
         try pool.writeWithoutTransaction { db in
-            // GRDB's set-up has chosen NORMAL, which loses commits at a power cut.
+            // GRDB sets NORMAL, which loses commits at a power cut.
             try db.execute(sql: "PRAGMA synchronous = FULL; PRAGMA fullfsync = ON")
             try SQLiteSchema.prepare(db)
         }
         try SQLiteSchema.migrator.migrate(pool)
-        // A process killed between writing and syncing leaves commits that can be read but may
-        // not be on the disk; a checkpoint syncs them before a duplicate is answered.
+        // A process that was killed between writing and syncing leaves commits that can be read but
+        // may not be on the disk. A checkpoint syncs them before one is answered as a duplicate.
         try pool.writeWithoutTransaction { try checkpoint($0, .passive, within: lockWait) }
         return pool
     }
 
-    /// WAL mode shares an index of the log in a file of 32 KiB, for which there may be no room. A
-    /// connection that has the file for itself keeps that index in memory.
+    /// Opens the file read-only, with an exclusive lock. WAL mode shares an index of the WAL in a file
+    /// of 32 KiB, for which a full disk may have no space; with the lock, the index is in memory.
     private static func openForReading(_ path: String, _ lockWait: Duration) throws -> DatabaseQueue
     {
         var configuration = Configuration()
@@ -158,14 +158,14 @@ final class SQLiteFile: Sendable {
         let queue = try DatabaseQueue(path: path, configuration: configuration)
         try queue.read { db in
             try SQLiteSchema.prepare(db)
-            guard try SQLiteSchema.migrator.hasCompletedMigrations(db) else { throw noRoom }
+            guard try SQLiteSchema.migrator.hasCompletedMigrations(db) else { throw noSpace }
         }
         return queue
     }
 
-    /// Asks again every millisecond. SQLite's own time-out comes to ask every 100 ms, and a busy
-    /// server leaves its lock free for far less between two transactions: of erasures under load,
-    /// one in five was never let in.
+    /// Retries a lock every millisecond. SQLite's own busy timeout ends up retrying every 100 ms, and
+    /// a busy server releases its lock for far less between two transactions: under load, one erasure
+    /// in five never got the lock.
     private static func waiting(_ limit: Duration) -> Database.BusyMode {
         let triesMax = Int(limit / .milliseconds(1))
         return .callback { tries in
@@ -174,8 +174,8 @@ final class SQLiteFile: Sendable {
         }
     }
 
-    /// Copies the write-ahead log into the file. Waits for another process that does the same, for
-    /// which SQLite itself does not.
+    /// Copies the write-ahead log into the file. Waits for another process's checkpoint, which SQLite
+    /// itself does not.
     static func checkpoint(
         _ db: Database, _ mode: Database.CheckpointMode, within limit: Duration
     ) throws {
@@ -192,7 +192,7 @@ final class SQLiteFile: Sendable {
         }
     }
 
-    /// Creates the file, readable for its owner only; SQLite's own files beside it follow it.
+    /// Creates the file with mode 600; SQLite gives its WAL and index files the same mode.
     private static func createFile(_ path: String) throws {
         let descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else {

@@ -1,16 +1,16 @@
-// Reads one page of an account's events from a snapshot of the database. Called by
-// SQLiteEventStorage. Spec/protocol/sync-protocol.md, SYNC-30 to SYNC-36.
+// Reads one page of an account's events from a snapshot of the database.
+// Spec/protocol/sync-protocol.md, SYNC-30 to SYNC-36.
 
 import Foundation
 import GRDB
 
-/// The reading of pages of one order.
+/// A reader of pages in one order.
 struct SQLitePage {
     private let db: Database
     private let account: Int64?
     private let source: UUID?
 
-    /// The order of an account, or of one source in it.
+    /// Reads in the server's order, or, with a source, in the order of that source.
     init(_ db: Database, account: String, source: UUID?) throws {
         self.db = db
         self.source = source
@@ -19,7 +19,7 @@ struct SQLitePage {
             arguments: [account])
     }
 
-    /// Reads a page.
+    /// Reads the page after a cursor.
     func read(after cursor: EventCursor, limit: Int) throws -> EventPage {
         var page = EventPage(lines: [], next: cursor)
         guard let account else { return page }

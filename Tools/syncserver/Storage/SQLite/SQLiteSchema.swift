@@ -1,20 +1,21 @@
-// The tables of the embedded database and the steps that lead to them. Steps are only ever added: a
-// released one never changes, and there is no way back. Used when SQLiteEventStorage opens.
+// The tables of the embedded database and their migrations. Migrations are only ever added: a released
+// one never changes, and there are no downgrades.
 
 import Foundation
 import GRDB
 
 /// The tables of the embedded database.
 enum SQLiteSchema {
-    /// Marks the file as ours ("Dybk"), so that no other application's database is taken over.
+    /// The application id of the file ("Dybk"). Prevents writing to another application's database.
     static let applicationID = 0x4479_626B
 
-    /// The steps.
+    /// The migrations.
     static var migrator: DatabaseMigrator {
         var migrator = DatabaseMigrator()
         migrator.registerMigration("1 events and note heads") { db in
             // Every key begins with the account. `serial` counts an account's events in the order
-            // of their commits: SQLite has one writer, so none can appear behind a reader.
+            // of their commits: SQLite has one writer, so no event gets a serial below one that a
+            // reader has passed.
             try db.execute(
                 sql: """
                     PRAGMA application_id = \(applicationID);
@@ -47,9 +48,9 @@ enum SQLiteSchema {
                     """)
         }
         migrator.registerMigration("2 last use of accounts") { db in
-            // `last_used` is a day since 1970. `serial_floor` is where the serials of a new account
-            // begin: behind those of all that were erased, so that a reader of an erased account
-            // that comes back misses nothing.
+            // `last_used` is a day since 1970. The serials of a new account begin after
+            // `serial_floor`, the highest serial of all erased accounts: if an erased account comes
+            // back, a reader with an old cursor misses nothing.
             try db.execute(
                 sql: """
                     ALTER TABLE account ADD COLUMN last_used INTEGER NOT NULL DEFAULT 0;
@@ -62,51 +63,50 @@ enum SQLiteSchema {
         return migrator
     }
 
-    /// The day of a moment, as `last_used` has it.
+    /// The day of a date, as stored in `last_used`.
     static func day(_ date: Date) -> Int { Int(date.timeIntervalSince1970 / 86_400) }
 
-    /// Whether the use of an account is noted for today. There is nothing to note of one that is
-    /// not there.
-    static func isUseNoted(_ db: Database, of account: String, _ now: Date) throws -> Bool {
+    /// Whether today's use of an account is recorded. True for an account that does not exist.
+    static func isUseRecorded(_ db: Database, of account: String, _ now: Date) throws -> Bool {
         let lastUsed = try Int.fetchOne(
             db.cachedStatement(sql: "SELECT last_used FROM account WHERE name = ?"),
             arguments: [account])
         return lastUsed.map { $0 >= day(now) } ?? true
     }
 
-    /// Notes that an account is in use.
-    static func noteUse(_ db: Database, of account: String, _ now: Date) throws {
-        if try isUseNoted(db, of: account, now) { return }
+    /// Records that an account is used today.
+    static func recordUse(_ db: Database, of account: String, _ now: Date) throws {
+        if try isUseRecorded(db, of: account, now) { return }
         try db.execute(
             sql: "UPDATE account SET last_used = ? WHERE name = ?", arguments: [day(now), account])
     }
 
     // MARK: Traces of deleted events
 
-    /// What the database says about traces: it counts erasures in `user_version`, and changes the
-    /// sign once nothing is left of them. 0 is a database from before, which may hold anything. The
-    /// counter never falls, so a process that is late cannot take another's erasure for its own.
+    /// The trace counter. `user_version` counts erasures; its sign becomes negative once no traces of
+    /// them are left. 0 is a database of an older release, which may hold traces. The counter never
+    /// falls, so a slow process cannot mistake another process's erasure for its own.
     static func traces(_ db: Database) throws -> Int {
         try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0
     }
 
-    /// Whether the files may hold what was deleted.
-    static func isLeft(_ traces: Int) -> Bool { traces >= 0 }
+    /// Whether the files may still hold deleted events.
+    static func areTracesLeft(_ traces: Int) -> Bool { traces >= 0 }
 
-    /// Notes in the transaction that deletes events that they leave traces.
-    static func noteTraces(_ db: Database) throws {
+    /// Records that deleted events leave traces, in the transaction that deletes them.
+    static func recordTraces(_ db: Database) throws {
         try db.execute(sql: "PRAGMA user_version = \(abs(try traces(db)) + 1)")
     }
 
-    /// Notes that nothing is left, unless something was deleted since the traces were read.
-    static func noteRemoved(_ removed: Int, _ db: Database) throws {
+    /// Records that no traces are left, unless events were deleted since `removed` was read.
+    static func recordTracesRemoved(_ removed: Int, _ db: Database) throws {
         guard try traces(db) == removed else { return }
         try db.execute(sql: "PRAGMA user_version = \(-max(removed, 1))")
     }
 
-    /// Brings a database up to date.
+    /// Checks that a database is empty or ours. Changes nothing.
     ///
-    /// - Throws: `StorageError` (`wrongDatabase`) for a database of something else or of a newer
+    /// - Throws: `StorageError` (`wrongDatabase`) for a database of another application or of a newer
     ///   server.
     static func prepare(_ db: Database) throws {
         let application = try Int.fetchOne(db, sql: "PRAGMA application_id") ?? 0

@@ -1,15 +1,17 @@
-// A cheap look at how much of a log is garbage: some frames, spread evenly. Spec/format/compaction.md, CMP-29.
+// Estimates how much of a log is garbage from a sample of frames, spread evenly. Spec/format/compaction.md,
+// CMP-29.
 
 import LogFormat
 import LogStorage
 
-/// What a look for garbage found.
+/// The result of a scan for garbage.
 public struct GarbageEstimate: Hashable, Sendable {
-    /// Bytes of the log on disk, without room that is not used yet.
+    /// The bytes of the log on disk, without preallocated space.
     public var bytes = 0
-    /// How much of them compaction would free, about.
+    /// The estimated bytes that compaction would free.
     public var garbageBytes = 0
-    /// Views whose states are not stored; while there are any, nothing may go.
+    /// The views whose stored states are missing or end before the others. While a view has none, nothing
+    /// can be removed.
     public var heldBackBy: [String] = []
 
     /// Creates an estimate.
@@ -19,16 +21,16 @@ public struct GarbageEstimate: Hashable, Sendable {
     public var share: Double { bytes == 0 ? 0 : Double(garbageBytes) / Double(bytes) }
 }
 
-/// One look.
-struct GarbageLook: Sendable {
+/// One scan for garbage.
+struct GarbageScan: Sendable {
     let log: Log
     let catalogue: EventCatalogue
     let environment: LogEnvironment
     let horizon: CompactionHorizon
-    /// The log when the horizon was taken; what came since does not count.
+    /// The size of the log when the horizon was captured. Later bytes are not counted.
     let sealedCount: Int
     let liveBytes: Int
-    /// A log that is smaller is not looked at again.
+    /// The size below which the log is not scanned.
     let bytesMin: Int
 
     private static let sampledFrames = 64
@@ -46,12 +48,12 @@ struct GarbageLook: Sendable {
         }
         estimate.heldBackBy = horizon.heldBackBy
         guard estimate.bytes >= bytesMin else { return nil }
-        let judge = CompactionJudge(horizon, catalogue: catalogue)
+        let classifier = CompactionClassifier(horizon, catalogue: catalogue)
         var tally = CompactionTally()
         try log.forEachLine(inSampleOf: Self.sampledFrames) { prefix, line in
             guard prefix.position <= horizon.limit else { return }
             let event = try LogReader.event(line, prefix, catalogue, directory: log.directory)
-            tally.add(event, judge.verdict(on: event))
+            tally.count(event, as: classifier.verdict(on: event))
         }
         if tally.lineBytes > 0 {
             let share = Double(tally.freedBytes) / Double(tally.lineBytes)

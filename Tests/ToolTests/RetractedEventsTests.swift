@@ -1,4 +1,4 @@
-// What was taken back counts as never recorded, for every command that folds a log by itself.
+// Retracted events count as never recorded, for every command that folds a log.
 
 import DaybookOffline
 import DaybookTestKit
@@ -6,15 +6,15 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite struct TakenBackTests {
+@Suite struct RetractedEventsTests {
     private static func uuid(_ number: Int) throws -> UUID {
         try #require(UUID(uuidString: AnsweredLog.id(number)))
     }
 
-    /// Where states are stored.
+    /// The checkpoints of the log: none, only from before the retraction, or also from after it.
     enum Checkpoints: CaseIterable { case none, before, both }
 
-    /// The log without the note that was never to be, and without its city being unsaved.
+    /// Creates the log with a retracted note (1) and a retracted removal of a city (7).
     private func folder(checkpoints: Checkpoints = .none) async throws -> TemporaryFolder {
         let folder = try await AnsweredLog.folder()
         let log = try await AnsweredLog(folder, minute: 1)
@@ -33,7 +33,7 @@ import Testing
         return folder
     }
 
-    @Test(.verifies("TOOL-15")) func `views pass over what was taken back`() async throws {
+    @Test(.verifies("TOOL-15")) func `views omit retracted events`() async throws {
         let folder = try await folder()
         defer { folder.remove() }
         let notes = try ToolRun.logtool("views", folder.log, "notes")
@@ -45,7 +45,7 @@ import Testing
     }
 
     @Test(.verifies("TOOL-15"))
-    func `views of the past pass over it as well, whenever it was taken back`() async throws {
+    func `views of the past omit events that are retracted later, too`() async throws {
         let folder = try await folder()
         defer { folder.remove() }
         let notes = try ToolRun.logtool("views", folder.log, "notes", "--at", "3")
@@ -59,7 +59,7 @@ import Testing
     }
 
     @Test(.verifies("TOOL-15"))
-    func `what the server turned out to hold counts again`() async throws {
+    func `an event that the server has counts again`() async throws {
         let folder = try await folder()
         defer { folder.remove() }
         let log = try await AnsweredLog(folder, minute: 2)
@@ -72,7 +72,9 @@ import Testing
         #expect(notes.output.contains("\"content\":\"Kaffe\""))
     }
 
-    @Test(.verifies("TOOL-15")) func `inspect does not count it as waiting`() async throws {
+    @Test(.verifies("TOOL-15")) func `inspect does not count retracted events as pending`()
+        async throws
+    {
         let folder = try await folder()
         defer { folder.remove() }
         let summary = try ToolRun.logtool("inspect", folder.log)
@@ -82,7 +84,7 @@ import Testing
     }
 
     @Test(.verifies("CHK-6", "TOOL-15"), arguments: Checkpoints.allCases)
-    func `verify finds nothing wrong with it, also after a compaction`(
+    func `verify accepts a log with retracted events, also after a compaction`(
         checkpoints: Checkpoints
     ) async throws {
         let folder = try await folder(checkpoints: checkpoints)

@@ -1,39 +1,38 @@
-// Makes checksums right again, so that the fuzzer gets behind them: an input whose bytes were changed
-// would otherwise never be looked at any further. Used where an input's mode asks for it, so that
-// wrong checksums are tried as well. Spec/testing/fuzzing.md.
+// Recomputes checksums, so that the fuzzer reaches the code after their verification. Only some modes of
+// a target do so, so that wrong checksums are tried as well. Spec/testing/fuzzing.md.
 
 import LogFormat
 
-/// Puts right what a checksum or a length says about bytes that were changed.
-enum Mending {
-    /// Begins a segment at 512 bytes and goes on from frame to frame.
-    static func segment(_ bytes: inout [UInt8]) {
+/// Recomputes the checksums and lengths of changed bytes.
+enum ChecksumRepair {
+    /// Repairs a segment: its header, then its frames from byte 512 on.
+    static func repairSegment(_ bytes: inout [UInt8]) {
         guard bytes.count >= SegmentHeader.encodedBytes else { return }
         set(hash(bytes, 0..<508), at: 508, of: &bytes)
-        frames(&bytes, from: SegmentHeader.encodedBytes)
+        repairFrames(&bytes, from: SegmentHeader.encodedBytes)
     }
 
-    /// Mends LZ4 frames and skippable frames from an offset on, as far as they follow each other.
-    static func frames(_ bytes: inout [UInt8], from start: Int) {
+    /// Repairs consecutive LZ4 frames and skippable frames from an offset on.
+    static func repairFrames(_ bytes: inout [UInt8], from start: Int) {
         var offset = start
         while offset + 8 <= bytes.count {
             let magic: UInt32 = bytes.span.bytes.integer(at: offset)
             if magic == FrameHeader.magic {
-                guard let end = frame(&bytes, at: offset) else { return }
+                guard let end = repairFrame(&bytes, at: offset) else { return }
                 offset = end
                 continue
             }
-            guard let found = SkippableFrame.read(bytes.span.bytes, at: offset) else { return }
-            let end = offset + SkippableFrame.prefixBytes + found.contentBytes
+            guard let frame = SkippableFrame.read(bytes.span.bytes, at: offset) else { return }
+            let end = offset + SkippableFrame.prefixBytes + frame.contentBytes
             guard end <= bytes.count else { return }
-            switch found.kind {
-            case .closeMark where found.contentBytes == 12:
+            switch frame.kind {
+            case .cleanShutdownMarker where frame.contentBytes == 12:
                 set(hash(bytes, offset..<end - 4), at: end - 4, of: &bytes)
-            case .footer where found.contentBytes >= 96:
+            case .footer where frame.contentBytes >= 96:
                 set(digest(bytes, 0..<offset), at: end - 16, of: &bytes)
                 set(UInt32(end - offset), at: end - 8, of: &bytes)
                 set(hash(bytes, offset..<end - 4), at: end - 4, of: &bytes)
-            case .removedIDs where found.contentBytes >= 24:
+            case .removedIDs where frame.contentBytes >= 24:
                 set(digest(bytes, offset..<end - 8), at: end - 8, of: &bytes)
             default: break
             }
@@ -41,8 +40,10 @@ enum Mending {
         }
     }
 
-    /// Mends the header's checksum and those of the blocks; returns where the frame ends.
-    private static func frame(_ bytes: inout [UInt8], at start: Int) -> Int? {
+    /// Repairs the checksums of a frame's header and blocks.
+    ///
+    /// - Returns: the end of the frame; nil if it is incomplete.
+    private static func repairFrame(_ bytes: inout [UInt8], at start: Int) -> Int? {
         let isBig = bytes[start + 4] & 0b1000 != 0
         let length = isBig ? FrameHeader.bigCommitBytes : FrameHeader.runningBytes
         guard start + length <= bytes.count else { return nil }
