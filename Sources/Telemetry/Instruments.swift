@@ -58,14 +58,17 @@ public struct Instruments: Sendable {
 
     /// Performs an asynchronous operation, and records its duration and whether it failed.
     ///
+    /// - Parameter failure: the kind of failure that a returned value stands for, such as `http-404`; nil for
+    ///   a success.
     /// - Throws: what `body` throws.
     public nonisolated(nonsending) func measure<Value>(
-        _ operation: Operation, _ body: nonisolated(nonsending) () async throws -> Value
+        _ operation: Operation, failure: (Value) -> String? = { _ in nil },
+        _ body: nonisolated(nonsending) () async throws -> Value
     ) async throws -> Value {
         guard let measurement = begin(operation) else { return try await body() }
         do {
             let value = try await measurement.context.run(body)
-            end(measurement)
+            end(measurement, failure: failure(value))
             return value
         } catch {
             end(measurement, error)
@@ -108,12 +111,14 @@ public struct Instruments: Sendable {
         #endif
     }
 
-    private func end(_ measurement: Measurement, _ error: (any Error)? = nil) {
+    private func end(
+        _ measurement: Measurement, _ error: (any Error)? = nil, failure: String? = nil
+    ) {
         let operation = measurement.operation
         let duration = Int64((.now - measurement.start) / .nanoseconds(1))
         // An operation that fails because its task was cancelled may throw another error.
         let isCancelled = error != nil && (error is CancellationError || Task.isCancelled)
-        let kind = isCancelled ? nil : error.map(Self.kind)
+        let kind = isCancelled ? nil : failure ?? error.map(Self.kind)
         #if INSTRUMENTATION
             metrics?.record(duration, of: operation, hasFailed: kind != nil)
             if let span = measurement.span {

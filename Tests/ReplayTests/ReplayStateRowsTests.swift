@@ -285,7 +285,7 @@ private struct Bench {
                 parked += outcome.entries.map(\.position)
             case .paused: bench.state.resume()
             case .wait(let time): bench.now = time
-            default: parked += bench.state.confirmSuspect().entries.map(\.position)
+            default: parked += bench.state.resolveSuspect().entries.map(\.position)
             }
         }
         #expect(sent == [3, 4] && parked.allSatisfy { $0 <= 2 })
@@ -643,7 +643,7 @@ private struct Bench {
                     let busy = Set(open.flatMap(\.items).map(\.lane))
                     try #require(busy.isDisjoint(with: items.map(\.lane)))
                 case .idle:
-                    for entry in bench.state.confirmSuspect().entries {
+                    for entry in bench.state.resolveSuspect().entries {
                         held.insert(waiting[entry.position] ?? "")
                     }
                     guard isCalm, open.isEmpty, bench.next() == .idle else { continue }

@@ -255,7 +255,7 @@ private struct Bench {
             }
             parked += outcome.entries.map(\.position)
         }
-        parked += bench.state.confirmSuspect().entries.map(\.position)
+        parked += bench.state.resolveSuspect().entries.map(\.position)
         #expect(parked == [4])
         #expect(Set(sent) == [1, 2, 3, 5, 6, 8])
         #expect(sent.filter { [1, 3, 5].contains($0) } == [1, 3, 5])

@@ -119,7 +119,9 @@ public final class InMemorySyncServer: Transport {
             let head = draft.lane.flatMap { state.heads[$0] }
             if let base = draft.baseID, base != head.map({ state.events[$0.index].id }) {
                 let current = head.flatMap { JSONValue.parsed(state.lines[$0.index]) }
-                return Verdict(id: draft.id, status: .conflict, current: current)
+                return Verdict(
+                    id: draft.id, status: .conflict,
+                    detail: "the base is not the newest event of the lane", current: current)
             }
             let lwwTimestamp = LWWTimestamp(
                 time: draft.time ?? Timestamp(milliseconds: 0), source: event.source.integer,

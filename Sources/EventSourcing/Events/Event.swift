@@ -122,6 +122,18 @@ public struct EventDraft: Hashable, Sendable {
     }
 }
 
+extension EventDraft: CustomStringConvertible {
+    /// Time, type, subject and data, for debugging.
+    public var description: String {
+        let text: String? =
+            switch data {
+            case .none: nil
+            case .json(let json), .base64(let json): String(decoding: json, as: UTF8.self)
+            }
+        return [time?.description, type, subject, text].compactMap(\.self).joined(separator: " ")
+    }
+}
+
 /// A recorded event. Copies share their content: O(1).
 public struct Event: Hashable, Sendable {
     /// The content that all copies share.
@@ -242,6 +254,11 @@ public struct Event: Hashable, Sendable {
         hasher.combine(position)
         hasher.combine(id)
     }
+}
+
+extension Event: CustomStringConvertible {
+    /// Position, time, type, subject and data, for debugging.
+    public var description: String { "\(position) \(content)" }
 }
 
 /// The content of an event. A class, since events are passed on often and never change.

@@ -71,10 +71,12 @@ extension EventDraft {
         _ payload: some EventPayload, id: UUID = UUID(), time: Timestamp? = nil,
         basedOn base: UUID? = nil, extensions: [Extension] = []
     ) throws {
+        let type = Swift.type(of: payload).type
+        let json: [UInt8]
+        do { json = try payload.json() } catch let error as EventError { throw error.ofType(type) }
         self.init(
-            id: id, type: Swift.type(of: payload).type, subject: payload.subject,
-            lane: payload.lane,
-            time: time, extensions: extensions, data: .json(try payload.json()))
+            id: id, type: type, subject: payload.subject, lane: payload.lane, time: time,
+            extensions: extensions, data: .json(json))
         if let base { baseID = base }
     }
 }

@@ -210,9 +210,13 @@ struct BatchEncoder {
         }
         let purpose: LineDecoder.Purpose = isShipped ? .ship : .record
         if LineDecoder.certainlyDecodes(line, placed.prefix, as: content, to: purpose) { return }
-        guard try LineDecoder.decode(line, to: purpose).draft == content else {
-            throw EventError(
-                .badAttribute, "the event cannot be encoded: its line decodes to another event")
+        do throws(EventError) {
+            guard try LineDecoder.decode(line, to: purpose).draft == content else {
+                throw EventError(
+                    .badAttribute, "the event cannot be encoded: its line decodes to another event")
+            }
+        } catch {
+            throw error.ofType(content.type)
         }
     }
 }

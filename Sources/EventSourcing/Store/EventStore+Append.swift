@@ -62,7 +62,14 @@ extension EventStore {
     public nonisolated(nonsending) func append(
         _ payloads: [any EventPayload], durability: Durability = .durable
     ) async throws -> [Appended] {
-        try await append(payloads.map { try EventDraft($0) }, durability: durability)
+        let drafts = try payloads.enumerated().map { index, payload in
+            do {
+                return try EventDraft(payload)
+            } catch let error as EventError {
+                throw error.ofEvent(index, in: payloads.count)
+            }
+        }
+        return try await append(drafts, durability: durability)
     }
 
     /// Records events, all or none, in one commit. If the log has an event with the same id and content,
@@ -287,8 +294,12 @@ extension EventStore {
         try checkOpen()
         let shares = drafts.parallelShares { [catalogue] share in
             Result { () throws(EventError) in
-                try share.map { (draft) throws(EventError) in
-                    try CheckedDraft(draft, by: catalogue)
+                try share.indices.map { (index) throws(EventError) in
+                    do throws(EventError) {
+                        return try CheckedDraft(share[index], by: catalogue)
+                    } catch {
+                        throw error.ofEvent(index, in: drafts.count)
+                    }
                 }
             }
         }

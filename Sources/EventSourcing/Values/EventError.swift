@@ -34,3 +34,13 @@ public struct EventError: Error, Hashable, Sendable, CustomStringConvertible {
     /// The detail text.
     public var description: String { detail }
 }
+
+extension EventError {
+    /// The error with the event's number, counted from 1, if there are several events.
+    func ofEvent(_ index: Int, in count: Int) -> EventError {
+        count > 1 ? EventError(code, "event \(index + 1) of \(count): \(detail)") : self
+    }
+
+    /// The error with the type of its event.
+    func ofType(_ type: String) -> EventError { EventError(code, "\(type): \(detail)") }
+}

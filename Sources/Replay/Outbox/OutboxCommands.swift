@@ -152,6 +152,20 @@ public struct OutboxCommands: Sendable {
             store.catalogue)
     }
 
+    /// The conflict that begins with an event: the pending events of its lane, and the server's event, for
+    /// the user to compare.
+    ///
+    /// - Returns: nil if the event is not in conflict.
+    /// - Throws: `LogError`.
+    /// - Complexity: O(outbox), and a frame to read for each event.
+    public func conflict(_ id: UUID) async throws -> Conflict? {
+        guard let entry = store.view(Outbox.self).entries.first(where: { $0.id == id }),
+            let conflict = try await store.conflict(in: entry.lane),
+            conflict.pending.first?.id == id
+        else { return nil }
+        return conflict
+    }
+
     /// Records a decision on a conflict. See `Resolution`. Durable on return.
     ///
     /// - Parameters:
@@ -161,12 +175,10 @@ public struct OutboxCommands: Sendable {
     /// - Throws: `DecisionError` (`notInOutbox`, `notHeld`, `changedMeanwhile`); `EventError` for a
     ///   replacement that is refused; `LogError`.
     public func resolve(_ id: UUID, _ resolution: Resolution) async throws {
-        guard let entry = store.view(Outbox.self).entries.first(where: { $0.id == id }) else {
+        guard store.view(Outbox.self).entries.contains(where: { $0.id == id }) else {
             throw DecisionError(.notInOutbox, id)
         }
-        guard let conflict = try await store.conflict(in: entry.lane),
-            conflict.pending.first?.id == id
-        else { throw DecisionError(.notHeld, id) }
+        guard let conflict = try await conflict(id) else { throw DecisionError(.notHeld, id) }
         if case .undecided = resolution { return }
         guard try await store.resolve(conflict, resolution) else {
             throw DecisionError(.changedMeanwhile, id)

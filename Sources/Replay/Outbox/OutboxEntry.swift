@@ -157,6 +157,14 @@ public struct OutboxEntry: Hashable, Sendable, Identifiable {
     }
 }
 
+extension OutboxEntry: CustomStringConvertible {
+    /// Position, action, entity, state, and the message of the last attempt.
+    public var description: String {
+        "\(position) \(action) \(entityId) \(status.rawValue)"
+            + (errorMessage.map { ": \($0)" } ?? "")
+    }
+}
+
 extension OutboxEntry {
     /// The action as a row with the fields of `SyncAction`, with the event's data.
     public func row(data: [UInt8]?) -> ViewRow {

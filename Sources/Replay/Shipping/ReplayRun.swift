@@ -136,7 +136,8 @@ struct ReplayRun {
             case .paused(let pause):
                 goesOn = try await wait(in: pause, now)
             case .idle:
-                let outcome = state.confirmSuspect()
+                let outcome = state.resolveSuspect()
+                if let message = outcome.message { report.message = message }
                 if !outcome.entries.isEmpty { try await recordOutcome(outcome) }
                 goesOn = isLive ? try await wait(until: readAt, now) : false
             }
@@ -233,6 +234,7 @@ struct ReplayRun {
     ///
     /// - Returns: false if the run is to end.
     private mutating func wait(in pause: ReplayState.Pause, _ now: Int64) async throws -> Bool {
+        if report.message != pause.message { replayer.logger.debug("\(pause.message)") }
         report.message = pause.message
         if case .refused(let error) = pause { report.refusal = error }
         switch pause {
@@ -430,7 +432,9 @@ struct ReplayRun {
         _ call: TransportRequest, _ token: String?, _ replayer: Replayer, _ end: Replayer.End
     ) async throws -> TransportReply {
         let instruments = replayer.instruments
-        let reply = try await instruments.measure(.syncRequest) {
+        let reply = try await instruments.measure(
+            .syncRequest, failure: { $0.status == 200 ? nil : "http-\($0.status)" }
+        ) {
             try await withDeadline(replayer, end) {
                 try await replayer.transport.send(
                     call, token: token, account: replayer.store.account)

@@ -150,7 +150,7 @@ public struct ReplayState: Sendable {
     /// The parts of a refused batch that are still to be sent, in order.
     private var parts: Deque<[ReplayItem]> = []
     /// A single event that was refused as malformed. It is parked once another event is accepted.
-    private var suspect: (item: ReplayItem, status: Int)?
+    private var suspect: (item: ReplayItem, reply: TransportReply)?
     private var batchEventsMax = Self.batchEvents
     private var failures = 0
     /// The end of the pipeline's own backoff.
@@ -590,11 +590,13 @@ public struct ReplayState: Sendable {
             tokenRefused()
             return Outcome(message: pause?.message)
         case (413, .append(let items)):  // W2
-            guard items.count > 1 else { return park(items[0], "http_413", "too large") }
-            batchEventsMax = max(1, items.count / 2)
-            return Outcome()
+            guard items.count == 1 else {
+                batchEventsMax = max(1, items.count / 2)
+                return Outcome()
+            }
+            return reply.isHTML ? bisect(items, reply) : park(items[0], refusedBy: reply)
         case (400, .append(let items)), (422, .append(let items)):  // W3
-            return bisect(items, reply.status)
+            return bisect(items, reply)
         case (400..<500, .read(let cursor))  // G2
         where [400, 404, 410, 422].contains(reply.status) && cursor != nil
             && reading?.isRestarted == false:
@@ -651,7 +653,7 @@ public struct ReplayState: Sendable {
     // MARK: Refused as malformed
 
     /// W3: halves a refused batch until the refused event is the only one.
-    private mutating func bisect(_ items: [ReplayItem], _ status: Int) -> Outcome {
+    private mutating func bisect(_ items: [ReplayItem], _ reply: TransportReply) -> Outcome {
         if items.count > 1 {
             let middle = items.count / 2
             parts.prepend(Array(items[middle...]))
@@ -663,24 +665,36 @@ public struct ReplayState: Sendable {
             // Single events of two lanes were refused in a row: the endpoint is the likelier cause.
             self.suspect = nil
             lanes.releaseLane(of: suspect.item)
-            // If the events are the cause, other events go first the next time and are accepted.
             lanes.deferLane(of: suspect.item)
-            lanes.deferLane(of: item)
-            parts = []
-            pause = .endpoint(status: status)
-            return Outcome(message: pause?.message)
+            return blameEndpoint(item, reply)
         }
         lanes.holdLane(of: item)
-        suspect = (item, status)
+        suspect = (item, reply)
         guard !lanes.isReady, parts.isEmpty else { return Outcome() }
-        return confirmSuspect()
+        return resolveSuspect()
     }
 
-    /// Parks the suspect: another event was accepted, or there is no other event.
-    public mutating func confirmSuspect() -> Outcome {
+    /// Decides on the suspect when no other event is left to send: parks it, unless its refusal was a page in
+    /// HTML. A sync server sends none, so the endpoint is the likelier cause.
+    public mutating func resolveSuspect() -> Outcome {
+        guard let suspect, suspect.reply.isHTML else { return parkSuspect() }
+        self.suspect = nil
+        lanes.releaseLane(of: suspect.item)
+        return blameEndpoint(suspect.item, suspect.reply)
+    }
+
+    private mutating func parkSuspect() -> Outcome {
         guard let suspect else { return Outcome() }
         self.suspect = nil
-        return park(suspect.item, "http_\(suspect.status)", "the server calls it malformed")
+        return park(suspect.item, refusedBy: suspect.reply)
+    }
+
+    /// Pauses. If the event is the cause after all, other events go first the next time and are accepted.
+    private mutating func blameEndpoint(_ item: ReplayItem, _ reply: TransportReply) -> Outcome {
+        lanes.deferLane(of: item)
+        parts = []
+        pause = .endpoint(status: reply.status)
+        return Outcome(message: pause?.message)
     }
 
     /// Releases the lane of an unconfirmed suspect at the end of a run: the next run sends it again.
@@ -688,6 +702,12 @@ public struct ReplayState: Sendable {
         guard let suspect else { return }
         self.suspect = nil
         lanes.releaseLane(of: suspect.item)
+    }
+
+    private mutating func park(_ item: ReplayItem, refusedBy reply: TransportReply) -> Outcome {
+        park(
+            item, "http_\(reply.status)",
+            reply.status == 413 ? "too large" : "the server calls it malformed")
     }
 
     private mutating func park(_ item: ReplayItem, _ code: String, _ detail: String) -> Outcome {
@@ -767,7 +787,7 @@ public struct ReplayState: Sendable {
         failures = 0
         isTokenNew = false
         batchEventsMax = min(Self.batchEvents, batchEventsMax * 2)
-        outcome.entries += confirmSuspect().entries
+        outcome.entries += parkSuspect().entries
         return outcome
     }
 

@@ -34,6 +34,11 @@ public struct TransportReply: Hashable, Sendable {
         self.retryAfterSeconds = retryAfterSeconds
         self.next = next
     }
+
+    /// Whether the body is a page in HTML: the answer of a proxy or of another server, not of a sync server.
+    var isHTML: Bool {
+        body.first { !" \t\r\n".utf8.contains($0) } == UInt8(ascii: "<")
+    }
 }
 
 /// A transport of requests to the server.
