@@ -348,7 +348,7 @@ class Segment:
                 mark = data[at:at + 20]
                 if size != 12 or len(mark) < 20 or xxh32(mark[:16]) != struct.unpack_from("<I", mark, 16)[0]:
                     raise Damage("checksum", "the clean-shutdown marker is damaged", at, "frame")
-                self.tail = ("close mark", at, struct.unpack_from("<Q", mark, 8)[0])
+                self.tail = ("clean-shutdown marker", at, struct.unpack_from("<Q", mark, 8)[0])
                 return at
             if magic == 0x184D2A54:
                 # SEG-8
@@ -574,11 +574,11 @@ def read_last(data, name):
                 return "R6", "corrupt", segment, {
                     "offset": at, "positions": [segment.expected, value["covered"]]}
             return "R2", "sealed", segment, {}
-        if kind == "close mark":
+        if kind == "clean-shutdown marker":
             assert value + 1 == segment.expected and at + 20 == len(data)
             return "R3", "closed", segment, {}
         if kind == "trailer" and last_nonzero(data, at + 8) is not None:
-            raise Damage("malformed", "the room behind the trailer is not empty", at, "frame")
+            raise Damage("malformed", "the preallocated space after the trailer is not empty", at, "frame")
         if kind == "none":
             return cut(segment)
         return "R4", "live", segment, {}

@@ -35,7 +35,7 @@ extension Mistake {
     private static let ofFolders: [Mistake] = [
         Mistake(
             "a parent folder that does not exist", "LogError.noSuchLog",
-            "missing does not exist. Create it"
+            "missing does not exist; create it"
         ) {
             _ = try await EventStore.open(at: $0.appending(path: "missing/log"))
         },
@@ -152,7 +152,7 @@ extension Mistake {
         Mistake("an action without a name", "EventError.refused", "has an empty action") { _ in
             _ = try await EventStore.inMemory(rules: [.of(Trip.self, action: "")])
         },
-        Mistake("upcasters in a circle", "EventError.refused", "com.example.b back to it") { _ in
+        Mistake("upcasters in a circle", "EventError.refused", "com.example.b form a cycle") { _ in
             _ = try await EventStore.inMemory(
                 upcasters: [
                     Upcaster(from: "com.example.a", to: "com.example.b") { $0 },
@@ -174,7 +174,7 @@ extension Mistake {
         Mistake("a view without a name", "EventError.refused", "has a name of 0 bytes") { _ in
             _ = try await EventStore.inMemory(views: [Unnamed.self])
         },
-        Mistake("a view with a name of the library", "EventError.refused", "without daybook.") {
+        Mistake("a view with a name of the library", "EventError.refused", "the prefix daybook. belongs to the library") {
             _ in
             _ = try await EventStore.inMemory(views: [Reserved.self])
         },

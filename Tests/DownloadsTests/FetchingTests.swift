@@ -254,8 +254,8 @@ private let tag = "\"v1\""
     {
         let city = SampleCity(sizes: [200_000, 200_000])
         for (limit, words) in [
-            (\DownloadManager.Options.imageBytesMax, "an image of 200000 bytes"),
-            (\.cityBytesMax, "a city of more than 199999 bytes"),
+            (\DownloadManager.Options.imageBytesMax, "an image has 200000 bytes"),
+            (\.cityBytesMax, "the city's images have more than 199999 bytes"),
         ] {
             let bench = try await Bench(options: { $0[keyPath: limit] = 199_999 }) {
                 city.reply(to: $0) ?? ImageServer.Reply(404)

@@ -277,6 +277,31 @@ private struct Bench {
         #expect(bench.send() == [1, 2])
     }
 
+    @Test(.verifies("SYNC-40"), arguments: [400, 413, 422])
+    func `W3: a single event refused with a page in HTML means a wrong endpoint`(status: Int) {
+        var bench = Bench(["a"])
+        _ = bench.send()
+        let outcome = bench.reply(status, body: "\r\n<html>Bad Request</html>")
+        #expect(outcome.entries.isEmpty && bench.state.resolveSuspect().entries.isEmpty)
+        #expect(bench.state.next(now: bench.now) == .paused(.endpoint(status: status)))
+        bench.state.resume()
+        #expect(bench.send() == [1])
+    }
+
+    @Test(.verifies("SYNC-40"), arguments: [400, 413, 422])
+    func `W3: an event refused with a page in HTML is parked once another event is accepted`(
+        status: Int
+    ) {
+        var bench = Bench(["a", "b"])
+        _ = bench.send()
+        _ = bench.reply(status, body: "<html>")
+        #expect(bench.send() == [1])
+        #expect(bench.reply(status, body: "<html>").entries.isEmpty)
+        #expect(bench.send() == [2])
+        let outcome = bench.verdicts([(2, "applied")])
+        #expect(outcome.entries.map(\.code) == ["http_\(status)"])
+    }
+
     @Test(.verifies("SYNC-40"), arguments: [301, 307, 403, 404, 405, 409, 415])
     func `W4: other refusals and redirects pause, and no retry is counted`(status: Int) {
         var bench = Bench(["a"])

@@ -407,7 +407,10 @@ private let time = "2011-02-04T00:00:00.000Z"
             ("cities.json", "[7]", "cities.json[0] is not a JSON object"),
             ("cities-meta.json", "[]", "cities-meta.json is not a JSON object"),
             ("cities-meta.json", #"{"a":7}"#, "cities-meta.json.a is not a JSON object"),
-            ("cities-meta.json", #"{"":{}}"#, "cities-meta.json has a member whose name is not an identifier"),
+            (
+                "cities-meta.json", #"{"":{}}"#,
+                "cities-meta.json has a member whose name is not an identifier"
+            ),
             (
                 "cities-meta.json", #"{"a":{"last_usage":7}}"#,
                 "cities-meta.json.a.last_usage is not a string"

@@ -166,10 +166,7 @@ private struct Exact {
     }
 
     @Test(.verifies("IMG-3"))
-    func
-        `the removal of an asset ends its thumbnail and its preview, and later images take effect`()
-        throws
-    {
+    func `the removal of an asset ends its images; later ones count`() throws {
         var bench = Bench()
         try bench.cache("a", at: 1)
         try bench.cache("a", of: .preview, at: 1)

@@ -131,10 +131,10 @@ struct AccountTokens: Sendable {
         }
         if holdsPlainTokens, mode & 0o077 != 0 {
             warning =
-                "other users of this machine may read the tokens in the token file: "
+                "other users of this machine may read the secrets in the account file: "
                 + "run chmod 600, or use sha256: digests"
         } else if mode & 0o020 != 0 {
-            warning = "other users of this machine may write the token file: run chmod 600"
+            warning = "other users of this machine may write the account file: run chmod 600"
         }
     }
 }
