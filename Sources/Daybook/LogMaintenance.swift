@@ -69,12 +69,12 @@ public struct LogMaintenance: Sendable {
             damage: verification.findings.map {
                 LogDamage(
                     file: $0.segment, offset: $0.offset, positions: $0.positions,
-                    description: $0.detail)
+                    reason: $0.detail)
             })
     }
 
     /// Repairs a damaged log: intact events keep their positions, and every file that is changed is first
-    /// moved to the folder `quarantine/` of the log. No store may have the log open. Durable on return; after
+    /// copied to the folder `quarantine/` of the log. No store may have the log open. Durable on return; after
     /// an error or a kill, call it again.
     ///
     /// - Parameters:
@@ -161,7 +161,20 @@ public struct LogDamage: Hashable, Sendable, CustomStringConvertible {
     /// The positions of the affected events, if they are known.
     public let positions: ClosedRange<Position>?
     /// What is wrong, in English.
-    public let description: String
+    public let reason: String
+
+    /// The file, the offset, the positions and the reason.
+    public var description: String {
+        var location = file
+        if let offset { location += ", byte \(offset)" }
+        if let positions {
+            location +=
+                positions.lowerBound == positions.upperBound
+                ? ", position \(positions.lowerBound)"
+                : ", positions \(positions.lowerBound) to \(positions.upperBound)"
+        }
+        return "\(location): \(reason)"
+    }
 }
 
 /// The result of a verification.
@@ -192,7 +205,7 @@ public struct RepairSummary: Hashable, Sendable {
     init(_ report: RepairReport) {
         damage = report.actions.map {
             LogDamage(
-                file: $0.name, offset: nil, positions: $0.positions, description: $0.reason)
+                file: $0.name, offset: nil, positions: $0.positions, reason: $0.reason)
         }
         lost = report.lost
         let isKnown = report.actions.allSatisfy(\.endIsKnown)

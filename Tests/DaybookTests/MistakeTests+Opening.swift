@@ -174,7 +174,8 @@ extension Mistake {
         Mistake("a view without a name", "EventError.refused", "has a name of 0 bytes") { _ in
             _ = try await EventStore.inMemory(views: [Unnamed.self])
         },
-        Mistake("a view with a name of the library", "EventError.refused", "the prefix daybook. belongs to the library") {
+        Mistake("a view with a name of the library", "EventError.refused", "belongs to the library")
+        {
             _ in
             _ = try await EventStore.inMemory(views: [Reserved.self])
         },

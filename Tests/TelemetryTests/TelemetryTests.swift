@@ -198,6 +198,26 @@ private struct Cities: CityManifestSource {
         #expect(backends.lines.contains { $0.contains("DownloadError.refused") })
     }
 
+    @Test func `a request that the server refuses counts as a failure, and its reason is logged`()
+        async throws
+    {
+        struct Refusal: Transport {
+            func send(_ request: TransportRequest, token: String?) -> TransportReply {
+                TransportReply(status: 401)
+            }
+        }
+        let backends = Backends()
+        try await backends.observe {
+            let store = try await Self.open()
+            try await store.append(Noted(text: "hello"))
+            try await store.sync(over: Refusal())
+            try await store.close()
+        }
+        #expect(backends.failures(of: .syncRequest) > 0)
+        #expect(backends.lines.contains { $0.contains("http-401") })
+        #expect(backends.lines.contains { $0.contains("does not accept the token") })
+    }
+
     @Test func `cancelled work is no failure`() async throws {
         let backends = Backends()
         let instruments = try await backends.observe { Instruments() }

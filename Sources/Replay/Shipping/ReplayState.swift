@@ -604,7 +604,10 @@ public struct ReplayState: Sendable {
             return Outcome(message: "the server does not know the cursor; reading from the start")
         case (429, _), (503, _):  // W5
             guard let seconds = reply.retryAfterSeconds else {
-                return backOff(now, random, "the server answers \(reply.status)")
+                return backOff(
+                    now, random,
+                    "the server answers \(reply.status); events that it did not accept are sent again later"
+                )
             }
             let delay = Self.delay(seconds)
             askedToWaitUntil = max(askedToWaitUntil, now + delay)
@@ -620,7 +623,10 @@ public struct ReplayState: Sendable {
             pause = .endpoint(status: reply.status)
             return Outcome(message: pause?.message)
         default:  // W6
-            return backOff(now, random, "the server answers \(reply.status)")
+            return backOff(
+                now, random,
+                "the server answers \(reply.status); events that it did not accept are sent again later"
+            )
         }
     }
 
