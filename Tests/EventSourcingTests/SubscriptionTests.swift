@@ -30,7 +30,7 @@ private func drafts(_ count: Int, bytes: Int = 10) -> [EventDraft] {
 
 extension EventSequence.AsyncIterator {
     /// The positions of the next `count` events.
-    fileprivate mutating func take(_ count: Int) async throws -> [UInt64] {
+    fileprivate mutating func readPositions(_ count: Int) async throws -> [UInt64] {
         var positions: [UInt64] = []
         while positions.count < count, let event = try await next() {
             positions.append(event.position.rawValue)
@@ -50,16 +50,16 @@ extension EventSequence.AsyncIterator {
         try store.log.roll()
         try await store.append(drafts(2))
         var events = store.events().makeAsyncIterator()
-        #expect(try await events.take(5) == [1, 2, 3, 4, 5])
+        #expect(try await events.readPositions(5) == [1, 2, 3, 4, 5])
         try await store.append(drafts(2))
-        #expect(try await events.take(1) == [6])
+        #expect(try await events.readPositions(1) == [6])
         var resumed = store.events(after: Position(6)).makeAsyncIterator()
         async let live = resumed.next()
         try await store.append(drafts(1))
         _ = try await live
         try store.log.roll()
         try await store.append(drafts(1))
-        #expect(try await events.take(3) == [7, 8, 9])
+        #expect(try await events.readPositions(3) == [7, 8, 9])
         try await store.close()
         let again = try await open(files)
         var later = again.events(after: Position(7)).makeAsyncIterator()
@@ -181,17 +181,17 @@ extension EventSequence.AsyncIterator {
         var events = store.events().makeAsyncIterator()
         #expect(try await events.next()?.position == Position(1))
         let first = reads.count.withLock { $0 }
-        #expect(try await events.take(300).last == 301)
+        #expect(try await events.readPositions(300).last == 301)
         #expect(reads.count.withLock { $0 } == first)
-        #expect(try await events.take(1_100).last == 1_401)
+        #expect(try await events.readPositions(1_100).last == 1_401)
         let second = reads.count.withLock { $0 }
         #expect(second > first)
         // A consumer that is behind delays no other, and misses nothing.
         try await store.append(drafts(1))
-        #expect(try await events.take(4_600).last == 6_001)
+        #expect(try await events.readPositions(4_600).last == 6_001)
         // One event larger than a batch.
         try await store.append(drafts(1, bytes: 400_000) + drafts(1, bytes: 400_000))
-        #expect(try await events.take(2) == [6_002, 6_003])
+        #expect(try await events.readPositions(2) == [6_002, 6_003])
         files.failing(nil)
         try await store.close()
         #expect(try await events.next() == nil)
@@ -205,17 +205,17 @@ extension EventSequence.AsyncIterator {
         let store = try await open(InMemoryFileSystem())
         try await store.append(drafts(2))
         var behind = store.events().makeAsyncIterator()
-        #expect(try await behind.take(1) == [1])
+        #expect(try await behind.readPositions(1) == [1])
         let waiting = Task {
             try await store.events(after: Position(2)).map(\.position).first { _ in true }
         }
         try await eventually { await store.subscriberCount == 2 }
         try await store.append(drafts(1), durability: .relaxed)
         try await store.close()
-        #expect(try await behind.take(9) == [2, 3])
+        #expect(try await behind.readPositions(9) == [2, 3])
         #expect(try await waiting.value == Position(3))
         var late = store.events(after: Position(1)).makeAsyncIterator()
-        #expect(try await late.take(9) == [2, 3])
+        #expect(try await late.readPositions(9) == [2, 3])
         #expect(await store.subscriberCount == 0)
     }
 
@@ -236,7 +236,7 @@ extension EventSequence.AsyncIterator {
         // So does a released one.
         func takeOne() async throws {
             var events = store.events().makeAsyncIterator()
-            #expect(try await events.take(1) == [1])
+            #expect(try await events.readPositions(1) == [1])
         }
         try await takeOne()
         try await eventually { await store.subscriberCount == 0 }
@@ -262,7 +262,7 @@ extension EventSequence.AsyncIterator {
         while case .commit(let commit) = try scanner.next() { commits.append(commit) }
         files.flip(bit: (commits[2].offset + 8) * 8, of: path)
         var events = store.events().makeAsyncIterator()
-        #expect(try await events.take(2) == [1, 2])
+        #expect(try await events.readPositions(2) == [1, 2])
         let damage = await #expect(throws: LogError.self) { try await events.next() }
         #expect(damage?.code == .corrupt && damage?.offset == commits[2].offset)
         #expect(try await events.next() == nil)
@@ -315,7 +315,7 @@ extension SubscriptionTests {
         files.flip(bit: (last - 30) * 8, of: path)
         let events = isLive ? store.events() : store.recordedEvents()
         var iterator = events.makeAsyncIterator()
-        #expect(try await iterator.take(3) == [1, 2, 3])
+        #expect(try await iterator.readPositions(3) == [1, 2, 3])
         let error = await #expect(throws: LogError.self) { try await iterator.next() }
         #expect(error?.code == .corrupt && error?.positions == Position(4)...Position(5))
     }

@@ -20,7 +20,7 @@ struct PhoneReport {
     private var wear: String {
         Markdown.table(
             [
-                "work", "who", "bytes of the line", "bytes written", "amplification",
+                "work", "program", "bytes of the line", "bytes written", "amplification",
                 "bytes of pages", "amplification", "writes", "syncs",
             ],
             result.wear.map { row in

@@ -30,7 +30,7 @@ struct RaceReport {
         }
         return origin.markdown + missing
             + Markdown.table(
-                ["work", "unit", "who", "median", "× \(RaceResult.ours)", "spread"], rows)
+                ["work", "unit", "program", "median", "× \(RaceResult.ours)", "spread"], rows)
             + "\n" + budgets
     }
 
