@@ -94,6 +94,22 @@ private actor EndingTokens: Credentials {
         }
     }
 
+    @Test(.verifies("DL-10")) func `the manifest in the article on downloads is read`()
+        throws
+    {
+        let article = URL(filePath: #filePath).deletingLastPathComponent()
+            .deletingLastPathComponent().deletingLastPathComponent()
+            .appending(path: "Sources/DaybookOffline/DaybookOffline.docc/Downloading.md")
+        let text = try String(contentsOf: article, encoding: .utf8)
+        let begin = try #require(text.range(of: "```json\n"))
+        let end = try #require(text.range(of: "```", range: begin.upperBound..<text.endIndex))
+        let manifest = try Self.read(String(text[begin.upperBound..<end.lowerBound]))
+        #expect(manifest.images.map(\.url.absoluteString) == ["https://server/images/lisbon.jpg"])
+        #expect(manifest.images[0].size != nil && manifest.images[0].sha256 != nil)
+        let city = try CityData(json: manifest.cityData)
+        #expect(city.touristAttractions.count == 1 && city.categories.count == 1)
+    }
+
     @Test(.verifies("DL-10")) func `an invalid manifest is refused`() throws {
         let data = SampleCity(sizes: []).data
         let other = SampleCity("porto", sizes: []).data

@@ -335,6 +335,9 @@ public actor FileStore {
     /// that a kill left without an event. The event that removed the last name of a file is made durable
     /// first. Entries with other names are not touched.
     ///
+    /// Only the views that the store was opened with are asked. After a rollback of the app to a release
+    /// without the view that names a file, the file is deleted.
+    ///
     /// - Returns: the number and bytes of the deleted files.
     /// - Throws: `FileStoreError`; `LogError` as `EventStore.flush()`.
     /// - Complexity: O(files).
@@ -378,7 +381,7 @@ public actor FileStore {
         let unnamed = files.filter { !isNeeded($0) }
         guard !unnamed.isEmpty || !leftovers.isEmpty else { return FileCollection() }
         // After a failed commit it is unknown which files the log names.
-        try await events.settle()
+        try await events.requireFlushed()
         guard !isClosed else { throw LogError(.closed, path: directory, "the store was closed") }
         var collection = FileCollection()
         var failure: FileError?

@@ -2,6 +2,7 @@
 // of registers.
 
 import Daybook
+import Foundation
 
 // Declaring-1 begins
 public struct HabitRated: DeclaredPayload {
@@ -57,21 +58,30 @@ public struct HabitRatings: RegisterView {
 package enum Declaring {
     package static let rules: [EventRule] = [.of(HabitRated.self, action: "RATE_HABIT")]
 
-    package static func rate(in store: EventStore) async throws -> Int? {
+    package static func open(at url: URL) async throws -> EventStore {
         // Declaring-3 begins
+        let store = try await EventStore.open(
+            at: url, account: "user-456",
+            rules: [.of(HabitRated.self, action: "RATE_HABIT")], views: [HabitRatings.self])
+        // Declaring-3 ends
+        return store
+    }
+
+    package static func rate(in store: EventStore) async throws -> Int? {
+        // Declaring-4 begins
         try await store.append(HabitRated(userId: "ana", habit: "reading", stars: 4))
         try await store.append(
             HabitRated(userId: "ana", habit: "reading", stars: 5, comment: "Daily!"))
         let stars = store.view(HabitRatings.self).stars("reading", by: "ana")  // 5
-        // Declaring-3 ends
+        // Declaring-4 ends
         return stars
     }
 
     package static func sql() -> String {
-        // Declaring-4 begins
+        // Declaring-5 begins
         let catalogue = EventCatalogue([.of(HabitRated.self, action: "RATE_HABIT")])
         let sql = catalogue.supabaseSQL
-        // Declaring-4 ends
+        // Declaring-5 ends
         return sql
     }
 }

@@ -136,8 +136,11 @@ package enum SecondRelease {
         // Evolution-7 begins
         let store = try await EventStore.open(
             at: url, account: "user-456",
-            rules: [.of(TripPlannedV2.self, action: "PLAN_TRIP")], upcasters: upcasters,
-            views: [Trips.self])
+            rules: [
+                .of(TripPlanned.self, action: "PLAN_TRIP"),
+                .of(TripPlannedV2.self, action: "PLAN_TRIP"),
+            ],
+            upcasters: upcasters, views: [Trips.self])
         try await store.append(TripPlannedV2(trip: "summer", stops: ["forest", "lake"]))
         for (type, count) in store.upcastFailures {
             print("\(count) events of type \(type) could not be read as a newer one")

@@ -36,7 +36,7 @@ package enum Looking {
         // Looking-4 ends
     }
 
-    package static func mend(_ url: URL) async throws -> EventStore {
+    package static func openRepaired(_ url: URL) async throws -> EventStore {
         // Looking-5 begins
         do {
             return try await EventStore.open(at: url, account: "user-456", views: [Habits.self])

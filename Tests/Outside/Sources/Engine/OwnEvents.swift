@@ -25,7 +25,7 @@ struct Habits: Projection, Codable {
 }
 // OwnEvents-1 ends
 
-// OwnEvents-9 begins
+// OwnEvents-7 begins
 /// The habits, sorted by their minutes, greatest first.
 struct HabitRanking: Projection, Codable {
     static let name = "habit-ranking"
@@ -61,7 +61,7 @@ func followRanking(in store: EventStore, _ show: ([HabitRanking.Rank], Int) -> B
         guard show(firstPage, difference.count) else { break }
     }
 }
-// OwnEvents-9 ends
+// OwnEvents-7 ends
 
 package enum OwnEvents {
     package static let rules: [EventRule] = [.of(HabitDone.self, action: "DO_HABIT")]
@@ -109,26 +109,26 @@ package enum OwnEvents {
     package static func ship(
         _ store: EventStore, to endpoint: URL, until deadline: Date
     ) async throws -> SyncReport {
-        // OwnEvents-6 begins
+        // OwnEvents-8 begins
         let report = try await store.sync(
             to: endpoint, credentials: BearerToken("…"), until: deadline)
         print("\(report.applied) shipped, \(report.pending) still to go")
-        // OwnEvents-6 ends
+        // OwnEvents-8 ends
         return report
     }
 
     package static func keepInStep(_ store: EventStore, _ endpoint: URL) -> Task<Void, any Error> {
-        // OwnEvents-7 begins
+        // OwnEvents-9 begins
         let service = SyncService(store, transport: HTTPTransport(endpoint: endpoint))
         let syncing = Task { try await service.run() }
-        // OwnEvents-7 ends
+        // OwnEvents-9 ends
         return syncing
     }
 
     package static func leave(
         _ store: EventStore, copy: URL
     ) async throws -> (events: Int, removed: Int) {
-        // OwnEvents-8 begins
+        // OwnEvents-10 begins
         let copied = try await store.export(to: copy)
         let compacted = try await store.compact()
         do {
@@ -137,7 +137,7 @@ package enum OwnEvents {
             print("\(unsynced.count) changes have not been saved online yet.")
             try await store.erase(discardingUnsynced: true)
         }
-        // OwnEvents-8 ends
+        // OwnEvents-10 ends
         return (copied.events, compacted.removed)
     }
 }

@@ -21,7 +21,7 @@ package enum Images {
         return bytes
     }
 
-    package static func look(_ store: OfflineStore) async {
+    package static func listCached(_ store: OfflineStore) async {
         // Images-2 begins
         if let cover = await store.images.image(.albumThumbnail, "album-1") {
             print(cover.count)

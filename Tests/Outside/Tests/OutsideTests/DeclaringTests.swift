@@ -23,12 +23,21 @@ import Testing
     }
 
     @Test func `data that break the declaration are refused with the member's name`() async throws {
-        let store = try await store()
+        let folder = try Folder()
+        let store = try await Declaring.open(at: folder.log)
         let error = await #expect(throws: EventError.self) {
             try await store.append(HabitRated(userId: "ana", habit: "reading", stars: 6))
         }
         #expect(error?.code == .invalidData)
         #expect(error?.detail.contains("data.stars is 6, not between 1 and 5") == true)
+        try await store.close()
+    }
+
+    @Test func `a store without a rule does not check the declaration`() async throws {
+        let store = try await EventStore.inMemory(views: [HabitRatings.self])
+        try await store.append(HabitRated(userId: "ana", habit: "reading", stars: 6))
+        #expect(await store.lastDurable == Position(1))
+        #expect(store.view(HabitRatings.self).rows().isEmpty)
         try await store.close()
     }
 
@@ -39,7 +48,7 @@ import Testing
         #expect(sql.contains(#"{"name":"stars","kind":"count","min":1,"max":5}"#))
     }
 
-    // Declaring-5 begins
+    // Declaring-6 begins
     @Test func `ratings fold to the same rows in any order`() async throws {
         try await Property.check("ratings", runs: 30) { choices in
             let ratings = try choices.array(0...8) { try $0.payload(HabitRated.self) }
@@ -54,5 +63,5 @@ import Testing
             try await other.close()
         }
     }
-    // Declaring-5 ends
+    // Declaring-6 ends
 }

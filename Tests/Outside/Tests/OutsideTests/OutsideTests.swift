@@ -106,7 +106,7 @@ let unreachableAddress = "http://127.0.0.1:9/v1/events"
         try await Images.limit(store)
         #expect(try await Images.fetch(store, Server(bytes: [1, 2, 3])) == [1, 2, 3])
         #expect(try await Images.fetch(store, Server()) == [1, 2, 3])
-        await Images.look(store)
+        await Images.listCached(store)
         try await Images.store(store, [4, 5])
         let (size, bytes) = try await Images.clear(store)
         #expect(size == ImageCacheSize(images: 1, bytes: 3) && bytes == 5)

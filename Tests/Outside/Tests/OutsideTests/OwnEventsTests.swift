@@ -139,7 +139,7 @@ import Testing
         try bytes.write(to: segment)
         try FileManager.default.removeItem(at: folder.log.appending(path: "checkpoints"))
         for _ in 0..<2 {
-            let mended = try await Looking.mend(folder.log)
+            let mended = try await Looking.openRepaired(folder.log)
             #expect((mended.view(Habits.self).minutes["reading"] ?? 0) < 60)
             try await mended.close()
         }

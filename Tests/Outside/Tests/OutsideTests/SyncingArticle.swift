@@ -155,6 +155,64 @@ func theGreaterGoalReplacesBoth(mine: Int, theirs: Int) async throws {
 }
 
 // Syncing-6 begins
+/// Asks for each conflict between two goals whether this device's goal counts.
+func decideGoals(
+    in store: EventStore, keepsMine: @Sendable (_ mine: GoalSet, _ theirs: GoalSet?) async -> Bool
+) async throws {
+    for entry in Array(store.outbox.entries) where entry.status == .conflict {
+        guard let conflict = try await store.outbox.conflict(entry.id),
+            let mine = try? conflict.pending.last?.payload(as: GoalSet.self)
+        else { continue }
+        let theirs = try conflict.current?.json.map { try GoalSet(json: $0) }
+        try await store.outbox.resolve(
+            entry.id, await keepsMine(mine, theirs) ? .keepMine : .keepTheirs)
+    }
+}
+// Syncing-6 ends
+
+@Test(arguments: [true, false])
+func theUserDecidesBetweenTwoGoals(keepsMine: Bool) async throws {
+    let devices = try await DevicePair(
+        rules: [.of(GoalSet.self, action: "SET_GOAL")], views: [Goals.self])
+    try await setGoal(GoalSet(habit: "reading", minutes: 10), in: devices.phone)
+    try await devices.sync()
+    try await setGoal(GoalSet(habit: "reading", minutes: 30), in: devices.phone)
+    try await setGoal(GoalSet(habit: "reading", minutes: 20), in: devices.tablet)
+    try await devices.sync()
+    try await decideGoals(in: devices.tablet) { mine, theirs in
+        #expect(mine.minutes == 20 && theirs?.minutes == 30)
+        return keepsMine
+    }
+    try await devices.sync()
+    for store in [devices.phone, devices.tablet] {
+        let minutes = store.view(Goals.self).goals["reading"]?.value.minutes
+        #expect(minutes == (keepsMine ? 20 : 30))
+        #expect(store.outbox.count == 0)
+    }
+    try await devices.close()
+}
+
+@Test func aBaseThatTheServerDoesNotKnowIsAConflict() async throws {
+    let devices = try await DevicePair(
+        rules: [.of(GoalSet.self, action: "SET_GOAL")], views: [Goals.self])
+    let goal = GoalSet(habit: "reading", minutes: 10)
+    let draft = try EventDraft(goal, basedOn: UUID())
+    try await devices.phone.append([draft])
+    try await devices.sync()
+    let conflict = try #require(try await devices.phone.outbox.conflict(draft.id))
+    #expect(conflict.current == nil)
+    try await devices.phone.outbox.resolve(draft.id, .keepMine)
+    try await devices.sync()
+    let again = try #require(devices.phone.outbox.entries.first)
+    #expect(again.status == .conflict)
+    try await devices.phone.outbox.resolve(again.id, .replace([try EventDraft(goal)]))
+    try await devices.sync()
+    #expect(devices.phone.outbox.count == 0)
+    #expect(devices.tablet.view(Goals.self).goals["reading"]?.value.minutes == 10)
+    try await devices.close()
+}
+
+// Syncing-7 begins
 /// Sends useful events again that the server has rejected, and discards the others.
 func decide(_ store: EventStore, isUseful: (OutboxEntry) -> Bool) async throws {
     for entry in Array(store.outbox.entries) where entry.parking == .rejected {
@@ -165,7 +223,7 @@ func decide(_ store: EventStore, isUseful: (OutboxEntry) -> Bool) async throws {
         }
     }
 }
-// Syncing-6 ends
+// Syncing-7 ends
 
 @Test func aDiscardedEventCountsAsNeverRecorded() async throws {
     let store = try await openHabits()

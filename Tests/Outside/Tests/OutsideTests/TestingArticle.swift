@@ -104,6 +104,36 @@ func pickyServer() -> InMemorySyncServer {
 }
 // Testing-5 ends
 
+// Testing-8 begins
+func syncThroughFaults(_ devices: DevicePair, _ choices: inout Choices) async throws {
+    let (shared, clock) = (SharedChoices(choices), devices.clock)
+    defer { choices = shared.choices }
+    let network = SimulatedNetwork(
+        shared, clock: clock, replicas: [devices.server], faults: [.requestLost, .replyLost])
+    for store in [devices.phone, devices.tablet] {
+        _ = try await Replayer(store, transport: network) { clock.advance(by: $0) }.run()
+    }
+    try await devices.sync()
+}
+// Testing-8 ends
+
+@Test func lostRequestsAndRepliesLoseNoHabit() async throws {
+    let faults = [NetworkFault.requestLost, .replyLost].map(\.rawValue)
+    try await Property.check("faults lose no habit", runs: 10, covering: faults) { choices in
+        let devices = try await DevicePair(
+            rules: [.of(HabitDone.self, action: "DO_HABIT")], views: [Habits.self])
+        for store in [devices.phone, devices.tablet] {
+            try await store.append(HabitDone(habit: "reading", minutes: 20))
+        }
+        try await syncThroughFaults(devices, &choices)
+        for store in [devices.phone, devices.tablet] {
+            try #require(store.view(Habits.self).minutes["reading"] == 40)
+            try #require(store.outbox.count == 0)
+        }
+        try await devices.close()
+    }
+}
+
 // Testing-6 begins
 struct HabitHistory: StateMachine {
     enum Operation { case record, fillUp, restart }
