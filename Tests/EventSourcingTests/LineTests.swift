@@ -192,6 +192,13 @@ private let id = "0a3e8ff8-bb52-454e-9574-3045281726ad"
         #expect(Timestamp(given)?.description == stored)
     }
 
+    @Test func `a time survives being a date`() throws {
+        try Property.check("time and date", runs: 5_000) { choices in
+            let time = Timestamp(milliseconds: Int64(choices.int(in: 0...4_102_444_800_000)))
+            try #require(Timestamp(time.date) == time)
+        }
+    }
+
     @Test(.verifies("LINE-1")) func `any draft survives being written and read`() throws {
         try Property.check("write and read", runs: 300) { choices in
             let draft = choices.draft()

@@ -16,9 +16,10 @@ public struct Timestamp: Hashable, Comparable, Sendable, CustomStringConvertible
         self.milliseconds = min(max(milliseconds, Self.range.lowerBound), Self.range.upperBound)
     }
 
-    /// The time of a date, rounded down to the millisecond.
+    /// The time of a date, rounded down to the millisecond. `Timestamp(timestamp.date)` is `timestamp` again.
     public init(_ date: Date) {
-        let value = (date.timeIntervalSince1970 * 1_000).rounded(.down)
+        // A `Date` holds seconds as a `Double`: a whole millisecond can be slightly below itself.
+        let value = (date.timeIntervalSince1970 * 1_000 + 0.001).rounded(.down)
         self.init(
             milliseconds: value.isFinite && abs(value) < 1e15
                 ? Int64(value) : (value > 0 ? .max : .min))
