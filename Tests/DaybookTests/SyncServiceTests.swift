@@ -104,6 +104,25 @@ private func aWhile() async throws { try await Task.sleep(for: .milliseconds(150
         try await run.value
     }
 
+    @Test func `the report says why the service waits`() async throws {
+        struct Refusal: Transport {
+            func send(_ request: TransportRequest, token: String?) -> TransportReply {
+                TransportReply(status: 401)
+            }
+        }
+        let store = try await OfflineStore.inMemory()
+        try await store.cities.save("lisbon", by: "u")
+        let network = Switch(.wifi)
+        let service = SyncService(store, transport: Refusal(), reachability: network)
+        let run = Task { try await service.run() }
+        try await eventually { service.report.message?.contains("log in again") == true }
+        network.turn(.none)
+        try await eventually { service.report.message == "no network connection is reported" }
+        run.cancel()
+        _ = await run.result
+        try await store.close()
+    }
+
     @Test(.verifies("TRG-3", "COND-1"))
     func `without a network it waits, and continues when there is one`() async throws {
         let store = try await OfflineStore.inMemory()

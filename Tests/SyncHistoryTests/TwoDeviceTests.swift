@@ -33,7 +33,7 @@ private final class StorageServer: Transport {
                 now: Timestamp(milliseconds: clock.milliseconds))
             let verdicts = try await storage.append(events, account: "a")
             return TransportReply(
-                status: 200, body: SyncServerStorage.Verdict.reply(verdicts), date: date)
+                status: 200, body: SyncServerStorage.EventVerdict.reply(verdicts), date: date)
         case .read(let cursor):
             let page = try await storage.page(
                 account: "a", source: nil,
@@ -310,6 +310,27 @@ private struct Phone {
         try await mine.sync(copy)
         #expect(copy.events.incarnation != name)
         #expect(copy.view(CitiesView.self).rows() == one.view(CitiesView.self).rows())
+    }
+
+    @Test(.verifies("RPL-11"))
+    func `a log detects another with its incarnation from the event that a conflict brings`()
+        async throws
+    {
+        let one = try await mine.open()
+        let note = try await one.notes.add("coffee", city: "lisbon", by: "ana")
+        try await mine.sync(one)
+        let image = mine.files.snapshot()
+        let copy = try await OfflineStore.open(
+            at: URL(filePath: "/log"), compaction: nil,
+            environment: LogEnvironment(fileSystem: image))
+        try await one.notes.update(note.id, "original", by: "ana")
+        try await mine.sync(one)
+        try await copy.notes.update(note.id, "copy", by: "ana")
+        let name = copy.events.incarnation
+        let report = try await Replayer(copy.events, transport: server)
+            .run(under: ReplayState.Conditions(mayRead: false))
+        #expect(report.conflict == 1)
+        #expect(copy.events.incarnation != name)
     }
 
     @Test(.verifies("CLOCK-1", "CLOCK-2"), arguments: [365, -365])

@@ -234,9 +234,12 @@ struct ReplayRun {
     ///
     /// - Returns: false if the run is to end.
     private mutating func wait(in pause: ReplayState.Pause, _ now: Int64) async throws -> Bool {
-        if report.message != pause.message { replayer.logger.debug("\(pause.message)") }
-        report.message = pause.message
         if case .refused(let error) = pause { report.refusal = error }
+        if report.message != pause.message {
+            report.message = pause.message
+            replayer.logger.debug("\(pause.message)")
+            progress?(report)
+        }
         switch pause {
         case .offline, .notAllowed:
             return isLive ? try await wait(until: nil, now) : false
@@ -326,6 +329,7 @@ struct ReplayRun {
             let outcome = state.tokenFailed(
                 "no token: \(Self.message(of: error))", now: now, random: store.randomFraction())
             report.message = outcome.message
+            progress?(report)
         }
     }
 
@@ -580,7 +584,9 @@ struct ReplayRun {
         if let event = EventStore.event(current) {
             let received = try await receive([event], recordingIfNew: [])
             report.received += received.new.count
+            report.unusable += received.clashing.count
             report.refused += received.refused.count
+            if received.isForked { try await renewIncarnation() }
         }
         guard let resolver = replayer.options.resolver,
             let conflict = try await store.conflict(in: item.lane)
