@@ -6,8 +6,8 @@ import Replay
 
 extension EventStore {
     /// Deletes the log with everything in its folder and all secrets of its secret store, and closes the
-    /// store. An app calls it when a user leaves the device. The deletion is durable on return; the empty
-    /// folder stays. If the process ends before, the next opening of the folder, with the secret store,
+    /// store. An app calls it when a user signs out of the device. The deletion is durable on return; the empty
+    /// folder stays. If the process ends before that, the next opening of the folder, with the secret store,
     /// deletes the rest and begins a new log.
     ///
     /// Files in the folder are deleted whatever wrote them there; symbolic links are removed and not

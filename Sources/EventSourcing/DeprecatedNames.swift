@@ -10,6 +10,11 @@ extension Event {
     public var stamp: LWWTimestamp { lwwTimestamp }
 }
 
+extension EventStore {
+    @available(*, deprecated, renamed: "requireFlushed()")
+    public func settle() throws { try requireFlushed() }
+}
+
 extension Register {
     @available(*, deprecated, renamed: "lwwTimestamp")
     public var stamp: LWWTimestamp { lwwTimestamp }

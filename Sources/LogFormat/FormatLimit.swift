@@ -42,7 +42,8 @@ public enum FormatLimit {
     /// UTF-8 bytes of an account name in a segment header.
     public static let accountBytesMax = 255
 
-    /// Bytes of a segment file. A reader refuses a larger one.
+    /// Bytes of the last segment of a log. Opening refuses a larger one; repair reads the first bytes of any
+    /// segment up to this bound.
     public static let segmentBytesMax = 32 * 1024 * 1024
 
     /// Bytes of a footer. The prefixes in a segment's plaintext bound its events, so a larger length can

@@ -193,7 +193,7 @@ struct DamagedLog {
         var found: Set<Position> = []
         try LogReader(TestLog.path, fileSystem: files).forEachLine { prefix, line in
             let index = Int(prefix.position.rawValue) - 1
-            try #require(lines.indices.contains(index), "\(what): a line nobody wrote")
+            try #require(lines.indices.contains(index), "\(what): a line that was never written")
             try #require(line.array == lines[index], "\(what): position \(prefix.position)")
             found.insert(prefix.position)
             return true

@@ -648,7 +648,7 @@ private struct Bench {
                     }
                     guard isCalm, open.isEmpty, bench.next() == .idle else { continue }
                     steps = 3_000
-                case .send(.read, _): Issue.record("nobody has asked for it")
+                case .send(.read, _): Issue.record("a read without a demand")
                 }
                 guard answers, !open.isEmpty else { continue }
                 let (number, items) = open.remove(at: choices.int(in: 0...open.count - 1))

@@ -85,7 +85,7 @@ import Testing
             ("runs that touch", 9, 0, [3, 0, 1, 0]), ("a run behind the last line", 9, 0, [8, 2]),
             ("a run whose end is beyond all numbers", 9, 0, [8, .max]),
             ("a record behind the last line", 9, 10, []),
-            ("a last line from which nobody can count on", .max, 0, []),
+            ("a last line after which no position is left", .max, 0, []),
         ] as [(String, UInt64, UInt64, [UInt64])])
     func `impossible positions are refused`(
         what: String, through: UInt64, lastRecord: UInt64, runs: [UInt64]

@@ -25,7 +25,7 @@ extension StorageFixture {
 
 extension EventStorage {
     /// Appends events as the account `ana` or another.
-    func append(_ samples: [Sample], account: String = "ana") async throws -> [Verdict] {
+    func append(_ samples: [Sample], account: String = "ana") async throws -> [EventVerdict] {
         try await append(
             StorageFixture.batch("[\(samples.map(\.line).joined(separator: ","))]"),
             account: account)
@@ -67,24 +67,24 @@ struct TestStorage {
 
     func close() throws { try storage.close() }
 
-    func append(_ batch: [ReceivedEvent], account: String) async throws -> [Verdict] {
+    func append(_ batch: [ReceivedEvent], account: String) async throws -> [EventVerdict] {
         try await storage.append(batch, account: account)
     }
 
     /// Appends events as the account `ana` or another.
-    func append(_ samples: [Sample], account: String = "ana") async throws -> [Verdict] {
+    func append(_ samples: [Sample], account: String = "ana") async throws -> [EventVerdict] {
         try await append(lines: samples.map(\.line), account: account)
     }
 
     /// Appends lines.
-    func append(lines: [String], account: String = "ana") async throws -> [Verdict] {
+    func append(lines: [String], account: String = "ana") async throws -> [EventVerdict] {
         try await append(
             StorageFixture.batch("[\(lines.joined(separator: ","))]"), account: account)
     }
 
     func page(
         account: String, source: UUID?, after cursor: EventCursor?, limit: Int
-    ) async throws -> EventPage {
+    ) async throws -> ServedPage {
         try await storage.page(account: account, source: source, after: cursor, limit: limit)
     }
 

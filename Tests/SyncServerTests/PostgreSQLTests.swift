@@ -148,7 +148,7 @@ struct PostgreSQLTests {
                         // In another order, too.
                         let batch = worker < 4 ? batch : batch.reversed()
                         let verdicts = try await storages[worker % 2].append(batch)
-                        #expect(verdicts.allSatisfy { $0.status.keepsLaneOpen && $0.code == nil })
+                        #expect(verdicts.allSatisfy { !$0.status.holdsLane && $0.code == nil })
                         applied += verdicts.count { $0.status == .applied }
                     }
                     return applied

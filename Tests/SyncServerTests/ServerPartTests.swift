@@ -18,10 +18,10 @@ import Testing
 
         init(_ failure: StorageError?) { self.failure = failure }
 
-        func append(_ batch: [ReceivedEvent], account: String) -> [Verdict] { [] }
+        func append(_ batch: [ReceivedEvent], account: String) -> [EventVerdict] { [] }
         func page(
             account: String, source: UUID?, after cursor: EventCursor?, limit: Int
-        ) -> EventPage { EventPage(lines: [], next: .serial(0)) }
+        ) -> ServedPage { ServedPage(lines: [], next: .serial(0)) }
         func checkReadiness() async throws {
             checks.withLock { $0 += 1 }
             try await Task.sleep(for: .milliseconds(50))
@@ -34,10 +34,10 @@ import Testing
     private final class SilentStorage: EventStorage {
         let gate = Mutex(false)
 
-        func append(_ batch: [ReceivedEvent], account: String) -> [Verdict] { [] }
+        func append(_ batch: [ReceivedEvent], account: String) -> [EventVerdict] { [] }
         func page(
             account: String, source: UUID?, after cursor: EventCursor?, limit: Int
-        ) -> EventPage { EventPage(lines: [], next: .serial(0)) }
+        ) -> ServedPage { ServedPage(lines: [], next: .serial(0)) }
         func checkReadiness() async throws {
             while !gate.withLock({ $0 }) { try await Task.sleep(for: .milliseconds(5)) }
         }

@@ -95,7 +95,7 @@ import Testing
             account: "ana", source: nil, after: start.next, limit: 10)
         #expect(page.lines.count == 3)
         let end = try await storage.page(account: "ana", source: nil, after: page.next, limit: 10)
-        #expect(end == EventPage(lines: [], next: page.next))
+        #expect(end == ServedPage(lines: [], next: page.next))
     }
 
     @Test(.verifies("SYNC-34"), arguments: StorageKind.all)
@@ -135,7 +135,7 @@ import Testing
               "specversion": "1.0" }
             """
         let verdicts = try await storage.append(lines: [loose])
-        #expect(verdicts == [Verdict(event.id, .applied)])
+        #expect(verdicts == [EventVerdict(event.id, .applied)])
         var complete = event
         complete.lane = "city:ana:lisbon"
         complete.time = "2027-01-15T08:00:00.000Z"

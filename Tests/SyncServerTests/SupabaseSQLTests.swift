@@ -291,7 +291,7 @@ struct SupabaseSQLTests {
         let project = try await SupabaseProject()
         let storage = try await StorageKind.sqlite.open()
         for batch in Self.batches {
-            let expected = Verdict.reply(try await storage.append(lines: batch))
+            let expected = EventVerdict.reply(try await storage.append(lines: batch))
             let json = try JSONSerialization.jsonObject(with: Data(expected)) as? [String: Any]
             let verdicts = try #require(json?["verdicts"] as? [NSDictionary])
             let given = try await project.append("[\(batch.joined(separator: ","))]")

@@ -9,17 +9,19 @@ import Testing
 
 @Suite(.verifies("PG-2")) struct VerdictTests {
     /// The server's verdict type; the client has its own.
-    private typealias Verdict = SyncServerStorage.Verdict
+    private typealias EventVerdict = SyncServerStorage.EventVerdict
 
-    private func statuses(_ verdicts: [Verdict]) -> [Verdict.Status] { verdicts.map(\.status) }
+    private func statuses(_ verdicts: [EventVerdict]) -> [EventVerdict.Status] {
+        verdicts.map(\.status)
+    }
 
     @Test(.verifies("SYNC-22", "SYNC-24"), arguments: StorageKind.all)
     func `a new event is applied, and the same again is a duplicate`(kind: StorageKind) async throws
     {
         let storage = try await kind.open()
         let event = Sample(sequence: 1)
-        #expect(try await storage.append([event]) == [Verdict(event.id, .applied)])
-        #expect(try await storage.append([event]) == [Verdict(event.id, .duplicate)])
+        #expect(try await storage.append([event]) == [EventVerdict(event.id, .applied)])
+        #expect(try await storage.append([event]) == [EventVerdict(event.id, .duplicate)])
         #expect(try await storage.all() == [event.line])
     }
 
@@ -203,7 +205,7 @@ import Testing
     {
         let storage = try await kind.open()
         let text = String(repeating: "x", count: 200_000)
-        var verdicts: [Verdict] = []
+        var verdicts: [EventVerdict] = []
         var changes: [Sample] = []
         for number in UInt64(1)...8 {
             let added = Sample.note("added", "n\(number)", number, text: text)
@@ -427,7 +429,9 @@ import Testing
             event.data = #"{"n":\#(stored)}"#
             #expect(statuses(try await storage.append([event])) == [.applied], "\(stored)")
             event.data = #"{"n":\#(same)}"#
-            #expect(try await storage.append([event]) == [Verdict(event.id, .duplicate)], "\(same)")
+            #expect(
+                try await storage.append([event]) == [EventVerdict(event.id, .duplicate)], "\(same)"
+            )
             event.data = #"{"n":\#(other)}"#
             #expect(try await storage.append([event]).map(\.code) == [.idReused], "\(other)")
         }

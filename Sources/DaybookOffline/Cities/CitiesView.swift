@@ -109,7 +109,7 @@ public struct CitiesView: ListableView {
     /// Bytes of the cached cities that the user asked for. O(1).
     public var explicitStorageUsed: Int { cached.explicitStorageUsed }
 
-    /// The LWW timestamp of the removal of a city's copy; nil if the winner is a copy. O(1).
+    /// The LWW timestamp of the removal of a city's copy; nil if the city is cached or never was. O(1).
     func removalTimestamp(_ cityId: String) -> LWWTimestamp? {
         cached.removalTimestamp(EntityID(cityId))
     }

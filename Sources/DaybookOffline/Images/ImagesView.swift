@@ -232,8 +232,8 @@ public struct ImagesView: ListableView, FileReferring {
         shelves[kind.index][EntityID(id)]
     }
 
-    /// Returns the cached images of a kind, the least recently accessed first. The order of eviction can
-    /// differ by accesses that were not recorded. O(1) each.
+    /// Returns the cached images of a kind, the least recently accessed first. Eviction may use
+    /// another order: accesses within an hour of a recorded one are not recorded. O(1) each.
     public func leastRecentlyUsed(_ kind: ImageKind) -> some Sequence<StoredImage> {
         let shelf = shelves[kind.index]
         return shelf.byAccess.ascending.lazy.compactMap { shelf[$0.key] }

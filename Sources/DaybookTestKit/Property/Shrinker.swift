@@ -1,11 +1,11 @@
 // Simplifies a counterexample, pass by pass, until a complete round of passes changes nothing. It is a state
-// machine that returns the next row to try, so that synchronous and asynchronous properties share it.
+// machine that returns the next row of choices to run, so that synchronous and asynchronous properties share it.
 // ShrinkPass has the edits.
 
 /// The search for a simpler counterexample.
 struct Shrinker {
     private(set) var best: Counterexample
-    /// The number of rows that were tried.
+    /// The number of candidates that were run.
     private(set) var runs = 0
 
     private let runsMax: Int
@@ -22,7 +22,7 @@ struct Shrinker {
         self.runsMax = runsMax
     }
 
-    /// Finds the next row to try; nil at the end of the search.
+    /// Finds the next row of choices to run; nil at the end of the search.
     mutating func candidate() -> [UInt64]? {
         while runs < runsMax {
             let pass = ShrinkPass.all[pass]

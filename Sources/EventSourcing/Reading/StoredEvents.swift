@@ -7,7 +7,7 @@ import LogStorage
 /// The events of a log after a position, in order, each once; ends at the end of the log.
 ///
 /// Events that compaction has removed are skipped. An event whose type was replaced is in its newest form
-/// (`EventCatalogue.upcast(_:)`). The iterator reads the disk one batch at a time, on another thread: at
+/// (`EventCatalogue.upcast(_:)`). The iterator reads the disk one chunk at a time, on another thread: at
 /// most 256 KiB of lines, or one event.
 public struct StoredEvents: AsyncSequence, Sendable {
     public typealias Element = Event
@@ -26,11 +26,11 @@ public struct StoredEvents: AsyncSequence, Sendable {
 
     /// One consumer's cursor in the log.
     public struct AsyncIterator: AsyncIteratorProtocol {
-        private var batch: Batch
+        private var chunk: Chunk
         private let catalogue: EventCatalogue
 
         fileprivate init(_ start: LogCursor, _ catalogue: EventCatalogue) {
-            batch = Batch(cursor: start)
+            chunk = Chunk(cursor: start)
             self.catalogue = catalogue
         }
 
@@ -43,26 +43,26 @@ public struct StoredEvents: AsyncSequence, Sendable {
             isolation actor: isolated (any Actor)? = #isolation
         ) async throws -> Event? {
             guard !Task.isCancelled else { return nil }
-            if batch.events.isEmpty, !batch.isLast {
-                batch = try await BlockingWork.run { [batch, catalogue] in batch.next(catalogue) }
+            if chunk.events.isEmpty, !chunk.isLast {
+                chunk = try await BlockingWork.run { [chunk, catalogue] in chunk.next(catalogue) }
             }
-            if let event = batch.events.popFirst() { return event }
-            guard let failure = batch.failure else { return nil }
-            batch.failure = nil
+            if let event = chunk.events.popFirst() { return event }
+            guard let failure = chunk.failure else { return nil }
+            chunk.failure = nil
             throw failure
         }
     }
 
-    /// A batch of events, and the cursor after them.
-    private struct Batch: Sendable {
+    /// A chunk of events, and the cursor after them.
+    private struct Chunk: Sendable {
         var cursor: LogCursor
         var events: ArraySlice<Event> = []
         var isLast = false
         /// The error to throw after the events.
         var failure: (any Error)?
 
-        func next(_ catalogue: EventCatalogue) -> Batch {
-            var next = Batch(cursor: cursor)
+        func next(_ catalogue: EventCatalogue) -> Chunk {
+            var next = Chunk(cursor: cursor)
             var events: [Event] = []
             var bytes = 0
             do {

@@ -8,12 +8,12 @@ import Synchronization
 /// One caller's request to record events.
 struct AppendRequest: Sendable {
     /// Runs on the store's queue and returns the events to record.
-    typealias Decision = @Sendable (isolated EventStore) throws -> [PreparedEvent]
+    typealias Preparation = @Sendable (isolated EventStore) throws -> [PreparedEvent]
 
     let durability: Durability
     /// True for events that must be recorded even if the disk is full.
     let drawsOnReserve: Bool
-    let decide: Decision
+    let prepare: Preparation
     let caller: PendingAppends.Caller
 }
 

@@ -18,7 +18,7 @@ extension EventStore {
     private static let commitsMax = 16
     /// How far ahead of the clock an app may set an event's time. A mistake in the time zone stays below
     /// this bound and loses no event; a mistake in the unit exceeds it and cannot set a value for ever.
-    private static let leadMillisecondsMax: Int64 = 24 * 3_600_000
+    private static let acceptedLeadMillisecondsMax: Int64 = 24 * 3_600_000
 
     // MARK: Append requests
 
@@ -106,7 +106,7 @@ extension EventStore {
         _ drafts: [EventDraft], _ durability: Durability, asHistory isHistory: Bool
     ) async throws -> [Appended] {
         for draft in drafts { try LogRecord.refuse(draft.type) }
-        return try await commit(durability) { try $0.prepare(drafts, asHistory: isHistory) }
+        return try await enqueueAppend(durability) { try $0.prepare(drafts, asHistory: isHistory) }
     }
 
     /// Records a server's answer, relaxed. On a full disk it uses the log's reserve file.
@@ -114,7 +114,7 @@ extension EventStore {
     /// - Throws: as `append(_:durability:)`.
     package nonisolated(nonsending) func record(_ payload: some EventPayload) async throws {
         let draft = try EventDraft(payload, id: newID())
-        _ = try await commit(.relaxed, drawingOnReserve: true) { try $0.prepare([draft]) }
+        _ = try await enqueueAppend(.relaxed, drawingOnReserve: true) { try $0.prepare([draft]) }
     }
 
     /// A new id for an event that the store itself creates.
@@ -167,7 +167,7 @@ extension EventStore {
         drawingOnReserve: Bool,
         _ body: @escaping @Sendable (inout Transaction) throws -> Result
     ) async throws -> (result: Result, appended: [Appended]) {
-        try await commit(.durable, drawingOnReserve: drawingOnReserve) { store in
+        try await enqueueAppend(.durable, drawingOnReserve: drawingOnReserve) { store in
             if drawingOnReserve, !store.pending.isEmpty { store.pending.drawsOnReserve = true }
             // Durable appends that wait for the next commit are accepted but not yet in the views.
             try store.flush()
@@ -191,42 +191,44 @@ extension EventStore {
 
     // MARK: One committer
 
-    /// Enqueues a decision, which the store runs on its queue, and returns when its events are durable, or
-    /// for `.relaxed` when they are in the views.
+    /// Enqueues an append request and returns when its events are durable, or for `.relaxed` when they are in
+    /// the views.
     ///
     /// - Parameters:
     ///   - drawingOnReserve: true to record the events even if the disk is full.
-    ///   - decide: called on the store's queue; its error is rethrown, with nothing recorded.
-    /// - Throws: what `decide` throws, and as `append(_:durability:)`.
-    nonisolated(nonsending) func commit(
+    ///   - prepare: called on the store's queue, returns the events; its error is rethrown, with nothing
+    ///     recorded.
+    /// - Throws: what `prepare` throws, and as `append(_:durability:)`.
+    nonisolated(nonsending) func enqueueAppend(
         _ durability: Durability, drawingOnReserve: Bool = false,
-        _ decide: @escaping AppendRequest.Decision
+        _ prepare: @escaping AppendRequest.Preparation
     ) async throws -> [Appended] {
         try await withCheckedThrowingContinuation { caller in
             let needsJob = inbox.enqueue(
                 AppendRequest(
-                    durability: durability, drawsOnReserve: drawingOnReserve, decide: decide,
+                    durability: durability, drawsOnReserve: drawingOnReserve, prepare: prepare,
                     caller: caller))
             if needsJob { scheduleCommit() }
         }
     }
 
-    /// Commits a decision that also returns a result.
-    nonisolated(nonsending) func commit<Result: Sendable>(
+    /// Enqueues an append request that also returns a result.
+    nonisolated(nonsending) func enqueueAppend<Result: Sendable>(
         _ durability: Durability, drawingOnReserve: Bool = false,
-        _ decide:
+        _ prepare:
             @escaping @Sendable (isolated EventStore) throws -> (
                 events: [PreparedEvent], result: Result
             )
     ) async throws -> (result: Result, appended: [Appended]) {
-        let decided = Mutex<Result?>(nil)
-        let appended = try await commit(durability, drawingOnReserve: drawingOnReserve) { store in
-            let (events, result) = try decide(store)
-            decided.withLock { $0 = result }
+        let prepared = Mutex<Result?>(nil)
+        let appended = try await enqueueAppend(durability, drawingOnReserve: drawingOnReserve) {
+            store in
+            let (events, result) = try prepare(store)
+            prepared.withLock { $0 = result }
             return events
         }
-        guard let result = decided.withLock({ $0 }) else {
-            preconditionFailure("a caller was resumed before its decision ran")
+        guard let result = prepared.withLock({ $0 }) else {
+            preconditionFailure("a caller was resumed before its request was prepared")
         }
         return (result, appended)
     }
@@ -243,7 +245,7 @@ extension EventStore {
             var count = 0
             while count < Self.requestsMax, commitCount < last, let request = inbox.dequeue() {
                 count += 1
-                decide(request)
+                process(request)
             }
             let waiters = pending.waiterCount
             if waiters > 0 { try? flush() }
@@ -254,9 +256,9 @@ extension EventStore {
         if inbox.endJob() { scheduleCommit() }
     }
 
-    private func decide(_ request: AppendRequest) {
+    private func process(_ request: AppendRequest) {
         do {
-            let prepared = try request.decide(self)
+            let prepared = try request.prepare(self)
             guard !prepared.isEmpty else { return request.caller.resume(returning: []) }
             let (results, waits) = try admit(
                 prepared, request.durability, drawingOnReserve: request.drawsOnReserve)
@@ -325,7 +327,7 @@ extension EventStore {
         }
         guard let time = draft.draft.time else { return }
         let lead = time.milliseconds - now
-        guard lead <= Self.leadMillisecondsMax else {
+        guard lead <= Self.acceptedLeadMillisecondsMax else {
             throw EventError(
                 .refused,
                 "the event \(draft.id.text) (\(draft.draft.type)) has the time \(time), which is "
@@ -377,9 +379,9 @@ extension EventStore {
             batch = try encode(prepared)
         }
         if drawingOnReserve { pending.drawsOnReserve = true }
-        let isNothing = batch.events.isEmpty
+        let isEmpty = batch.events.isEmpty
         // A known event may be pending. Then this caller must wait for the same commit.
-        let joins = isNothing && !pending.isEmpty
+        let joinsPending = isEmpty && !pending.isEmpty
         if durability == .relaxed, pending.waiterCount == 0 {
             for event in batch.events { floor.include(event.time) }
             views.fold(batch.events[...])
@@ -388,12 +390,12 @@ extension EventStore {
             if pending.lines.bytes.count >= Self.relaxedBytesMax {
                 // On a full disk they stay pending, until they fill a whole commit.
                 do { try flush() } catch let error as LogError where error.code == .diskFull {}
-            } else if !isNothing {
+            } else if !isEmpty {
                 scheduleFlush(after: Self.relaxedDelay)
             }
             return (batch.results, false)
         }
-        guard !isNothing || joins else { return (batch.results, false) }
+        guard !isEmpty || joinsPending else { return (batch.results, false) }
         if pending.floorBefore == nil { pending.floorBefore = floor }
         for event in batch.events { floor.include(event.time) }
         pending.append(batch, relaxed: false)
@@ -449,7 +451,7 @@ extension EventStore {
     /// Flushes as `flush()`, and checks that no write or sync has failed before.
     ///
     /// - Throws: `LogError`; `indeterminate` if it is unknown which bytes are on the disk.
-    public func settle() throws {
+    public func requireFlushed() throws {
         try flush()
         try log.requireUsable()
     }

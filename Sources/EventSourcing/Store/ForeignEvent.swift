@@ -81,7 +81,7 @@ extension EventStore {
     package nonisolated(nonsending) func receive(
         _ events: [ForeignEvent], recordingIfNew drafts: [EventDraft] = []
     ) async throws -> Received {
-        let (result, appended) = try await commit(.durable) { store in
+        let (result, appended) = try await enqueueAppend(.durable) { store in
             try store.decide(events, recordingIfNew: drafts)
         }
         var received = result.received

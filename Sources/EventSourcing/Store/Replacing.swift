@@ -63,7 +63,7 @@ extension EventStore {
     ) async throws -> Appended {
         let draft = try EventDraft(payload)
         try LogRecord.refuse(draft.type)
-        return try await commit(durability) {
+        return try await enqueueAppend(durability) {
             try $0.prepare([draft], replacing: { _ in lwwTimestamp })
         }[0]
     }

@@ -1,5 +1,6 @@
-// The time of a new event: the corrected clock, but not before the newest time in the log. Times that are so
-// far ahead that they came from a wrong clock are ignored. Spec/format/line.md, LINE-5.
+// The time of a new event: max(now, the newest time in the log that is at most 5 minutes after now). A time
+// further ahead comes from a wrong clock. `now` is the device's clock, corrected by the recorded offset of the
+// server's. Spec/format/line.md, LINE-5.
 
 /// The newest times of a log.
 struct TimeFloor: Codable, Sendable {
@@ -9,7 +10,7 @@ struct TimeFloor: Codable, Sendable {
     private var older = Int64.min
 
     /// How far ahead of the clock a time may be before it is ignored.
-    static let leadMillisecondsMax: Int64 = 5 * 60 * 1_000
+    static let trustedLeadMillisecondsMax: Int64 = 5 * 60 * 1_000
     /// The most times in `newest`, enough for a few wrong clocks. If all of them are too far ahead, `older`
     /// is used.
     private static let countMax = 64
@@ -25,7 +26,7 @@ struct TimeFloor: Codable, Sendable {
 
     /// The time for an event recorded now. O(1).
     func time(now: Int64) -> Timestamp {
-        let bound = now + Self.leadMillisecondsMax
+        let bound = now + Self.trustedLeadMillisecondsMax
         let known = newest.last { $0 <= bound } ?? (older <= bound ? older : .min)
         return Timestamp(milliseconds: max(now, known))
     }

@@ -217,7 +217,7 @@ package struct Recovery {
                 guard error.code == .corrupt, suspectOffsets.last != offset else { throw error }
             }
             // A read is not atomic: the damage may have been read before a running writer's write, and the
-            // proof after it. The bytes are damaged if they are so when read again.
+            // proof after it. Damage counts only if a second read finds it at the same offset.
             suspectOffsets.append(offset)
             guard suspectOffsets.count < Self.rereadsMax else { return .live(live) }
             live.fileBytes = try storage { () throws(FileError) in try file.size() }

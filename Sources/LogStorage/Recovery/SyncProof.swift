@@ -24,7 +24,7 @@ struct SyncProof: Equatable {
         var offset = 1
         while offset <= bytes.byteCount - 4 {
             if mayBegin(bytes.integer(at: offset), sizeMax),
-                let name = evidence(bytes, at: offset, blocksCount: context == .block)
+                let name = evidence(bytes, at: offset, acceptsSingleBlock: context == .block)
             {
                 return SyncProof(name: name, offset: offset)
             }
@@ -51,7 +51,9 @@ struct SyncProof: Equatable {
     }
 
     /// The name of the evidence at an offset; nil if there is none.
-    private static func evidence(_ bytes: RawSpan, at offset: Int, blocksCount: Bool) -> String? {
+    private static func evidence(_ bytes: RawSpan, at offset: Int, acceptsSingleBlock: Bool)
+        -> String?
+    {
         switch bytes.integer(at: offset, as: UInt32.self) {
         case FrameHeader.magic:
             guard let header = try? FrameHeader(bytes, at: offset),
@@ -72,7 +74,7 @@ struct SyncProof: Equatable {
             return isListOfRemovedIDs(bytes, at: offset) ? "a list of removed ids" : nil
         default:
             guard let first = block(bytes, at: offset) else { return nil }
-            return blocksCount || isCommit(first, bytes, at: offset) ? "a later block" : nil
+            return acceptsSingleBlock || isCommit(first, bytes, at: offset) ? "a later block" : nil
         }
     }
 

@@ -26,7 +26,7 @@ public struct Outbox: Projection {
     public internal(set) var through = Position.zero
     /// The last record of this log.
     var lastRecord = Position.zero
-    /// The last folded record.
+    /// The newest summary record, which replaces the records before it.
     var folded: Folded?
     /// The cursor up to which the account's events have been read, with the record that holds it.
     var pulled: Pulled?
@@ -34,8 +34,8 @@ public struct Outbox: Projection {
     package internal(set) var clockOffset: Int64 = 0
     /// The time of the last record of a server's answer.
     package internal(set) var lastContact = Timestamp(milliseconds: 0)
-    /// The last record of a decision by the user or the app (retry, discard, resolution). Not part of the
-    /// stored state: a running replayer compares it to find new decisions.
+    /// The position of the last record of a decision (retry, discard, resolution). Not part of the stored
+    /// state. A running replayer compares it with the value of its last look, to find new decisions.
     package private(set) var lastDecision = Position.zero
     /// The number of records that could not be read.
     public internal(set) var ignored = 0

@@ -38,7 +38,7 @@ public struct SyncSettled: EventPayload, Hashable {
         public var code: String?
         /// The server's message.
         public var detail: String?
-        /// Whether it is not an answer but the decision of the user or the app to try again.
+        /// True for a decision of the user or the app to send the event again; false for a server's answer.
         var isDecision: Bool { outcome == .retry && retryCount == 0 }
 
         /// The time of the answer. Nil: the time of the record.

@@ -101,7 +101,8 @@ public struct Replayer: Sendable {
     ///   - conditions: the conditions at the beginning.
     ///   - triggers: the triggers of a run without end.
     ///   - progress: called after a batch was sent, and after every reply.
-    /// - Returns: the report. Its records are durable.
+    /// - Returns: the report. The run's records are durable, unless the disk is full: then the report's message
+    ///   says so.
     /// - Throws: `LogError` if the log could not be read or written, or was closed; `EventError`
     ///   (`refused`) for the store that all accounts share; `TransportError` (`badEndpoint`,
     ///   `tokenInClear`) if the transport cannot be used with the app's settings. Failures of

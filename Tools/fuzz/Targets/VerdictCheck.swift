@@ -61,14 +61,14 @@ struct VerdictCheck {
     ) throws {
         let lanes = Dictionary(
             uniqueKeysWithValues: Self.outbox.entries.map { ($0.position, $0.lane) })
-        var blockedLanes: Set<String> = []
+        var heldLanes: Set<String> = []
         for item in items {
             let lane = lanes[item.position] ?? ""
             guard let status = outcome.settled[item.position] else {
-                blockedLanes.insert(lane)
+                heldLanes.insert(lane)
                 continue
             }
-            try expect(!blockedLanes.contains(lane), "an event overtakes another of its lane")
+            try expect(!heldLanes.contains(lane), "an event overtakes another of its lane")
             try expect(
                 verdicts.contains { $0.id == item.id && $0.status == status }
                     && (status == .applied || status == .duplicate),

@@ -186,7 +186,7 @@ final class HistoryServer: Sendable {
             try failInsert(of: victim.id)
         }
         defer { if fate == 2 { try? stopFailingInserts() } }
-        let verdicts: [SyncServerStorage.Verdict]
+        let verdicts: [SyncServerStorage.EventVerdict]
         do {
             verdicts = try await state.replicas[index].append(batch, account: state.account)
         } catch is StorageError {
@@ -204,7 +204,7 @@ final class HistoryServer: Sendable {
             throw Died()
         }
         return TransportReply(
-            status: 200, body: SyncServerStorage.Verdict.reply(verdicts),
+            status: 200, body: SyncServerStorage.EventVerdict.reply(verdicts),
             date: clock.milliseconds / 1_000 * 1_000)
     }
 

@@ -5,7 +5,7 @@ import Foundation
 import LogFormat
 
 /// The server's answer to one event.
-package struct Verdict: Equatable, Sendable {
+package struct EventVerdict: Equatable, Sendable {
     /// The outcome for the event. The raw value is the text on the wire.
     package enum Status: String, Sendable {
         /// The event is stored now, durably.
@@ -16,11 +16,11 @@ package struct Verdict: Equatable, Sendable {
         case rejected
         /// The event's base is not the head of its note.
         case conflict
-        /// The event was not processed, because an earlier event blocks its lane.
+        /// The event was not processed: an earlier event holds its lane, or the answer would be too large.
         case unprocessed
 
-        /// Whether the later events of the lane may be processed.
-        package var keepsLaneOpen: Bool { self == .applied || self == .duplicate }
+        /// True if the later events of the lane in this batch are not processed.
+        package var holdsLane: Bool { self != .applied && self != .duplicate }
     }
 
     /// The reason for a status, for machines. The raw value is the text on the wire.
@@ -68,7 +68,7 @@ package struct Verdict: Equatable, Sendable {
     }
 
     /// The body of a reply that holds verdicts (SYNC-20).
-    package static func reply(_ verdicts: [Verdict]) -> [UInt8] {
+    package static func reply(_ verdicts: [EventVerdict]) -> [UInt8] {
         var reply = Array("{\"verdicts\":[".utf8)
         for (index, verdict) in verdicts.enumerated() {
             if index > 0 { reply.append(UInt8(ascii: ",")) }

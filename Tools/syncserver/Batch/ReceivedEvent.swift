@@ -50,7 +50,7 @@ package struct ReceivedEvent: Sendable {
 
     /// A rule that an event breaks.
     package struct Fault: Hashable, Sendable {
-        package let code: Verdict.Code
+        package let code: EventVerdict.Code
         package let detail: String
     }
 }
@@ -114,7 +114,7 @@ extension ReceivedEvent {
             fault: fault)
     }
 
-    private init?(unreadable element: RawSpan, _ code: Verdict.Code, _ detail: String) {
+    private init?(unreadable element: RawSpan, _ code: EventVerdict.Code, _ detail: String) {
         guard let outline = EventOutline(element) else { return nil }
         self.init(
             id: outline.id, lane: EntityID(outline.lane), content: nil,

@@ -53,14 +53,14 @@ struct PostgreSQLBatch {
     /// Reads the function's result.
     ///
     /// - Throws: `StorageError` unless there is one row for each event, in the same order.
-    func verdicts(_ rows: [[String?]]) throws -> [Verdict] {
+    func verdicts(_ rows: [[String?]]) throws -> [EventVerdict] {
         guard rows.count == batch.count else { throw Self.unexpectedAnswer }
         return try zip(batch, rows).map { event, row in
             guard row.count == 5, let text = row[0], UUID(text: text) == event.id,
-                let status = row[1].flatMap(Verdict.Status.init)
+                let status = row[1].flatMap(EventVerdict.Status.init)
             else { throw Self.unexpectedAnswer }
-            var verdict = Verdict(
-                event.id, status, code: row[2].flatMap(Verdict.Code.init), detail: row[3],
+            var verdict = EventVerdict(
+                event.id, status, code: row[2].flatMap(EventVerdict.Code.init), detail: row[3],
                 current: row[4].map { Array($0.utf8) })
             if let fault = event.fault, verdict.code == fault.code { verdict.detail = fault.detail }
             return verdict

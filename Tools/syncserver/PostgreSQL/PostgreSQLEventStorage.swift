@@ -50,7 +50,7 @@ package final class PostgreSQLEventStorage: EventStorage {
         }
     }
 
-    package func append(_ events: [ReceivedEvent], account: String) async throws -> [Verdict] {
+    package func append(_ events: [ReceivedEvent], account: String) async throws -> [EventVerdict] {
         let account = try Self.checked(account)
         await recordUse(of: account)
         let batch = PostgreSQLBatch(events)
@@ -85,7 +85,7 @@ package final class PostgreSQLEventStorage: EventStorage {
     /// - Returns: the verdict `duplicate`; nil if the contents differ.
     private func duplicate(
         _ content: ReceivedEvent.Content, _ account: String
-    ) async throws -> Verdict? {
+    ) async throws -> EventVerdict? {
         let id = content.draft.id
         let rows = try await pool.withConnection {
             try await $0.run(
@@ -99,12 +99,12 @@ package final class PostgreSQLEventStorage: EventStorage {
         guard let row = rows.first, let line = row[0],
             content.isSame(asLine: Array(line.utf8), catalogue)
         else { return nil }
-        return Verdict(id, .duplicate, isForked: row[1] == "t")
+        return EventVerdict(id, .duplicate, isForked: row[1] == "t")
     }
 
     package func page(
         account: String, source: UUID?, after cursor: EventCursor?, limit: Int
-    ) async throws -> EventPage {
+    ) async throws -> ServedPage {
         let account = try Self.checked(account)
         let cursor = cursor ?? .start(bySource: source != nil)
         precondition(cursor.isBySource == (source != nil), "a cursor belongs to its order")
@@ -123,7 +123,7 @@ package final class PostgreSQLEventStorage: EventStorage {
                 """,
                 [account, source?.text, "\(sequence)", "\(serial)", "\(limit)"])
         }
-        var page = EventPage(lines: [], next: cursor)
+        var page = ServedPage(lines: [], next: cursor)
         for row in rows {
             guard row.count == 3, let line = row[0], let serial = row[1].flatMap({ Int64($0) }),
                 let sequence = row[2].flatMap({ Int64($0) })

@@ -9,7 +9,7 @@ package protocol EventStorage: Sendable {
     ///
     /// - Returns: one verdict for each event, in the same order. Their effects are on the disk.
     /// - Throws: `StorageError`; then nothing of the batch was applied.
-    func append(_ batch: [ReceivedEvent], account: String) async throws -> [Verdict]
+    func append(_ batch: [ReceivedEvent], account: String) async throws -> [EventVerdict]
 
     /// Reads events of an account.
     ///
@@ -20,7 +20,7 @@ package protocol EventStorage: Sendable {
     /// - Throws: `StorageError`.
     func page(
         account: String, source: UUID?, after cursor: EventCursor?, limit: Int
-    ) async throws -> EventPage
+    ) async throws -> ServedPage
 
     /// Checks that the database answers and can store a batch. May write a page and sync it, so
     /// probes, which need no token, share one check (`ReadinessProbe`).

@@ -2,7 +2,7 @@
 // Spec/protocol/sync-protocol.md, SYNC-34.
 
 /// Some events of an account and the cursor after them.
-package struct EventPage: Equatable, Sendable {
+package struct ServedPage: Equatable, Sendable {
     /// Bytes of lines after which a page ends.
     package static let bytesTarget = 1024 * 1024
 

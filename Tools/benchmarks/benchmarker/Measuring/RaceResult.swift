@@ -25,7 +25,7 @@ struct RaceResult {
     }
 
     /// A budget and the measured value.
-    struct Verdict {
+    struct BudgetResult {
         let budget: Budget
         /// The value that the budget limits: our cost by the peer's, the peer's by ours, or the entry's.
         let measured: Double
@@ -52,21 +52,21 @@ struct RaceResult {
     }
 
     /// The budgets whose contenders took part, with the measured values.
-    var verdicts: [Verdict] {
+    var verdicts: [BudgetResult] {
         budgets.compactMap { budget in
             switch budget {
             case .atMost(let limit, let peer):
                 guard let ours = entries.first, let peer = entry(peer) else { return nil }
                 let ratio = ours.ratio(to: peer)
-                return Verdict(budget: budget, measured: ratio, share: ratio / limit)
+                return BudgetResult(budget: budget, measured: ratio, share: ratio / limit)
             case .atLeast(let factor, let peer):
                 guard let ours = entries.first, let peer = entry(peer) else { return nil }
                 let ratio = 1 / ours.ratio(to: peer)
-                return Verdict(budget: budget, measured: ratio, share: factor / ratio)
+                return BudgetResult(budget: budget, measured: ratio, share: factor / ratio)
             case .within(let limit, let name, let other):
                 guard let cost = entry(name)?.median else { return nil }
                 let allowed = limit + (other.flatMap(entry)?.median ?? 0)
-                return Verdict(budget: budget, measured: cost, share: cost / allowed)
+                return BudgetResult(budget: budget, measured: cost, share: cost / allowed)
             }
         }
     }

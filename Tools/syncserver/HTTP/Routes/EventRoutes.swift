@@ -57,7 +57,7 @@ struct EventRoutes: Sendable {
         }
         let verdicts = try await storage.append(batch, account: context.account)
         count(verdicts, context)
-        let reply = Verdict.reply(verdicts)
+        let reply = EventVerdict.reply(verdicts)
         replyMemory.shrink(to: reply.count)
         return Reply.large(reply, holding: [place, replyMemory])
     }
@@ -105,7 +105,7 @@ struct EventRoutes: Sendable {
         }
     }
 
-    private func count(_ verdicts: [Verdict], _ context: ServerContext) {
+    private func count(_ verdicts: [EventVerdict], _ context: ServerContext) {
         var statuses: [String: Int] = [:]
         for verdict in verdicts { statuses[verdict.status.rawValue, default: 0] += 1 }
         metrics.countVerdicts(statuses)

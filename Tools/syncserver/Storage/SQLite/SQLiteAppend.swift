@@ -70,17 +70,17 @@ struct SQLiteAppend {
 
     /// Applies the events in their order. An event that is not applied blocks its lane: the later
     /// events of the lane are not processed.
-    mutating func apply(_ batch: [ReceivedEvent]) throws -> [Verdict] {
-        var blockedLanes: Set<EntityID> = []
-        var verdicts: [Verdict] = []
+    mutating func apply(_ batch: [ReceivedEvent]) throws -> [EventVerdict] {
+        var heldLanes: Set<EntityID> = []
+        var verdicts: [EventVerdict] = []
         verdicts.reserveCapacity(batch.count)
         for event in batch {
-            if blockedLanes.contains(event.lane) {
-                verdicts.append(Verdict(event.id, .unprocessed))
+            if heldLanes.contains(event.lane) {
+                verdicts.append(EventVerdict(event.id, .unprocessed))
                 continue
             }
             let verdict = try apply(event)
-            if !verdict.status.keepsLaneOpen { blockedLanes.insert(event.lane) }
+            if verdict.status.holdsLane { heldLanes.insert(event.lane) }
             verdicts.append(verdict)
         }
         return verdicts
@@ -92,10 +92,10 @@ struct SQLiteAppend {
         try setLastSerial.execute(arguments: [lastSerial, account])
     }
 
-    private mutating func apply(_ event: ReceivedEvent) throws -> Verdict {
+    private mutating func apply(_ event: ReceivedEvent) throws -> EventVerdict {
         if let content = event.content, let stored = try line(of: event.id) {
             guard content.isSame(asLine: stored, catalogue) else {
-                return Verdict(
+                return EventVerdict(
                     event.id, .rejected, code: .idReused,
                     detail: "the account has another event with this id")
             }
@@ -103,7 +103,7 @@ struct SQLiteAppend {
             return try verdict(.duplicate, on: event, content)
         }
         if let fault = event.fault {
-            return Verdict(event.id, .rejected, code: fault.code, detail: fault.detail)
+            return EventVerdict(event.id, .rejected, code: fault.code, detail: fault.detail)
         }
         guard let content = event.content else {
             preconditionFailure("an event without content has a fault")
@@ -126,25 +126,25 @@ struct SQLiteAppend {
 
     /// The verdict on a stored event, which also reports a second event with its source and sequence.
     private func verdict(
-        _ status: Verdict.Status, on event: ReceivedEvent, _ content: ReceivedEvent.Content
-    ) throws -> Verdict {
+        _ status: EventVerdict.Status, on event: ReceivedEvent, _ content: ReceivedEvent.Content
+    ) throws -> EventVerdict {
         let twin = try Int.fetchOne(
             findSequence, arguments: [account, content.source, content.sequence, event.id])
-        return Verdict(event.id, status, isForked: twin != nil)
+        return EventVerdict(event.id, status, isForked: twin != nil)
     }
 
     /// The verdict on an event whose base is not the head. Includes the head event as long as the
     /// reply stays small; further conflicts are left unprocessed, and the client sends them again.
-    private mutating func conflict(_ event: ReceivedEvent, _ head: UUID?) throws -> Verdict {
+    private mutating func conflict(_ event: ReceivedEvent, _ head: UUID?) throws -> EventVerdict {
         guard let head else {
-            return Verdict(event.id, .conflict, detail: "the note has no events here")
+            return EventVerdict(event.id, .conflict, detail: "the note has no events here")
         }
         let current = try line(of: head) ?? []
         guard currentBytes == 0 || currentBytes + current.count <= Self.currentBytesMax else {
-            return Verdict(event.id, .unprocessed)
+            return EventVerdict(event.id, .unprocessed)
         }
         currentBytes += current.count
-        return Verdict(
+        return EventVerdict(
             event.id, .conflict, detail: "the base is not the newest event of the note",
             current: current)
     }

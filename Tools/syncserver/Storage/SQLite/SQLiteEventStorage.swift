@@ -41,7 +41,7 @@ package final class SQLiteEventStorage: EventStorage {
         file = try Self.rephrase { try SQLiteFile(path, lockWait: lockWait) }
     }
 
-    package func append(_ batch: [ReceivedEvent], account: String) async throws -> [Verdict] {
+    package func append(_ batch: [ReceivedEvent], account: String) async throws -> [EventVerdict] {
         try await Self.rephrase {
             try await file.makeWritable()
             let verdicts = try await connections.write { [catalogue, now = now()] db in
@@ -58,7 +58,7 @@ package final class SQLiteEventStorage: EventStorage {
 
     package func page(
         account: String, source: UUID?, after cursor: EventCursor?, limit: Int
-    ) async throws -> EventPage {
+    ) async throws -> ServedPage {
         try await Self.rephrase {
             let now = now()
             let (page, isUseRecorded) = try await file.read { db in

@@ -20,8 +20,8 @@ struct SQLitePage {
     }
 
     /// Reads the page after a cursor.
-    func read(after cursor: EventCursor, limit: Int) throws -> EventPage {
-        var page = EventPage(lines: [], next: cursor)
+    func read(after cursor: EventCursor, limit: Int) throws -> ServedPage {
+        var page = ServedPage(lines: [], next: cursor)
         guard let account else { return page }
         let rows: RowCursor
         switch cursor {
@@ -46,7 +46,7 @@ struct SQLitePage {
                 arguments: [account, source, sequence, serial, limit])
         }
         var bytes = 0
-        while bytes < EventPage.bytesTarget, let row = try rows.next() {
+        while bytes < ServedPage.bytesTarget, let row = try rows.next() {
             let line: Data = row[0]
             page.lines.append([UInt8](line))
             page.next = source == nil ? .serial(row[1]) : .sequence(row[2], serial: row[1])
