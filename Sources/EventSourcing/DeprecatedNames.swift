@@ -110,6 +110,11 @@ extension JSONObjectWriter {
 }
 
 extension MemberRegisters {
+    @available(*, deprecated, renamed: "lwwTimestamps(of:)")
+    public func stamps(of change: Values) throws(EventError) -> [LWWTimestamp?] {
+        try lwwTimestamps(of: change)
+    }
+
     @available(*, deprecated, renamed: "write(to:)")
     public func add(to state: inout StateWriter) throws(EventError) { try write(to: &state) }
 }
