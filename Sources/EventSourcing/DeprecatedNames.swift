@@ -105,6 +105,36 @@ extension JSONObjectWriter {
     @available(*, deprecated, renamed: "appendMember(_:raw:)")
     public mutating func add(_ name: String, raw: [UInt8]) { appendMember(name, raw: raw) }
 
+    @available(*, deprecated, renamed: "appendMember(literal:_:)")
+    public mutating func add(member name: StaticString, _ value: String) {
+        appendMember(literal: name, value)
+    }
+
+    @available(*, deprecated, renamed: "appendMember(literal:_:)")
+    public mutating func add(member name: StaticString, _ value: Int) {
+        appendMember(literal: name, value)
+    }
+
+    @available(*, deprecated, renamed: "appendMember(literal:_:)")
+    public mutating func add(member name: StaticString, _ value: Bool) {
+        appendMember(literal: name, value)
+    }
+
+    @available(*, deprecated, renamed: "appendMember(literal:_:)")
+    public mutating func add(member name: StaticString, _ value: Double) {
+        appendMember(literal: name, value)
+    }
+
+    @available(*, deprecated, renamed: "appendMember(literal:raw:)")
+    public mutating func add(member name: StaticString, raw: [UInt8]) {
+        appendMember(literal: name, raw: raw)
+    }
+
+    @available(*, deprecated, renamed: "appendMember(_:objects:)")
+    public mutating func add(_ name: String, objects: [some DeclaredObject]) {
+        appendMember(name, objects: objects)
+    }
+
     @available(*, deprecated, renamed: "appendMembers(of:)")
     public mutating func addMembers(of object: [UInt8]) { appendMembers(of: object) }
 }

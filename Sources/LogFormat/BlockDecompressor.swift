@@ -35,7 +35,7 @@ package struct BlockDecompressor: Sendable {
         else { throw FormatError(.checksum, "the block's checksum does not match") }
         let capacity = min(FormatLimit.blockBytesMax, limit - plaintextBytes)
         guard capacity > 0, !header.isStored || header.dataBytes <= capacity else {
-            throw FormatError(.malformed, "the frame holds more than it may")
+            throw FormatError(.malformed, "the frame holds more bytes than the limit")
         }
         if plaintextBytes + capacity > storage.count {
             // Most running frames stay far below their limit; a big commit needs its declared size.

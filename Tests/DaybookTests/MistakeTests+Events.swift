@@ -31,6 +31,13 @@ extension Mistake {
             ]
             try await store().append(drafts)
         },
+        Mistake("a wrong event among several", "EventError.refused", "event 2 of 2: the event") {
+            _ in
+            let later = Timestamp(Date(timeIntervalSinceNow: 7 * 86_400))
+            try await store().append([
+                EventDraft(Trip(name: "a")), EventDraft(Trip(name: "b"), time: later),
+            ])
+        },
         Mistake("an id that is not random", "EventError.badAttribute", "UUID of version 4") { _ in
             try await store().append([EventDraft(Trip(name: "a"), id: timeBasedID)])
         },

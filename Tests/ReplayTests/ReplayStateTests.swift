@@ -288,6 +288,21 @@ private struct Bench {
         #expect(bench.send() == [1])
     }
 
+    @Test(.verifies("SYNC-40"))
+    func `W3: a page in HTML for the first of a lane's events pauses, too`() {
+        var bench = Bench(["a", "a"])
+        _ = bench.send()
+        _ = bench.reply(400, body: "<html>")
+        #expect(bench.send() == [1])
+        _ = bench.reply(400, body: "<html>")
+        while case .idle = bench.state.next(now: bench.now) {
+            #expect(bench.state.resolveSuspect().message != nil)
+        }
+        #expect(bench.state.next(now: bench.now) == .paused(.endpoint(status: 400)))
+        bench.state.resume()
+        #expect(bench.send() == [1, 2])
+    }
+
     @Test(.verifies("SYNC-40"), arguments: [400, 413, 422])
     func `W3: an event refused with a page in HTML is parked once another event is accepted`(
         status: Int

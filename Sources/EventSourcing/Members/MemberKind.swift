@@ -229,7 +229,8 @@ extension MemberKind {
     }
 }
 
-/// A type that is a string in JSON: the string is `description`, and `init(_:)` reads it.
+/// A type that is a string in JSON: the string is `description`, and `init(_:)` reads it. If the type is
+/// `Codable`, it is coded as that string, too.
 public protocol MemberText: LosslessStringConvertible, Sendable {
     /// The description of the string for errors, with its article: `a time of RFC 3339`.
     static var memberDescription: String { get }

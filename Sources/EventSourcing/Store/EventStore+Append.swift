@@ -309,11 +309,15 @@ extension EventStore {
         prepared.reserveCapacity(drafts.count)
         for share in shares {
             for draft in try share.get() {
-                if let known = try known(draft.id, { draft.draft }) {
-                    prepared.append(.known(known))
-                    continue
+                do {
+                    if let known = try known(draft.id, { draft.draft }) {
+                        prepared.append(.known(known))
+                        continue
+                    }
+                    if !isHistory { try checkIsNew(draft) }
+                } catch let error as EventError {
+                    throw error.ofEvent(prepared.count, in: drafts.count)
                 }
-                if !isHistory { try checkIsNew(draft) }
                 prepared.append(.new(draft, replacing: replaced(prepared.count)))
             }
         }

@@ -18,8 +18,10 @@ public struct Timestamp: Hashable, Comparable, Sendable, CustomStringConvertible
 
     /// The time of a date, rounded down to the millisecond. `Timestamp(timestamp.date)` is `timestamp` again.
     public init(_ date: Date) {
-        // A `Date` holds seconds as a `Double`: a whole millisecond can be slightly below itself.
-        let value = (date.timeIntervalSince1970 * 1_000 + 0.001).rounded(.down)
+        // A `Date` is a `Double` of seconds, in which a whole millisecond can be slightly below itself. So a date
+        // less than a microsecond (before 1000 and after 3000: a few) below a millisecond counts as that.
+        let seconds = date.timeIntervalSince1970
+        let value = ((seconds + max(1e-6, 2 * seconds.ulp)) * 1_000).rounded(.down)
         self.init(
             milliseconds: value.isFinite && abs(value) < 1e15
                 ? Int64(value) : (value > 0 ? .max : .min))

@@ -159,11 +159,15 @@ public struct OutboxCommands: Sendable {
     /// - Throws: `LogError`.
     /// - Complexity: O(outbox), and a frame to read for each event.
     public func conflict(_ id: UUID) async throws -> Conflict? {
-        guard let entry = store.view(Outbox.self).entries.first(where: { $0.id == id }),
-            let conflict = try await store.conflict(in: entry.lane),
-            conflict.pending.first?.id == id
-        else { return nil }
-        return conflict
+        guard let entry = store.view(Outbox.self).entries.first(where: { $0.id == id }) else {
+            return nil
+        }
+        return try await conflict(of: entry)
+    }
+
+    private func conflict(of entry: OutboxEntry) async throws -> Conflict? {
+        let conflict = try await store.conflict(in: entry.lane)
+        return conflict?.pending.first?.id == entry.id ? conflict : nil
     }
 
     /// Records a decision on a conflict. See `Resolution`. Durable on return.
@@ -175,10 +179,12 @@ public struct OutboxCommands: Sendable {
     /// - Throws: `DecisionError` (`notInOutbox`, `notHeld`, `changedMeanwhile`); `EventError` for a
     ///   replacement that is refused; `LogError`.
     public func resolve(_ id: UUID, _ resolution: Resolution) async throws {
-        guard store.view(Outbox.self).entries.contains(where: { $0.id == id }) else {
+        guard let entry = store.view(Outbox.self).entries.first(where: { $0.id == id }) else {
             throw DecisionError(.notInOutbox, id)
         }
-        guard let conflict = try await conflict(id) else { throw DecisionError(.notHeld, id) }
+        guard let conflict = try await conflict(of: entry) else {
+            throw DecisionError(.notHeld, id)
+        }
         if case .undecided = resolution { return }
         guard try await store.resolve(conflict, resolution) else {
             throw DecisionError(.changedMeanwhile, id)

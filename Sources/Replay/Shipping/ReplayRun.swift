@@ -137,9 +137,12 @@ struct ReplayRun {
                 goesOn = try await wait(in: pause, now)
             case .idle:
                 let outcome = state.resolveSuspect()
-                if let message = outcome.message { report.message = message }
                 if !outcome.entries.isEmpty { try await recordOutcome(outcome) }
-                goesOn = isLive ? try await wait(until: readAt, now) : false
+                // With a message, the state is paused now.
+                goesOn =
+                    outcome.message != nil
+                    ? true
+                    : isLive ? try await wait(until: readAt, now) : false
             }
             guard goesOn else { break }
         }
@@ -235,15 +238,17 @@ struct ReplayRun {
     /// - Returns: false if the run is to end.
     private mutating func wait(in pause: ReplayState.Pause, _ now: Int64) async throws -> Bool {
         if case .refused(let error) = pause { report.refusal = error }
-        if report.message != pause.message {
-            report.message = pause.message
-            replayer.logger.debug("\(pause.message)")
-            progress?(report)
-        }
+        let isNews = report.message != pause.message
+        report.message = pause.message
         switch pause {
         case .offline, .notAllowed:
+            // Not published: at the start the network's state is not known yet.
             return isLive ? try await wait(until: nil, now) : false
         case .unauthorized, .endpoint, .refused:
+            if isNews {
+                replayer.logger.debug("\(pause.message)")
+                publishReport()
+            }
             // A commit does not restart the wait.
             if pausedFor?.pause != pause || (pausedFor?.until ?? 0) > now + Self.pauseMilliseconds {
                 pausedFor = (pause, now + Self.pauseMilliseconds)
@@ -329,7 +334,7 @@ struct ReplayRun {
             let outcome = state.tokenFailed(
                 "no token: \(Self.message(of: error))", now: now, random: store.randomFraction())
             report.message = outcome.message
-            progress?(report)
+            publishReport()
         }
     }
 
@@ -376,10 +381,9 @@ struct ReplayRun {
 
     private mutating func send(_ request: ReplayState.Request, _ number: Int) {
         if case .append(let items) = request { sent[number] = items }
-        if let progress, let items = sent[number] {
+        if progress != nil, let items = sent[number] {
             report.underWay.formUnion(items.lazy.map(\.id))
-            report.pending = pending
-            progress(report)
+            publishReport()
         }
         let call: @Sendable () async throws -> TransportRequest
         switch request {
@@ -508,6 +512,10 @@ struct ReplayRun {
             try await resolveConflict(of: item, current: current)
         }
         if let page = outcome.page { try await recordPage(page) }
+        publishReport()
+    }
+
+    private mutating func publishReport() {
         report.pending = pending
         progress?(report)
     }

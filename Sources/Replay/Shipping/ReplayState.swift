@@ -57,6 +57,8 @@ public struct ReplayState: Sendable {
             switch self {
             case .unauthorized:
                 "the server does not accept the token: log in again, or check the credentials"
+            case .endpoint(413):
+                "the server answers 413: check the endpoint, and the limit of a proxy for the size of a request"
             case .endpoint(403):
                 "the server answers 403: check that the token's account may use this endpoint"
             case .endpoint(let status): "the server answers \(status): check the endpoint"
@@ -604,10 +606,7 @@ public struct ReplayState: Sendable {
             return Outcome(message: "the server does not know the cursor; reading from the start")
         case (429, _), (503, _):  // W5
             guard let seconds = reply.retryAfterSeconds else {
-                return backOff(
-                    now, random,
-                    "the server answers \(reply.status); events that it did not accept are sent again later"
-                )
+                return backOff(now, random, Self.failureMessage(reply.status, request))
             }
             let delay = Self.delay(seconds)
             askedToWaitUntil = max(askedToWaitUntil, now + delay)
@@ -623,10 +622,15 @@ public struct ReplayState: Sendable {
             pause = .endpoint(status: reply.status)
             return Outcome(message: pause?.message)
         default:  // W6
-            return backOff(
-                now, random,
-                "the server answers \(reply.status); events that it did not accept are sent again later"
-            )
+            return backOff(now, random, Self.failureMessage(reply.status, request))
+        }
+    }
+
+    private static func failureMessage(_ status: Int, _ request: Request) -> String {
+        if case .append = request {
+            "the server answers \(status); events that it did not accept are sent again later"
+        } else {
+            "the server answers \(status); its events are read later"
         }
     }
 
@@ -677,6 +681,8 @@ public struct ReplayState: Sendable {
         lanes.holdLane(of: item)
         suspect = (item, reply)
         guard !lanes.isReady, parts.isEmpty else { return Outcome() }
+        // The answer to another request may show that the endpoint is right.
+        guard !reply.isHTML || underWay.isEmpty else { return Outcome() }
         return resolveSuspect()
     }
 

@@ -100,7 +100,8 @@ public struct Replayer: Sendable {
     ///   - end: when to stop.
     ///   - conditions: the conditions at the beginning.
     ///   - triggers: the triggers of a run without end.
-    ///   - progress: called after a batch was sent, and after every reply.
+    ///   - progress: called after a batch was sent, after every reply, when no token can be had, and when the
+    ///     server or the transport makes the run pause.
     /// - Returns: the report. The run's records are durable, unless the disk is full: then the report's message
     ///   says so.
     /// - Throws: `LogError` if the log could not be read or written, or was closed; `EventError`

@@ -34,7 +34,7 @@ public struct SyncReport: Hashable, Sendable {
     public var tookNewName = false
     /// Whether nothing was done because another run exchanges this store's events.
     public var isElsewhere = false
-    /// The reason why the run stopped although events that are not held are pending.
+    /// The reason why the run waits or has stopped although events that are not held are pending.
     public var message: String?
 
     /// The error of the transport if it refused to send: a token of another account, or a token that is no

@@ -47,7 +47,7 @@ public struct EventStory: Hashable, Sendable {
         /// The step, in English.
         public internal(set) var description: String
         /// The server's verdict: for `retry`, `parked` and `conflict`.
-        public internal(set) var verdict: Verdict?
+        public internal(set) var verdict: Refusal?
         /// The other event: for `replacement`.
         public internal(set) var replacement: Replacement?
     }
@@ -82,8 +82,11 @@ public struct EventStory: Hashable, Sendable {
         }
     }
 
+    @available(*, deprecated, renamed: "Refusal")
+    public typealias Verdict = Refusal
+
     /// The server's verdict on an attempt that did not settle the event.
-    public struct Verdict: Hashable, Sendable {
+    public struct Refusal: Hashable, Sendable {
         /// The server's code, or one that begins with `http_`.
         public let code: String?
         /// The server's message.
@@ -138,7 +141,7 @@ extension EventStory.Status: CustomStringConvertible {
                 return "it waits for the server, with \(ahead) ahead of it in its lane"
             }
             return
-                "it waits behind the event \(first.id.text) at position \(first.position), which is "
+                "it waits for the event \(first.id.text) at position \(first.position), which is "
                 + (first.status == .failed ? "parked" : "in conflict")
         case .parked(nil): return "it is parked until it is retried or discarded"
         case .parked(let next?):

@@ -143,7 +143,7 @@ private struct StoryReader {
         }
         let index = steps.count - 1
         if !entry.isDecision {
-            steps[index].verdict = EventStory.Verdict(
+            steps[index].verdict = EventStory.Refusal(
                 code: entry.code, message: entry.detail, retryCount: entry.retryCount)
         }
         if record.replaces != nil {

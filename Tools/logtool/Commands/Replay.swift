@@ -139,7 +139,7 @@ struct Replay: AsyncParsableCommand {
         }
         if report.held > 0 {
             Message.note(
-                "\(report.held) events are parked, in conflict, or wait behind such events")
+                "\(report.held) events are parked, in conflict, or wait for such events")
             throw Exit.findings
         }
     }

@@ -1,5 +1,4 @@
 // The time until an event is on the disk: one writer, sixteen writers, and batches of a thousand events.
-// Rows 1 to 3 of the table.
 
 import DaybookOffline
 import Foundation

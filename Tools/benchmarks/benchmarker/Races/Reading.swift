@@ -1,4 +1,4 @@
-// The speed of reading a log: as bytes, as views, at an opening; and its size. Rows 4 to 7 of the table.
+// The speed of reading a log: as bytes, as views, at an opening; and its size.
 
 import DaybookOffline
 import Foundation
