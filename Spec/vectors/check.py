@@ -414,7 +414,7 @@ class Segment:
         if stored:
             self.stored += 1
             if size > room:
-                raise Damage("malformed", "the frame holds more than it may", at, expected)
+                raise Damage("malformed", "the frame holds more bytes than the limit", at, expected)
             return body, at + 8 + size
         try:
             return lz4_block(body, history, room), at + 8 + size
