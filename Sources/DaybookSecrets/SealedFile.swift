@@ -26,10 +26,10 @@ struct SealedFile: Sendable {
     /// Creates the value for a key of 32 bytes.
     ///
     /// - Throws: `SecretStoreError` with `badKey`.
-    init(key: [UInt8], place: String) throws(SecretStoreError) {
+    init(key: [UInt8], location: String) throws(SecretStoreError) {
         guard key.count == Self.keyBytes else {
             throw SecretStoreError(
-                .badKey, place: place, "the key must have \(Self.keyBytes) bytes")
+                .badKey, location: location, "the key must have \(Self.keyBytes) bytes")
         }
         self.key = SecretBytes(key)
         keyCheck = HKDF.sha256(
@@ -39,16 +39,16 @@ struct SealedFile: Sendable {
     private var header: [UInt8] { Self.magic + [Self.version, 0, 0, 0] + keyCheck }
 
     /// Encrypts with a new random nonce.
-    func seal(_ plaintext: [UInt8], place: String) throws(SecretStoreError) -> [UInt8] {
+    func seal(_ plaintext: [UInt8], location: String) throws(SecretStoreError) -> [UInt8] {
         guard plaintext.count <= Self.bytesMax - Self.bytesMin else {
             throw SecretStoreError(
-                .tooLarge, place: place,
+                .tooLarge, location: location,
                 "the file would have more than \(Self.bytesMax) bytes")
         }
         let nonce = SecretBytes.random(Self.nonceBytes)
         guard let sealed = AESGCM.seal(plaintext, header: header, key: key, nonce: nonce) else {
             throw SecretStoreError(
-                .io, place: place, "the system's cryptography cannot encrypt it")
+                .io, location: location, "the system's cryptography cannot encrypt it")
         }
         return header + nonce + sealed
     }
@@ -56,17 +56,17 @@ struct SealedFile: Sendable {
     /// Decrypts the result of `seal`.
     ///
     /// - Throws: `SecretStoreError` with `damaged`, `newerVersion` or `wrongKey`.
-    func open(_ bytes: [UInt8], place: String) throws(SecretStoreError) -> [UInt8] {
+    func open(_ bytes: [UInt8], location: String) throws(SecretStoreError) -> [UInt8] {
         guard bytes.count >= Self.bytesMin, bytes.starts(with: Self.magic) else {
-            throw Self.damaged(place)
+            throw Self.damaged(location)
         }
         let version = bytes[Self.magic.count...].prefix(4).enumerated().reduce(UInt32(0)) {
             $0 | UInt32($1.element) << UInt32(8 * $1.offset)
         }
-        guard version != 0 else { throw Self.damaged(place) }
+        guard version != 0 else { throw Self.damaged(location) }
         guard version == UInt32(Self.version) else {
             throw SecretStoreError(
-                .newerVersion, place: place,
+                .newerVersion, location: location,
                 "it is of version \(version), or damaged; this is version \(Self.version)")
         }
         // Authenticated with the key check of this key, to distinguish a damaged key check from a file with
@@ -77,17 +77,17 @@ struct SealedFile: Sendable {
             nonce: Array(sealed.prefix(Self.nonceBytes)))
         let isSameKey = bytes.starts(with: header)
         guard let plaintext, isSameKey else {
-            guard plaintext == nil, !isSameKey else { throw Self.damaged(place) }
+            guard plaintext == nil, !isSameKey else { throw Self.damaged(location) }
             throw SecretStoreError(
-                .wrongKey, place: place,
+                .wrongKey, location: location,
                 "it was encrypted with another key; use that key, or call deleteAll()")
         }
         return plaintext
     }
 
-    static func damaged(_ place: String) -> SecretStoreError {
+    static func damaged(_ location: String) -> SecretStoreError {
         SecretStoreError(
-            .damaged, place: place,
+            .damaged, location: location,
             "it is damaged; restore a copy, or call deleteAll() and sign in again")
     }
 }

@@ -35,11 +35,11 @@ public actor SealedFileSecretStore: SecretStore {
     ) throws(SecretStoreError) {
         let path: String
         do throws(EventError) { path = try file.localPath() } catch {
-            throw SecretStoreError(.unsafePlace, place: file.absoluteString, error.detail)
+            throw SecretStoreError(.unsafePlace, location: file.absoluteString, error.detail)
         }
         self.path = path
         folder = Self.parent(of: path)
-        sealed = try SealedFile(key: key, place: path)
+        sealed = try SealedFile(key: key, location: path)
         self.fileSystem = fileSystem
     }
 
@@ -78,7 +78,7 @@ public actor SealedFileSecretStore: SecretStore {
     private func check(_ name: String) throws(SecretStoreError) {
         guard 1...SecretTable.nameBytesMax ~= name.utf8.count else {
             throw SecretStoreError(
-                .badName, place: path, "a name has 1 to \(SecretTable.nameBytesMax) bytes")
+                .badName, location: path, "a name has 1 to \(SecretTable.nameBytesMax) bytes")
         }
     }
 
@@ -96,7 +96,7 @@ public actor SealedFileSecretStore: SecretStore {
             throw failure(error)
         }
         guard bytes.count <= SealedFile.bytesMax,
-            let table = SecretTable.read(try sealed.open(bytes, place: path))
+            let table = SecretTable.read(try sealed.open(bytes, location: path))
         else { throw SealedFile.damaged(path) }
         return table
     }
@@ -112,7 +112,7 @@ public actor SealedFileSecretStore: SecretStore {
         body(&new)
         // Nothing to delete: no file is created.
         if new.isEmpty, old.isEmpty { return }
-        try replace(with: try sealed.seal(SecretTable.bytes(new), place: path))
+        try replace(with: try sealed.seal(SecretTable.bytes(new), location: path))
     }
 
     /// Replaces the file by one with these bytes.
@@ -147,7 +147,7 @@ public actor SealedFileSecretStore: SecretStore {
             // Cancellation is ignored: the change is made or refused as a whole.
             if attempt < Self.attempts { try? await Task.sleep(for: Self.pause) }
         }
-        throw SecretStoreError(.busy, place: path, "another process writes it; try again")
+        throw SecretStoreError(.busy, location: path, "another process writes it; try again")
     }
 
     private func removeIfThere(_ path: String) throws(FileError) {
@@ -158,7 +158,7 @@ public actor SealedFileSecretStore: SecretStore {
 
     private func indeterminate(_ error: FileError) -> SecretStoreError {
         SecretStoreError(
-            .indeterminate, place: path,
+            .indeterminate, location: path,
             "\(error.operation): \(error.reason); the change was made but may not survive a power "
                 + "failure; make it again")
     }
@@ -176,6 +176,6 @@ public actor SealedFileSecretStore: SecretStore {
             case .symbolicLink, .wrongKind: .unsafePlace
             case .notFound, .exists, .io: .io
             }
-        return SecretStoreError(code, place: error.path, "\(error.operation): \(error.reason)")
+        return SecretStoreError(code, location: error.path, "\(error.operation): \(error.reason)")
     }
 }

@@ -148,3 +148,13 @@ extension MemberRegisters {
     @available(*, deprecated, renamed: "write(to:)")
     public func add(to state: inout StateWriter) throws(EventError) { try write(to: &state) }
 }
+
+extension JSONFields {
+    @available(*, deprecated, renamed: "path")
+    public var place: String { path }
+
+    @available(*, deprecated, renamed: "init(_:path:nullIsMissing:)")
+    public init(_ text: [UInt8], place: String, nullIsMissing: Bool = false) throws(EventError) {
+        try self.init(text, path: place, nullIsMissing: nullIsMissing)
+    }
+}

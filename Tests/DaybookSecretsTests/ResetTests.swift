@@ -254,7 +254,7 @@ private struct Device {
         let store = try await OfflineStore.open(
             at: storage.database.appending(path: "ada"),
             environment: LogEnvironment(fileSystem: files))
-        secrets[1].fail(with: SecretStoreError(.locked, place: "here", "locked"))
+        secrets[1].fail(with: SecretStoreError(.locked, location: "here", "locked"))
         await #expect(throws: SecretStoreError.self) { try await storage.reset([store]) }
         await #expect(throws: LogError.self) { try await store.settings.put(.tilesPerRow, 5) }
         await #expect(throws: SecretStoreError.self) { try await storage.prepare() }

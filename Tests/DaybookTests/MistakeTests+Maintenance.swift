@@ -84,7 +84,7 @@ extension Mistake {
             let secrets = InMemorySecretStore()
             let store = try await EventStore.inMemory(secrets: secrets)
             secrets.fail(
-                with: SecretStoreError(.locked, place: "keychain", "the device is locked"))
+                with: SecretStoreError(.locked, location: "keychain", "the device is locked"))
             try await store.erase()
         },
         Mistake("a cache in the folder of logs", "EventError.refused", "overlap; choose others") {

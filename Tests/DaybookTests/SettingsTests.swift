@@ -314,7 +314,7 @@ extension SettingKey where Value == String {
         try await store.cities.save("c", by: "u")
         await #expect(throws: UnsyncedError(count: 1)) { try await store.erase() }
         #expect(secrets.values.count == 1)
-        secrets.fail(with: SecretStoreError(.locked, place: "here", "locked"))
+        secrets.fail(with: SecretStoreError(.locked, location: "here", "locked"))
         await #expect(throws: SecretStoreError.self) {
             try await store.erase(discardingUnsynced: true)
         }

@@ -35,7 +35,7 @@ private final class ScriptedServer: Transport {
         }
         sent.withLock { $0 += 1 }
         switch steps.withLock({ $0.count > 1 ? $0.removeFirst() : $0[0] }) {
-        case .silence: throw TransportError(.timedOut, place: "server", "no answer for 30 s")
+        case .silence: throw TransportError(.timedOut, location: "server", "no answer for 30 s")
         case .status(let status): return TransportReply(status: status)
         case .verdict(let verdict):
             guard case .array(let events) = try JSONValue(batch.span.bytes) else {

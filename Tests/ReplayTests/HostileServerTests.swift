@@ -350,7 +350,7 @@ import Testing
         let error = await #expect(throws: TransportError.self) {
             try await refused.send(.read(after: nil), token: nil)
         }
-        #expect(error?.code == .tokenInClear && error?.place == "daybook.invalid")
+        #expect(error?.code == .tokenInClear && error?.location == "daybook.invalid")
         #expect(error?.description.contains("s3cret") == false)
         for (headers, isAllowed) in [(headers, true), ([:], false)] {
             let other = try HTTPTransport(

@@ -244,7 +244,7 @@ private final class Issuer: Sendable {
     func `a failing secret store does not delay a caller, and its error is available`() async throws
     {
         let credentials = credentials()
-        store.fail(with: SecretStoreError(.locked, place: "memory", "the device is locked"))
+        store.fail(with: SecretStoreError(.locked, location: "memory", "the device is locked"))
         await #expect(throws: SecretStoreError.self) { try await credentials.token() }
         await #expect(throws: SecretStoreError.self) { try await credentials.set(first) }
         #expect(try await credentials.token() == first)
@@ -257,7 +257,7 @@ private final class Issuer: Sendable {
         try await credentials.set(second)
         #expect(await credentials.storeFailure == nil)
         #expect(try await self.credentials().token() == second)
-        store.fail(with: SecretStoreError(.io, place: "memory", "it fails"))
+        store.fail(with: SecretStoreError(.io, location: "memory", "it fails"))
         await #expect(throws: SecretStoreError.self) { try await credentials.signOut() }
         store.fail(with: nil)
         try await credentials.signOut()

@@ -153,7 +153,7 @@ extension CityData {
     ///
     /// - Throws: `EventError` (`invalidData`), naming the member.
     public init(json: [UInt8]) throws(EventError) {
-        try self.init(members: try JSONFields(json, place: "cityData"))
+        try self.init(members: try JSONFields(json, path: "cityData"))
     }
 
     /// The city as JSON. The numbers must be finite: JSON has no infinities.

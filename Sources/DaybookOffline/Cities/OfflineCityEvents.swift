@@ -62,7 +62,7 @@ private struct CityDocument: MemberKind {
         let document = try object.required(try object.object(name), name)
         guard EntityID(try CityData(members: document).id) == EntityID(cityId) else {
             throw EventError(
-                .invalidData, "\(document.place).id differs from \(object.place).cityId")
+                .invalidData, "\(document.path).id differs from \(object.path).cityId")
         }
         return document.text
     }

@@ -41,7 +41,7 @@ public struct LearningCommands: Sendable {
     ///   `tooLarge` for more than 1 MiB; `LogError` as `EventStore.append`.
     public func storeUser(_ userId: String, info: [UInt8]? = nil) async throws {
         // `info` is inserted as raw text: anything else than one object would change the event.
-        if let info { _ = try JSONFields(info, place: "info") }
+        if let info { _ = try JSONFields(info, path: "info") }
         let stored = UserStored(userId: userId, info: info)
         guard try await nilIfLost({ try await user(userId) }) != stored else { return }
         try await store.write { transaction in
@@ -128,7 +128,7 @@ public struct LearningCommands: Sendable {
     func recordLesson(
         _ lessonId: String, course courseId: String, _ material: LearningMaterial
     ) async throws -> StoredLesson {
-        _ = try JSONFields(material.content, place: "content")
+        _ = try JSONFields(material.content, path: "content")
         try await files.requireRetained(material.files.map(\.file))
         try await store.write { transaction in
             let view = transaction.view(LearningView.self)
@@ -210,7 +210,7 @@ public struct LearningCommands: Sendable {
 
     /// Records a review session whose files are stored and retained.
     func recordReview(_ review: ReviewStored) async throws -> StoredReview {
-        _ = try JSONFields(review.material.content, place: "content")
+        _ = try JSONFields(review.material.content, path: "content")
         try await files.requireRetained(review.material.files.map(\.file))
         try await store.write { transaction in
             let view = transaction.view(LearningView.self)

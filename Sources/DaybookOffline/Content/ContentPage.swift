@@ -232,7 +232,7 @@ extension JSONFields {
     fileprivate func integer(_ name: StaticString) throws(EventError) -> Int? {
         guard let number = try number(name) else { return nil }
         guard let value = number.integerValue else {
-            throw EventError(.invalidData, "\(place).\(name) is not a whole number")
+            throw EventError(.invalidData, "\(path).\(name) is not a whole number")
         }
         return value
     }
@@ -241,7 +241,7 @@ extension JSONFields {
     fileprivate func finite(_ name: StaticString) throws(EventError) -> Double? {
         guard let value = try double(name) else { return nil }
         guard value.isFinite else {
-            throw EventError(.invalidData, "\(place).\(name) is not a finite number")
+            throw EventError(.invalidData, "\(path).\(name) is not a finite number")
         }
         return value
     }
@@ -254,7 +254,7 @@ extension JSONFields {
         let translations = try fields.allIdentifiers().map {
             ContentPage.Translation(language: $0.name, path: $0.value)
         }
-        try requireUnique(translations.map(\.language), "\(place).\(name): the language")
+        try requireUnique(translations.map(\.language), "\(path).\(name): the language")
         return translations.sorted { EntityID($0.language) < EntityID($1.language) }
     }
 }

@@ -64,7 +64,7 @@ public struct CityManifest: Hashable, Sendable {
     /// - Throws: `DownloadError` with `badManifest`.
     public init(json: [UInt8], cityId: String, from url: URL) throws(DownloadError) {
         do throws(EventError) {
-            let fields = try JSONFields(json, place: "manifest")
+            let fields = try JSONFields(json, path: "manifest")
             guard let city = fields.raw("city") else {
                 throw EventError(.invalidData, "manifest.city is missing")
             }

@@ -234,7 +234,7 @@ private struct JobIDKind: MemberKind {
     func read(_ name: StaticString, in object: JSONFields) throws(EventError) -> String {
         let text = try object.string(name)
         guard UUID(uuidString: text)?.text == text else {
-            throw EventError(.invalidData, "\(object.place).\(name) is not a UUID in lower case")
+            throw EventError(.invalidData, "\(object.path).\(name) is not a UUID in lower case")
         }
         return text
     }

@@ -126,7 +126,7 @@ public struct VocabularyItem: Hashable, Sendable, Identifiable {
     ///
     /// - Throws: `EventError` (`invalidData`) for anything but an object with an identifier `id`.
     public init(json: [UInt8]) throws(EventError) {
-        id = try JSONFields(json, place: "item").identifier("id")
+        id = try JSONFields(json, path: "item").identifier("id")
         self.json = json
     }
 
@@ -146,9 +146,9 @@ private struct VocabularyItems: MemberKind {
         guard items.count <= VocabularyCached.itemsMax else {
             throw EventError(
                 .invalidData,
-                "\(object.place).\(name) has more than \(VocabularyCached.itemsMax) items")
+                "\(object.path).\(name) has more than \(VocabularyCached.itemsMax) items")
         }
-        try requireUnique(items.map(\.id), "\(object.place).\(name): the item")
+        try requireUnique(items.map(\.id), "\(object.path).\(name): the item")
         return items
     }
 

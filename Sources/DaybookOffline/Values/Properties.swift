@@ -15,7 +15,7 @@ func checkedProperties(
     _ properties: [UInt8]?, beside names: [StaticString]
 ) throws(EventError) -> [UInt8]? {
     guard let properties else { return nil }
-    let fields = try JSONFields(properties, place: "properties")
+    let fields = try JSONFields(properties, path: "properties")
     if let name = names.first(where: { fields.raw($0) != nil }) {
         throw EventError(
             .invalidData, "properties.\(name) is a member of the type itself; remove it")

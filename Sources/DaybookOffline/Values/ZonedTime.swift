@@ -52,7 +52,7 @@ extension JSONFields {
     func time(_ name: StaticString) throws(EventError) -> ZonedTime {
         let text = try string(name)
         guard let time = ZonedTime(text) else {
-            throw EventError(.invalidData, "\(place).\(name) is not a time as of RFC 3339")
+            throw EventError(.invalidData, "\(path).\(name) is not a time as of RFC 3339")
         }
         return time
     }

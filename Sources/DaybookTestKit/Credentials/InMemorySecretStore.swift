@@ -31,7 +31,7 @@ public final class InMemorySecretStore: SecretStore {
 
     public func write(_ value: [UInt8], for name: String) throws(SecretStoreError) {
         guard 1...256 ~= name.utf8.count else {
-            throw SecretStoreError(.badName, place: "memory", "a name has 1 to 256 bytes")
+            throw SecretStoreError(.badName, location: "memory", "a name has 1 to 256 bytes")
         }
         try access { state in
             state.values[name] = value

@@ -10,7 +10,7 @@ public struct JSONFields {
     /// bytes.
     private let nameText: [UInt8]
     /// The path of the object, for errors.
-    public let place: String
+    public let path: String
     private let members: [Member]
     /// True if the text contains an escape.
     private let hasEscapes: Bool
@@ -30,15 +30,15 @@ public struct JSONFields {
     ///
     /// - Parameters:
     ///   - text: the object.
-    ///   - place: the path of the object, for errors.
+    ///   - path: the path of the object, for errors.
     ///   - nullIsMissing: true to treat a member that is `null` as missing, also in nested objects. False
     ///     for events.
     /// - Throws: `EventError` (`invalidData`) for anything but one object, and for two members with the
     ///   same name, byte for byte.
     public init(
-        _ text: [UInt8], place: String = "data", nullIsMissing: Bool = false
+        _ text: [UInt8], path: String = "data", nullIsMissing: Bool = false
     ) throws(EventError) {
-        self.place = place
+        self.path = path
         self.nullIsMissing = nullIsMissing
         var parsedMembers: [Member] = []
         parsedMembers.reserveCapacity(8)
@@ -53,10 +53,10 @@ public struct JSONFields {
             try scanner.expectEnd(span)
             hasEscapes = scanner.hasEscapes
         } catch {
-            throw EventError(.invalidData, "\(place) is not a JSON object: \(error.detail)")
+            throw EventError(.invalidData, "\(path) is not a JSON object: \(error.detail)")
         }
         guard !Self.hasDuplicateNames(parsedMembers, in: text) else {
-            throw EventError(.invalidData, "\(place) has two members with the same name")
+            throw EventError(.invalidData, "\(path) has two members with the same name")
         }
         var nameText = text
         if hasEscapes { Self.resolveNames(of: &parsedMembers, in: &nameText) }
@@ -149,11 +149,11 @@ public struct JSONFields {
     /// A member that must be a string that is not empty and has no U+0000.
     public func identifier(_ name: StaticString) throws(EventError) -> String {
         let value = try string(name)
-        guard !value.isEmpty else { throw EventError(.invalidData, "\(place).\(name) is empty") }
+        guard !value.isEmpty else { throw EventError(.invalidData, "\(path).\(name) is empty") }
         // Some databases end a text at U+0000, so two such ids would be equal there. In JSON it is always
         // escaped.
         guard !hasEscapes || !value.utf8.contains(0) else {
-            throw EventError(.invalidData, "\(place).\(name) contains U+0000")
+            throw EventError(.invalidData, "\(path).\(name) contains U+0000")
         }
         return value
     }
@@ -161,10 +161,10 @@ public struct JSONFields {
     /// A member that must be a string.
     public func string(_ name: StaticString) throws(EventError) -> String {
         guard let range = range(name) else {
-            throw EventError(.invalidData, "\(place).\(name) is missing")
+            throw EventError(.invalidData, "\(path).\(name) is missing")
         }
         guard text[range.lowerBound] == UInt8(ascii: "\"") else {
-            throw EventError(.invalidData, "\(place).\(name) is not a string")
+            throw EventError(.invalidData, "\(path).\(name) is not a string")
         }
         let content = range.lowerBound + 1..<range.upperBound - 1
         return hasEscapes
@@ -175,7 +175,7 @@ public struct JSONFields {
         guard let range = range(name) else { return nil }
         let first = text[range.lowerBound]
         guard first == UInt8(ascii: "-") || first &- UInt8(ascii: "0") <= 9 else {
-            throw EventError(.invalidData, "\(place).\(name) is not a number")
+            throw EventError(.invalidData, "\(path).\(name) is not a number")
         }
         return range
     }
@@ -197,7 +197,7 @@ public struct JSONFields {
     public func finite(_ name: StaticString) throws(EventError) -> Double {
         let value = try required(try double(name), name)
         guard value.isFinite else {
-            throw EventError(.invalidData, "\(place).\(name) is too large a number")
+            throw EventError(.invalidData, "\(path).\(name) is too large a number")
         }
         return value
     }
@@ -208,7 +208,7 @@ public struct JSONFields {
         let plain = PlainNumber(text.span.bytes.extracting(range))?.whole
         guard let value = plain ?? JSONNumber(text.span.bytes, range).integerValue, value >= 0
         else {
-            throw EventError(.invalidData, "\(place).\(name) is not a whole number of at least 0")
+            throw EventError(.invalidData, "\(path).\(name) is not a whole number of at least 0")
         }
         return value
     }
@@ -219,7 +219,7 @@ public struct JSONFields {
         switch text[range.lowerBound] {
         case UInt8(ascii: "t"): return true
         case UInt8(ascii: "f"): return false
-        default: throw EventError(.invalidData, "\(place).\(name) is neither true nor false")
+        default: throw EventError(.invalidData, "\(path).\(name) is neither true nor false")
         }
     }
 
@@ -231,14 +231,14 @@ public struct JSONFields {
     public func required<Value>(
         _ value: Value?, _ name: StaticString
     ) throws(EventError) -> Value {
-        guard let value else { throw EventError(.invalidData, "\(place).\(name) is missing") }
+        guard let value else { throw EventError(.invalidData, "\(path).\(name) is missing") }
         return value
     }
 
     /// A member that must be an object if it is present.
     public func object(_ name: StaticString) throws(EventError) -> JSONFields? {
         guard let raw = raw(name) else { return nil }
-        return try JSONFields(raw, place: "\(place).\(name)", nullIsMissing: nullIsMissing)
+        return try JSONFields(raw, path: "\(path).\(name)", nullIsMissing: nullIsMissing)
     }
 
     /// A member that must be an array of objects if it is present.
@@ -248,7 +248,7 @@ public struct JSONFields {
         for (index, element) in elements.enumerated() {
             objects.append(
                 try JSONFields(
-                    Array(text[element]), place: "\(place).\(name)[\(index)]",
+                    Array(text[element]), path: "\(path).\(name)[\(index)]",
                     nullIsMissing: nullIsMissing))
         }
         return objects
@@ -264,7 +264,7 @@ public struct JSONFields {
             guard text[element.lowerBound] == UInt8(ascii: "\""), !value.isEmpty,
                 !value.utf8.contains(0)
             else {
-                throw EventError(.invalidData, "\(place).\(name)[\(index)] is not an identifier")
+                throw EventError(.invalidData, "\(path).\(name)[\(index)] is not an identifier")
             }
             strings.append(value)
         }
@@ -283,7 +283,7 @@ public struct JSONFields {
         let text = try string(name)
         guard let value = Value(rawValue: text) else {
             let all = Value.allCases.map(\.rawValue).joined(separator: ", ")
-            throw EventError(.invalidData, "\(place).\(name) is none of \(all): \(text)")
+            throw EventError(.invalidData, "\(path).\(name) is none of \(all): \(text)")
         }
         return value
     }
@@ -304,7 +304,7 @@ public struct JSONFields {
                     + 1..<max(member.value.lowerBound + 1, member.value.upperBound - 1))
             guard text[member.value.lowerBound] == UInt8(ascii: "\""), !name.isEmpty,
                 !inner.isEmpty, !name.utf8.contains(0), !inner.utf8.contains(0)
-            else { throw EventError(.invalidData, "\(place).\(name) is not an identifier") }
+            else { throw EventError(.invalidData, "\(path).\(name) is not an identifier") }
             all.append((name, inner))
         }
         return all
@@ -317,10 +317,10 @@ public struct JSONFields {
             let name = name(of: member)
             guard !name.isEmpty, !name.utf8.contains(0) else {
                 throw EventError(
-                    .invalidData, "\(place) has a member whose name is not an identifier")
+                    .invalidData, "\(path) has a member whose name is not an identifier")
             }
             let value = try JSONFields(
-                Array(text[member.value]), place: "\(place).\(name)", nullIsMissing: nullIsMissing)
+                Array(text[member.value]), path: "\(path).\(name)", nullIsMissing: nullIsMissing)
             all.append((name, value))
         }
         return all
@@ -329,7 +329,7 @@ public struct JSONFields {
     private func elements(_ name: StaticString) throws(EventError) -> [Range<Int>]? {
         guard let range = range(name) else { return nil }
         guard text[range.lowerBound] == UInt8(ascii: "[") else {
-            throw EventError(.invalidData, "\(place).\(name) is not an array")
+            throw EventError(.invalidData, "\(path).\(name) is not an array")
         }
         var elements: [Range<Int>] = []
         do {
@@ -339,7 +339,7 @@ public struct JSONFields {
                 elements.append(try scanner.value(span))
             }
         } catch {
-            throw EventError(.invalidData, "\(place).\(name): \(error.detail)")
+            throw EventError(.invalidData, "\(path).\(name): \(error.detail)")
         }
         return elements
     }
@@ -350,7 +350,7 @@ extension JSONFields {
     /// The error of a member.
     @usableFromInline
     func error(_ name: StaticString, _ fault: String) -> EventError {
-        EventError(.invalidData, "\(place).\(name) \(fault)")
+        EventError(.invalidData, "\(path).\(name) \(fault)")
     }
 
     @usableFromInline

@@ -140,7 +140,7 @@ public struct MemberReader: MemberVisitor {
     public mutating func constraint(
         _ constraint: MemberConstraint, isMet: @autoclosure () -> Bool
     ) throws(EventError) {
-        guard isMet() else { throw constraint.error(in: object.place) }
+        guard isMet() else { throw constraint.error(in: object.path) }
     }
 }
 
@@ -183,15 +183,15 @@ public struct MemberWriter: MemberVisitor {
 
 extension MemberConstraint {
     @usableFromInline
-    func error(in place: String) -> EventError {
+    func error(in path: String) -> EventError {
         switch self {
         case .atMost(let smaller, let larger):
-            EventError(.invalidData, "\(place).\(smaller) is more than \(place).\(larger)")
+            EventError(.invalidData, "\(path).\(smaller) is more than \(path).\(larger)")
         case .atLeastOne(let names):
             EventError(
-                .invalidData, "\(place) has none of \(names.joined(separator: ", "))")
+                .invalidData, "\(path) has none of \(names.joined(separator: ", "))")
         case .requiredWhere(_, _, let name):
-            EventError(.invalidData, "\(place).\(name) is missing")
+            EventError(.invalidData, "\(path).\(name) is missing")
         }
     }
 }

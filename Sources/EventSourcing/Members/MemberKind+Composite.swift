@@ -110,12 +110,12 @@ public struct ObjectKind<Value: DeclaredObject>: MemberKind {
     private func checkIsChange(_ object: JSONFields, declared: Int) throws(EventError) {
         guard declared < object.count || declared == 0 else { return }
         guard !object.names.isEmpty else {
-            throw EventError(.invalidData, "\(object.place) changes nothing")
+            throw EventError(.invalidData, "\(object.path) changes nothing")
         }
         let known = ObjectSchema.names(of: Value.self)
         if let name = object.names.first(where: { !known.contains($0) }) {
             throw EventError(
-                .invalidData, "\(object.place) has an unknown member, \(name)")
+                .invalidData, "\(object.path) has an unknown member, \(name)")
         }
     }
 

@@ -241,7 +241,7 @@ extension StateReader {
             let text = try string()
             var object = JSONObjectWriter()
             object.appendMember(literal: name, raw: Array(text.utf8))
-            let value = try kind.read(name, in: try JSONFields(object.finished(), place: "state"))
+            let value = try kind.read(name, in: try JSONFields(object.finished(), path: "state"))
             // Equal states must have equal bytes, so a value has only one form.
             guard try kind.json(of: value, name).elementsEqual(text.utf8) else {
                 throw fault("a value is not in its canonical form")

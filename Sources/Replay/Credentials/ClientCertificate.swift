@@ -53,7 +53,7 @@ public struct ClientCertificate: Hashable, Sendable {
         guard let bytes = try await store.read(name) else { return nil }
         guard let certificate = ClientCertificate(stored: bytes) else {
             throw SecretStoreError(
-                .damaged, place: name, "the stored value is not a certificate; save it again")
+                .damaged, location: name, "the stored value is not a certificate; save it again")
         }
         return certificate
     }
@@ -95,7 +95,7 @@ extension ClientCertificate: CustomStringConvertible, CustomReflectable {
                 CFGetTypeID(item) == SecIdentityGetTypeID()
             else {
                 throw TransportError(
-                    .badCertificate, place: "client certificate",
+                    .badCertificate, location: "client certificate",
                     "it cannot be opened (\(status)); check its password")
             }
             let chain = list.first?[kSecImportItemCertChain as String] as? [SecCertificate] ?? []

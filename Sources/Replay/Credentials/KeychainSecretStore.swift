@@ -26,7 +26,7 @@
             if status == errSecItemNotFound { return nil }
             guard status == errSecSuccess else { throw error(status) }
             guard let data = item as? Data else {
-                throw SecretStoreError(.damaged, place: service, "the keychain item has no data")
+                throw SecretStoreError(.damaged, location: service, "the keychain item has no data")
             }
             return Array(data)
         }
@@ -48,7 +48,7 @@
                 guard added == errSecDuplicateItem else { throw error(added) }
             }
             throw SecretStoreError(
-                .busy, place: service, "another process writes the same item; try again")
+                .busy, location: service, "another process writes the same item; try again")
         }
 
         public func delete(_ name: String) throws(SecretStoreError) { try remove(query(name)) }
@@ -73,7 +73,7 @@
 
         private func query(_ name: String) throws(SecretStoreError) -> [CFString: Any] {
             guard 1...256 ~= name.utf8.count else {
-                throw SecretStoreError(.badName, place: service, "a name has 1 to 256 bytes")
+                throw SecretStoreError(.badName, location: service, "a name has 1 to 256 bytes")
             }
             return base.merging([kSecAttrAccount: name]) { _, new in new }
         }
@@ -82,16 +82,16 @@
             switch status {
             case errSecInteractionNotAllowed:
                 SecretStoreError(
-                    .locked, place: service,
+                    .locked, location: service,
                     "the keychain is locked until the device is unlocked once after it started")
             case errSecMissingEntitlement:
                 SecretStoreError(
-                    .locked, place: service,
+                    .locked, location: service,
                     "the app has no entitlement for the keychain; sign it with a keychain access group"
                 )
             default:
                 SecretStoreError(
-                    .io, place: service,
+                    .io, location: service,
                     "the keychain answers \(status)"
                         + (SecCopyErrorMessageString(status, nil).map { ": \($0)" } ?? ""))
             }

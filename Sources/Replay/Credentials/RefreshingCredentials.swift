@@ -169,7 +169,7 @@ public actor RefreshingCredentials: Credentials {
         current = StoredToken.read(bytes)
         if current == nil {
             storeFailure = SecretStoreError(
-                .damaged, place: name, "the stored value is not a token; it is ignored")
+                .damaged, location: name, "the stored value is not a token; it is ignored")
         }
     }
 

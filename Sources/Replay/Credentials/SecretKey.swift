@@ -81,7 +81,8 @@ extension SecretStore {
         guard let bytes = try await read(key.name) else { return nil }
         guard let value = key.decode(bytes) else {
             throw SecretStoreError(
-                .damaged, place: key.name, "the stored bytes are not such a value; store it again")
+                .damaged, location: key.name,
+                "the stored bytes are not such a value; store it again")
         }
         return value
     }

@@ -23,7 +23,7 @@ public struct SecretStoreError: Error, Hashable, Sendable, CustomStringConvertib
         /// The device is locked, or the app may not reach the store.
         case locked
         /// A symbolic link or a folder has the file's name. Nothing was changed.
-        case unsafePlace = "unsafe-place"
+        case unsafePlace = "unsafe-location"
         /// The device is full. Nothing was changed.
         case diskFull = "disk-full"
         /// A system call failed. Nothing was changed.
@@ -35,19 +35,19 @@ public struct SecretStoreError: Error, Hashable, Sendable, CustomStringConvertib
     /// The kind of failure.
     public var code: Code
     /// The file, the service of the keychain, or the name of the secret.
-    public var place: String
+    public var location: String
     /// What happened, and what to do if that is not obvious.
     public var detail: String
 
     /// Creates an error. `detail` must not contain any part of a secret.
-    public init(_ code: Code, place: String, _ detail: String) {
+    public init(_ code: Code, location: String, _ detail: String) {
         self.code = code
-        self.place = place
+        self.location = location
         self.detail = detail
     }
 
     /// Place and detail in one line.
-    public var description: String { "\(place): \(detail)" }
+    public var description: String { "\(location): \(detail)" }
 }
 
 extension SecretStoreError: LocalizedError {

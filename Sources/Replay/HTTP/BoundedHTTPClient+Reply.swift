@@ -19,10 +19,10 @@ extension BoundedHTTPClient {
         if let account { request.set(AccountHeader.name, AccountHeader.value(for: account)) }
         let body = ReplyBody()
         let head = try await send(request, token: token, to: body)
-        let place = request.url.host ?? "server"
+        let location = request.url.host ?? "server"
         guard head.isPlain else {
             throw TransportError(
-                .malformedReply, place: place,
+                .malformedReply, location: location,
                 "the reply has a content encoding, which is not allowed")
         }
         // Before the status: nothing in a reply for another account may be used.
@@ -30,12 +30,13 @@ extension BoundedHTTPClient {
             !AccountHeader.account(of: named).utf8.elementsEqual(account.utf8)
         {
             throw TransportError(
-                .wrongAccount, place: place,
+                .wrongAccount, location: location,
                 "the token belongs to another account than the log; sign in as \(account)")
         }
         guard let bytes = body.bytes else {
             throw TransportError(
-                .replyTooLong, place: place, "the reply has more than \(ReplyBody.bytesMax) bytes")
+                .replyTooLong, location: location,
+                "the reply has more than \(ReplyBody.bytesMax) bytes")
         }
         return TransportReply(
             status: head.status, body: bytes, date: head["Date"].flatMap(HTTPDate.parse),

@@ -101,19 +101,19 @@ public final class BoundedHTTPClient: Sendable {
         // The request's own headers take precedence: an app's header must not change the request's meaning.
         for (name, value) in headers { request.setDefault(name, value) }
         if let token {
-            try HTTPHeaders.checkToken(token, place: "token")
+            try HTTPHeaders.checkToken(token, location: "token")
             request.set("Authorization", "Bearer \(token)")
         }
         // An app's header may hold a password for a proxy.
         let hasSecret = token != nil || !headers.isEmpty
         guard !hasSecret || !origin.isInClear || allowsTokenInClear else {
             throw TransportError(
-                .tokenInClear, place: origin.host,
+                .tokenInClear, location: origin.host,
                 "the \(token == nil ? "app's headers" : "token") would be sent there unencrypted; "
                     + "use https, or allow plain http")
         }
         for (name, value) in request.fields where !HTTPHeaders.isSafe(value) {
-            throw TransportError(.badHeader, place: name, "its value has control characters")
+            throw TransportError(.badHeader, location: name, "its value has control characters")
         }
         try Task.checkCancellation()
         return try await (isOwn ? setup.own : setup.other).send(request, to: origin, handler)
@@ -129,12 +129,12 @@ extension HTTPProxy {
             url.user == nil, url.password == nil, (try? HTTPOrigin(endpoint: url)) != nil
         else {
             throw TransportError(
-                .badProxy, place: "proxy",
+                .badProxy, location: "proxy",
                 "its address is not http://host:port; a user name goes into `user`")
         }
         for text in [user, password].compactMap(\.self) where !HTTPHeaders.isSafe(text) {
             throw TransportError(
-                .badProxy, place: "proxy", "its user name or password has control characters")
+                .badProxy, location: "proxy", "its user name or password has control characters")
         }
     }
 }

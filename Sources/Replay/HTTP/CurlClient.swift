@@ -35,7 +35,7 @@
         ) throws(TransportError) {
             guard route.certificate == nil || curl_presents_certificates() != 0 else {
                 throw TransportError(
-                    .certificatesUnsupported, place: "client certificate",
+                    .certificatesUnsupported, location: "client certificate",
                     "the system's libcurl was not built with OpenSSL, or is older than 7.71; "
                         + "install another, or use a transport of your own")
             }
@@ -53,7 +53,7 @@
         ) async throws -> BoundedHTTPResponseHead {
             guard let handle = idle.withLock({ $0.popLast() }) ?? CurlHandle() else {
                 throw TransportError(
-                    .connectionFailed, place: origin.host,
+                    .connectionFailed, location: origin.host,
                     "libcurl cannot start: too little memory, or too many open files")
             }
             let cancellation = Cancellation()
@@ -71,7 +71,7 @@
                     guard error != 0 else { return }
                     continuation.resume(
                         throwing: TransportError(
-                            .connectionFailed, place: origin.host,
+                            .connectionFailed, location: origin.host,
                             "cannot start a thread for the request: "
                                 + String(cString: strerror(error))))
                 }

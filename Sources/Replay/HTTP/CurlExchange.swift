@@ -244,7 +244,7 @@
         }
 
         private func refuse(_ detail: String) -> Bool {
-            refusal = refusal ?? TransportError(.malformedReply, place: origin.host, detail)
+            refusal = refusal ?? TransportError(.malformedReply, location: origin.host, detail)
             return false
         }
 
@@ -323,7 +323,7 @@
         private func failure(
             _ code: TransportError.Code, _ detail: String
         ) -> Result<BoundedHTTPResponseHead, any Error> {
-            .failure(TransportError(code, place: origin.host, detail))
+            .failure(TransportError(code, location: origin.host, detail))
         }
     }
 #endif

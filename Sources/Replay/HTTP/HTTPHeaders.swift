@@ -26,20 +26,20 @@ package struct HTTPHeaders: Sendable, CustomReflectable, CustomStringConvertible
         for (name, value) in headers {
             guard !name.isEmpty, name.utf8.allSatisfy(Self.isTokenByte) else {
                 throw TransportError(
-                    .badHeader, place: "headers",
+                    .badHeader, location: "headers",
                     "a name may have letters, digits and !#$%&'*+-.^_`|~ only (RFC 9110, 5.6.2)")
             }
             let lower = name.lowercased()
             guard !Self.reserved.contains(lower), !reservedNames.contains(lower) else {
                 throw TransportError(
-                    .reservedHeader, place: name, "only the transport may set this header")
+                    .reservedHeader, location: name, "only the transport may set this header")
             }
             guard lowerNames.insert(lower).inserted else {
-                throw TransportError(.badHeader, place: name, "this header is given twice")
+                throw TransportError(.badHeader, location: name, "this header is given twice")
             }
             guard Self.isValue(value) else {
                 throw TransportError(
-                    .badHeader, place: name,
+                    .badHeader, location: name,
                     "a value may have visible ASCII, and spaces and tabs within (RFC 9110, 5.5)")
             }
         }
@@ -48,10 +48,10 @@ package struct HTTPHeaders: Sendable, CustomReflectable, CustomStringConvertible
     }
 
     /// Checks a bearer token: visible ASCII and nothing else.
-    package static func checkToken(_ token: String, place: String) throws(TransportError) {
+    package static func checkToken(_ token: String, location: String) throws(TransportError) {
         guard !token.isEmpty, token.utf8.allSatisfy({ 0x21...0x7E ~= $0 }) else {
             throw TransportError(
-                .badToken, place: place, "it is empty, or has bytes other than visible ASCII")
+                .badToken, location: location, "it is empty, or has bytes other than visible ASCII")
         }
     }
 

@@ -41,11 +41,11 @@ public struct HTTPOrigin: Hashable, Sendable {
             Self.target(of: url) != nil
         else {
             throw TransportError(
-                .badEndpoint, place: "endpoint", "it is not an http or https URL with a host")
+                .badEndpoint, location: "endpoint", "it is not an http or https URL with a host")
         }
         guard url.user == nil, url.password == nil else {
             throw TransportError(
-                .badEndpoint, place: origin.host,
+                .badEndpoint, location: origin.host,
                 "the endpoint has a user name or a password; use a token")
         }
         self = origin
@@ -105,7 +105,7 @@ public struct HTTPOrigin: Hashable, Sendable {
             page.user == nil, page.password == nil
         else {
             throw TransportError(
-                .foreignPage, place: url.host ?? "server",
+                .foreignPage, location: url.host ?? "server",
                 "the link to the next page leads to another server, which must not get the token")
         }
         return page

@@ -24,7 +24,7 @@ public final class SupabaseTransport: Transport {
     /// - Throws: `TransportError`: `badToken` for the key, and what `HTTPTransport` throws.
     public init(project: URL, apiKey: String, http: HTTPOptions) throws(TransportError) {
         _ = try HTTPOrigin(endpoint: project)
-        try HTTPHeaders.checkToken(apiKey, place: "apikey")
+        try HTTPHeaders.checkToken(apiKey, location: "apikey")
         functions = Self.functionsURL(of: project)
         self.apiKey = apiKey
         client = BoundedHTTPClient(forSyncing: http, reserving: ["apikey"])
@@ -92,7 +92,7 @@ public final class SupabaseTransport: Transport {
             events.first == UInt8(ascii: "["), let next = try? fields.string("next")
         else {
             throw TransportError(
-                .malformedReply, place: "read_events",
+                .malformedReply, location: "read_events",
                 "the answer is not {\"events\":[…],\"next\":\"…\"}; check the project's function")
         }
         page.body = events

@@ -65,7 +65,7 @@
                 let port = UInt16(exactly: origin.port).flatMap(NWEndpoint.Port.init(rawValue:))
             else {
                 throw TransportError(
-                    .badProxy, place: "proxy", "its address is not http://host:port")
+                    .badProxy, location: "proxy", "its address is not http://host:port")
             }
             let tunnel = ProxyConfiguration(
                 httpCONNECTProxy: .hostPort(host: NWEndpoint.Host(origin.host), port: port))
@@ -101,7 +101,7 @@
             } catch {
                 if Task.isCancelled { throw CancellationError() }
                 throw TransportError(
-                    Self.code(of: error), place: origin.host, error.localizedDescription)
+                    Self.code(of: error), location: origin.host, error.localizedDescription)
             }
         }
 

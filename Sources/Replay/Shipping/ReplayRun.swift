@@ -465,7 +465,7 @@ struct ReplayRun {
             group.addTask {
                 try await replayer.sleep(.milliseconds(remaining))
                 throw TransportError(
-                    .timedOut, place: "server", "the run ended before the server answered")
+                    .timedOut, location: "server", "the run ended before the server answered")
             }
             defer { group.cancelAll() }
             guard let value = try await group.next() else { throw CancellationError() }

@@ -54,19 +54,19 @@ public struct TransportError: Error, Hashable, Sendable, CustomStringConvertible
     /// The kind of failure.
     public var code: Code
     /// The name of the header, the host of the server, or the option that is affected.
-    public var place: String
+    public var location: String
     /// What happened, and what to do if that is not obvious.
     public var detail: String
 
     /// Creates an error. `detail` must contain neither a token nor text from a server.
-    public init(_ code: Code, place: String, _ detail: String) {
+    public init(_ code: Code, location: String, _ detail: String) {
         self.code = code
-        self.place = place
+        self.location = location
         self.detail = detail
     }
 
     /// Place and detail in one line.
-    public var description: String { "\(place): \(detail)" }
+    public var description: String { "\(location): \(detail)" }
 }
 
 extension TransportError: LocalizedError {

@@ -85,13 +85,13 @@ public struct ContentLayoutReader: Sendable {
             return nil
         }
         if let text = try fields.optionalString("last_usage") {
-            usages[city] = parseTime(text, "\(fields.place).last_usage")
+            usages[city] = parseTime(text, "\(fields.path).last_usage")
         }
         let languages = try fields.object("languages")?.allObjects() ?? []
-        try requireUnique(languages.map(\.name), "\(fields.place).languages: the language")
+        try requireUnique(languages.map(\.name), "\(fields.path).languages: the language")
         for (language, fields) in languages {
             guard let text = try fields.optionalString("last_update"),
-                let time = parseTime(text, "\(fields.place).last_update")
+                let time = parseTime(text, "\(fields.path).last_update")
             else { continue }
             updates[city, default: [:]][EntityID(language)] = time
         }
@@ -160,14 +160,14 @@ public struct ContentLayoutReader: Sendable {
         let lastUpdate = try fields.time("last_update")
         let hash = try fields.optionalString("hash")
         do { _ = try ResourceName(path: path, url: url) } catch {
-            throw EventError(error.code, "\(fields.place): \(error.detail)")
+            throw EventError(error.code, "\(fields.path): \(error.detail)")
         }
         var resource = ContentResource(
             path: path, url: url, lastUpdate: lastUpdate, hash: hash,
             properties: fields.properties(.file, beside: ContentResource.memberNames),
             content: .kept)
         guard let file = try source.file(tailOf: filePath, in: folder) else {
-            notes.append("\(fields.place): there is no file \(filePath.prefix(200)) in \(folder)")
+            notes.append("\(fields.path): there is no file \(filePath.prefix(200)) in \(folder)")
             return resource
         }
         try source.checkSize(file, FileStore.fileBytesMax)

@@ -116,7 +116,7 @@ struct LayoutSource: Sendable {
                     elements.append(
                         try element(
                             JSONFields(
-                                Array(text[range]), place: "\(path)[\(elements.count)]",
+                                Array(text[range]), path: "\(path)[\(elements.count)]",
                                 nullIsMissing: true)))
                 } catch { failure = error }
             }
@@ -128,7 +128,7 @@ struct LayoutSource: Sendable {
     /// The members of a file that is an object of objects; nil if the file does not exist.
     func objects(_ path: String) throws -> [(name: String, value: JSONFields)]? {
         guard let value = try value(path) else { return nil }
-        return try JSONFields(value, place: path, nullIsMissing: true).allObjects()
+        return try JSONFields(value, path: path, nullIsMissing: true).allObjects()
     }
 
     /// The text of a file that contains JSON; nil if the file does not exist.
