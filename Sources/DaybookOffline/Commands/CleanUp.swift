@@ -79,9 +79,10 @@ extension AssetCommands {
 
     private func candidates(_ settings: CleanUpSettings, at now: Timestamp) -> [AssetRecord] {
         let library = (store.view(AssetsView.self), store.view(AlbumsView.self))
+        let cutoff = settings.cutoff(at: now)
         return library.0
-            .records(from: Timestamp.range.lowerBound, upTo: settings.cutoff(at: now))
-            .filter { settings.allowsDeletion(of: $0, in: library) }
+            .records(from: Timestamp.range.lowerBound, upTo: cutoff)
+            .filter { settings.allowsDeletion(of: $0, before: cutoff, in: library) }
     }
 
     /// The records that are still candidates. Other commands may run while the app deletes a portion.
@@ -91,10 +92,7 @@ extension AssetCommands {
         let library = (store.view(AssetsView.self), store.view(AlbumsView.self))
         let cutoff = settings.cutoff(at: now)
         return records.compactMap { library.0.entry($0.id) }
-            .filter { record in
-                (record.fileCreatedAt?.milliseconds ?? .max) < cutoff
-                    && settings.allowsDeletion(of: record, in: library)
-            }
+            .filter { settings.allowsDeletion(of: $0, before: cutoff, in: library) }
     }
 
     /// Deletes the local copies of assets that the server has and no setting keeps. The assets stay,
@@ -231,13 +229,17 @@ private struct LocalIDRemoval: Sendable {
 }
 
 extension CleanUpSettings {
-    /// Whether the local copy of an asset may be deleted, apart from its age. It must stay if another
-    /// asset with the same copy must stay.
+    /// Whether the local copy of an asset may be deleted. It must stay if another asset with the same copy
+    /// must stay.
+    ///
+    /// - Parameter cutoff: `cutoff(at:)`.
     fileprivate func allowsDeletion(
-        of record: AssetRecord, in library: (assets: AssetsView, albums: AlbumsView)
+        of record: AssetRecord, before cutoff: Int64,
+        in library: (assets: AssetsView, albums: AlbumsView)
     ) -> Bool {
         func isDeletable(_ record: AssetRecord) -> Bool {
-            record.isBackedUpCopy && !(keepFavorites && record.isFavorite)
+            record.isBackedUpCopy && (record.fileCreatedAt?.milliseconds ?? .max) < cutoff
+                && !(keepFavorites && record.isFavorite)
                 && !keepMediaType.keeps(record.type)
                 && !keepAlbumIds.contains { library.albums.isLinked($0, asset: record.id) }
         }

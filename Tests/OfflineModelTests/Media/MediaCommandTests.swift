@@ -563,6 +563,22 @@ private actor Library {
         try await store.close()
     }
 
+    @Test(.verifies("MED-16"))
+    func `a copy that a newer asset shares is not deleted`() async throws {
+        let store = try await openStore()
+        try await store.assets.put(asset("old", remote: "1", local: "l-1", daysAgo: 100))
+        try await store.events.append([
+            EventDraft(AssetStored(asset("new", remote: "2", local: "l-1", daysAgo: 1)))
+        ])
+        var settings = CleanUpSettings()
+        #expect(await store.assets.cleanUpCandidates(settings).count == 2)
+        settings.cutoffDaysAgo = 30
+        #expect(await store.assets.cleanUpCandidates(settings).isEmpty)
+        let freed = try await store.assets.freeUpSpace(settings) { $0 }
+        #expect(freed.isEmpty)
+        try await store.close()
+    }
+
     @Test(.verifies("MED-6", "IMG-3"))
     func `the deletion of an asset ends the cached covers of its albums`() async throws {
         let store = try await openStore()
