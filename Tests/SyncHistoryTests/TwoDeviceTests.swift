@@ -333,6 +333,15 @@ private struct Phone {
         #expect(copy.events.incarnation != name)
     }
 
+    @Test(.verifies("CON-1"))
+    func `the report has the error of a resolver that throws`() async throws {
+        struct Undecidable: Error {}
+        let (one, _, _) = try await conflict()
+        let report = try await mine.sync(one, Merge { _ in throw Undecidable() })
+        #expect(report.conflict == 1 && report.resolved == 0)
+        #expect(report.message?.contains("Undecidable") == true)
+    }
+
     @Test(.verifies("CLOCK-1", "CLOCK-2"), arguments: [365, -365])
     func `a clock that is a year off is known after the first reply, and after a restart`(
         days: Int64

@@ -13,6 +13,8 @@ import Telemetry
 struct ReplayRun {
     private let replayer: Replayer
     private let end: Replayer.End
+    /// Why the resolver left a conflict. Later answers replace the report's message, but not this one.
+    private var resolverMessage: String?
     private let progress: (@Sendable (SyncReport) -> Void)?
     private var state: ReplayState
     private var report = SyncReport()
@@ -150,6 +152,7 @@ struct ReplayRun {
         if unloadedCount > 0 { loadOutbox(all: true) }
         try await recordCursor()
         report.pending = pending
+        report.message = report.message ?? resolverMessage
         report.held = state.heldCount
         report.underWay = []
         do {
@@ -517,6 +520,7 @@ struct ReplayRun {
 
     private mutating func publishReport() {
         report.pending = pending
+        report.message = report.message ?? resolverMessage
         progress?(report)
     }
 
@@ -609,11 +613,12 @@ struct ReplayRun {
             if try await store.resolve(conflict, resolution) {
                 state.conflictResolved(item)
                 report.resolved += 1
+                resolverMessage = nil
             }
         } catch let error as LogError {
             throw error
         } catch {
-            report.message = "a conflict could not be resolved: \(error)"
+            resolverMessage = "a conflict could not be resolved: \(error)"
         }
     }
 
