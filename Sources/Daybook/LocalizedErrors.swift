@@ -40,8 +40,9 @@ extension LogError: LocalizedError {
         case .notALog where !isDamage: "Choose an empty folder, or the folder of a log."
         case .newerVersion, .unknownFeature: "Update the app."
         case .corrupt, .notALog:
-            "Nothing was deleted. Keep a copy of the folder, then salvage what is intact with "
-                + "LogMaintenance.salvage(to:) or logtool repair."
+            "Nothing was deleted. In the app, repair the log with LogMaintenance.repair(), which keeps "
+                + "the replaced files, or copy what is intact into a new folder with "
+                + "LogMaintenance.salvage(to:). On a computer, use logtool repair."
         case .locked: "Close the other store or process, then try again."
         case .wrongAccount:
             "Open the log with the account for which it was created, or choose another folder: every "

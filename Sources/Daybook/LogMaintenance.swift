@@ -68,8 +68,8 @@ public struct LogMaintenance: Sendable {
             unfinishedBytes: verification.summary.tornTail?.byteCount ?? 0,
             damage: verification.findings.map {
                 LogDamage(
-                    file: $0.segment, offset: $0.offset, positions: $0.positions,
-                    reason: $0.detail)
+                    file: $0.segment, offset: $0.offset, positions: $0.positions, lost: $0.lost,
+                    lostEndIsKnown: $0.lostEndIsKnown, reason: $0.detail, cause: $0.cause)
             })
     }
 
@@ -160,25 +160,50 @@ public struct LogDamage: Hashable, Sendable, CustomStringConvertible {
     public let offset: Int?
     /// The positions of the affected events, if they are known.
     public let positions: ClosedRange<Position>?
+    /// The positions whose events cannot be read, in order; empty if there are none, or none is known.
+    public let lost: [ClosedRange<Position>]
+    /// False if events after the last range of `lost` are lost as well, and their number is not known.
+    public let lostEndIsKnown: Bool
     /// What is wrong, in English.
     public let reason: String
+    /// The file whose damage has caused this one; nil for damage of its own. A stored state, for example,
+    /// cannot be compared with events that are lost.
+    public let cause: String?
 
-    /// The file, the offset, the positions and the reason.
+    /// The file, the offset, the reason, the lost positions and the cause.
     public var description: String {
-        var location = file
-        if let offset { location += ", byte \(offset)" }
-        if let positions {
-            location +=
-                positions.lowerBound == positions.upperBound
-                ? ", position \(positions.lowerBound)"
-                : ", positions \(positions.lowerBound) to \(positions.upperBound)"
+        var text = file
+        if let offset { text += ", byte \(offset)" }
+        if lost.isEmpty, let positions { text += ", \(positions.text)" }
+        text += ": \(reason)"
+        if !lost.isEmpty { text += "; lost: \(lost.text(endIsKnown: lostEndIsKnown))" }
+        if let cause { text += "; follows from the damage in \(cause)" }
+        return text
+    }
+}
+
+extension ClosedRange<Position> {
+    fileprivate var text: String {
+        lowerBound == upperBound
+            ? "position \(lowerBound)" : "positions \(lowerBound) to \(upperBound)"
+    }
+}
+
+extension [ClosedRange<Position>] {
+    /// The ranges as a list.
+    ///
+    /// - Parameter endIsKnown: false if it is not known where the last range ends.
+    fileprivate func text(endIsKnown: Bool) -> String {
+        guard !endIsKnown, let last else {
+            return map(\.text).joined(separator: ", ")
         }
-        return "\(location): \(reason)"
+        return (dropLast().map(\.text) + ["positions from \(last.lowerBound) on"])
+            .joined(separator: ", ")
     }
 }
 
 /// The result of a verification.
-public struct VerificationReport: Hashable, Sendable {
+public struct VerificationReport: Hashable, Sendable, CustomStringConvertible {
     /// The number of readable events.
     public let events: Int
     /// The position of the last readable event; `.zero` if none is readable.
@@ -189,10 +214,21 @@ public struct VerificationReport: Hashable, Sendable {
     public let damage: [LogDamage]
     /// True if no damage was found.
     public var isIntact: Bool { damage.isEmpty }
+
+    /// The number of readable events, followed by the damage, one finding a line.
+    public var description: String {
+        var text = events.counted("readable event")
+        if last > .zero { text += ", the last at position \(last)" }
+        if unfinishedBytes > 0 {
+            text += "; \(unfinishedBytes.counted("byte")) of an unfinished write"
+        }
+        text += isIntact ? "; no damage" : "; \(damage.count.counted("finding")):"
+        return ([text] + damage.map(\.description)).joined(separator: "\n")
+    }
 }
 
 /// The changes of a repair, made or planned.
-public struct RepairSummary: Hashable, Sendable {
+public struct RepairSummary: Hashable, Sendable, CustomStringConvertible {
     /// The files that were replaced or set aside, with reasons.
     public let damage: [LogDamage]
     /// The positions of the lost events, in order. If their number is unknown, the last range ends at the
@@ -202,10 +238,25 @@ public struct RepairSummary: Hashable, Sendable {
     /// that the server has.
     public let lostCount: Int?
 
+    /// The lost events, followed by the replaced files, one a line.
+    public var description: String {
+        guard !damage.isEmpty else { return "the log is intact; there is nothing to repair" }
+        let count = lostCount.map { $0.counted("lost event") } ?? "an unknown number of lost events"
+        let positions =
+            lost.isEmpty ? "" : " (\(lost.text(endIsKnown: lostCount != nil)))"
+        return (["\(count)\(positions); replaced or set aside:"] + damage.map(\.description))
+            .joined(separator: "\n")
+    }
+
     init(_ report: RepairReport) {
-        damage = report.actions.map {
-            LogDamage(
-                file: $0.name, offset: nil, positions: $0.positions, reason: $0.reason)
+        damage = report.actions.map { action in
+            var positions: ClosedRange<Position>?
+            if let first = action.lost.first, let last = action.lost.last {
+                positions = first.lowerBound...last.upperBound
+            }
+            return LogDamage(
+                file: action.name, offset: nil, positions: positions, lost: action.lost,
+                lostEndIsKnown: action.endIsKnown, reason: action.reason, cause: action.cause)
         }
         lost = report.lost
         let isKnown = report.actions.allSatisfy(\.endIsKnown)

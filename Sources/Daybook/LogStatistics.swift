@@ -125,6 +125,29 @@ public struct LogStatistics: Hashable, Sendable {
     }
 }
 
+extension LogStatistics: CustomStringConvertible {
+    /// The numbers of events, bytes and segments, and the events that are not synced.
+    public var description: String {
+        var text = events.counted("event")
+        if let positions {
+            text += ", positions \(positions.lowerBound) to \(positions.upperBound)"
+        }
+        text += "; \(diskBytes.counted("byte")) in \(segments.counted("segment"))"
+        text += "; \(unsynced) not synced"
+        if parked > 0 { text += ", \(parked) parked" }
+        if inConflict > 0 { text += ", \(inConflict) in conflict" }
+        if let tornTail { text += "; \(tornTail)" }
+        return text
+    }
+}
+
+extension LogStatistics.Amount: CustomStringConvertible {
+    /// The numbers of events and bytes.
+    public var description: String {
+        "\(events.counted("event")), \(lineBytes.counted("byte"))"
+    }
+}
+
 extension LogStatistics.Checkpoint {
     fileprivate init(_ slot: String, _ content: CheckpointSlots.Content) {
         self.slot = slot

@@ -2,47 +2,20 @@
 
 import Foundation
 
-extension ProjectionLaw.Violation: LocalizedError {
+/// A failure whose `localizedDescription` is its description.
+package protocol DescribedFailure: LocalizedError, CustomStringConvertible {}
+
+extension DescribedFailure {
     /// The same as `description`.
     public var errorDescription: String? { description }
 }
 
-extension FaultFailure: LocalizedError {
-    /// The same as `description`.
-    public var errorDescription: String? { description }
-}
-
-extension BrokenInvariant: LocalizedError {
-    /// The same as `description`.
-    public var errorDescription: String? { description }
-}
-
-extension RotFailure: LocalizedError {
-    /// The same as `description`.
-    public var errorDescription: String? { description }
-}
-
-extension CrashFailure: LocalizedError {
-    /// The same as `description`.
-    public var errorDescription: String? { description }
-}
-
-extension CorpusError: LocalizedError {
-    /// The same as `description`.
-    public var errorDescription: String? { description }
-}
-
-extension RecordedIssues: LocalizedError {
-    /// The same as `description`.
-    public var errorDescription: String? { description }
-}
-
-extension PropertyFailure: LocalizedError {
-    /// The same as `description`.
-    public var errorDescription: String? { description }
-}
-
-extension CoverageFailure: LocalizedError {
-    /// The same as `description`.
-    public var errorDescription: String? { description }
-}
+extension ProjectionLaw.Violation: LocalizedError, DescribedFailure {}
+extension FaultFailure: LocalizedError, DescribedFailure {}
+extension BrokenInvariant: LocalizedError, DescribedFailure {}
+extension RotFailure: LocalizedError, DescribedFailure {}
+extension CrashFailure: LocalizedError, DescribedFailure {}
+extension CorpusError: LocalizedError, DescribedFailure {}
+extension RecordedIssues: LocalizedError, DescribedFailure {}
+extension PropertyFailure: LocalizedError, DescribedFailure {}
+extension CoverageFailure: LocalizedError, DescribedFailure {}

@@ -42,6 +42,7 @@ import Testing
             try Data((text + "8 x\n").utf8).write(to: path)
             let error = #expect(throws: CorpusError.self) { try corpus.rows() }
             #expect(error?.line == "8 x")
+            #expect(error?.localizedDescription == error?.description)
         }
     }
 

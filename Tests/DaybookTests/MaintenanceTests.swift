@@ -39,13 +39,17 @@ private struct Steps: Projection, Codable {
             environment: LogEnvironment(fileSystem: files))
     }
 
-    /// A log of 2,000 events with, if asked for, a damaged byte in its middle.
-    private func log(damaged: Bool) async throws -> InMemoryFileSystem {
+    /// A log of 2,000 events with, if asked for, a damaged byte in its middle. A damaged log has no
+    /// checkpoints unless `keepsCheckpoints` is true.
+    private func log(
+        damaged: Bool, keepsCheckpoints: Bool = false
+    ) async throws -> InMemoryFileSystem {
         let files = InMemoryFileSystem()
         let store = try await open(files)
         for start in stride(from: 0, to: 2_000, by: 100) {
             try await store.append((start..<start + 100).map { try EventDraft(Step(number: $0)) })
         }
+        if keepsCheckpoints { try await store.checkpoint() }
         try await store.close()
         if damaged {
             let segment = try #require(files.list("/log").first { $0.hasSuffix(".lz4") })
@@ -55,7 +59,7 @@ private struct Steps: Projection, Codable {
             let byte = try file.read(at: middle, count: 1)
             try file.write([byte[0] ^ 0xFF], at: middle)
             // With a checkpoint, opening would not read the damaged block.
-            try files.removeAll("/log/checkpoints")
+            if !keepsCheckpoints { try files.removeAll("/log/checkpoints") }
         }
         return files
     }
@@ -80,9 +84,46 @@ private struct Steps: Projection, Codable {
             parts.withLock { $0.append(part) }
         }
         #expect(report.isIntact && report.events == 2_000 && report.last == Position(2_000))
+        #expect("\(report)".hasPrefix("2000 readable events, the last at position 2000; "))
+        #expect("\(report)".hasSuffix("; no damage"))
         #expect(parts.withLock { $0 == $0.sorted() && $0.last == 1 })
         try await store.close()
-        #expect(try await maintenance(files).repair(isTrial: true).damage == [])
+        let repair = try await maintenance(files).repair(isTrial: true)
+        #expect(repair.damage == [])
+        #expect("\(repair)" == "the log is intact; there is nothing to repair")
+    }
+
+    @Test(.verifies("REP-6"))
+    func `a finding names the lost events, and one that follows from it says so`() async throws {
+        let files = try await log(damaged: true, keepsCheckpoints: true)
+        let report = try await maintenance(files).verify()
+        let damage = try #require(report.damage.first)
+        let first = Position(report.last.rawValue + 1)
+        #expect(damage.lost == [first...first] && !damage.lostEndIsKnown && damage.cause == nil)
+        #expect(damage.description.hasSuffix("; lost: positions from \(first) on"))
+        let following = report.damage.dropFirst()
+        #expect(!following.isEmpty)
+        for finding in following {
+            #expect(finding.file.hasPrefix("checkpoints/") && finding.cause == damage.file)
+            #expect(finding.description.hasSuffix("; follows from the damage in \(damage.file)"))
+        }
+        #expect("\(report)".split(separator: "\n").count == 1 + report.damage.count)
+    }
+
+    @Test(.verifies("REP-6"))
+    func `a repair names the lost events, and what is set aside because of them`() async throws {
+        let files = try await log(damaged: true, keepsCheckpoints: true)
+        let repair = try await maintenance(files).repair(isTrial: true)
+        let segment = try #require(repair.damage.first { !$0.lost.isEmpty })
+        #expect(segment.lost == repair.lost && segment.cause == nil)
+        let lost = try #require(segment.lost.first)
+        #expect(segment.positions?.lowerBound == lost.lowerBound)
+        #expect(segment.description.contains("; lost: positions \(lost.lowerBound) to "))
+        #expect(!segment.description.contains("positions 1 to "))
+        let checkpoints = repair.damage.filter { $0.file.hasPrefix("checkpoints/") }
+        #expect(!checkpoints.isEmpty && checkpoints.allSatisfy { $0.cause == segment.file })
+        let count = try #require(repair.lostCount)
+        #expect("\(repair)".hasPrefix("\(count) lost events (positions \(lost.lowerBound) to "))
     }
 
     @Test(.verifies("REP-6"))
@@ -225,7 +266,12 @@ private struct Steps: Projection, Codable {
         let error = await #expect(throws: LogError.self) { try await open(files) }
         #expect(error?.isDamage == true, "\(error as Any)")
         #expect(error?.localizedDescription.hasPrefix("The log is damaged") == true)
-        #expect(error?.recoverySuggestion?.contains("salvage") == true)
+        let remedy = try #require(error?.recoverySuggestion)
+        #expect(remedy.contains("salvage"))
+        // The way in the app comes before the tool.
+        let inApp = try #require(remedy.range(of: "LogMaintenance.repair()"))
+        let withTool = try #require(remedy.range(of: "logtool"))
+        #expect(inApp.upperBound < withTool.lowerBound)
         try await maintenance(files).repair()
         let store = try await open(files)
         #expect(store.view(Steps.self).numbers == Array(0..<2_000))

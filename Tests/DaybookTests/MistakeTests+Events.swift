@@ -38,6 +38,32 @@ extension Mistake {
                 EventDraft(Trip(name: "a")), EventDraft(Trip(name: "b"), time: later),
             ])
         },
+        Mistake("a wrong event in a transaction", "EventError.refused", "event 2 of 3: the event") {
+            _ in
+            let later = Timestamp(Date(timeIntervalSinceNow: 7 * 86_400))
+            try await store().write { transaction in
+                try transaction.append(Trip(name: "a"))
+                // Checks the events so far.
+                _ = transaction.view(Trips.self)
+                transaction.append(try EventDraft(Trip(name: "b"), time: later))
+                try transaction.append(Trip(name: "c"))
+            }
+        },
+        Mistake("an id twice in a transaction", "EventError.idReused", "event 2 of 2: the id") {
+            _ in
+            try await store().write { transaction in
+                transaction.append(try EventDraft(Trip(name: "a"), id: id))
+                transaction.append(try EventDraft(Trip(name: "b"), id: id))
+            }
+        },
+        Mistake(
+            "a record of the store among several", "EventError.refused",
+            "event 2 of 2: daybook.sync.settled is a record"
+        ) { _ in
+            try await store().append([
+                EventDraft(Trip(name: "a")), EventDraft(type: "daybook.sync.settled"),
+            ])
+        },
         Mistake("an id that is not random", "EventError.badAttribute", "UUID of version 4") { _ in
             try await store().append([EventDraft(Trip(name: "a"), id: timeBasedID)])
         },
@@ -66,6 +92,15 @@ extension Mistake {
         },
         Mistake("a record of the store", "EventError.refused", "a record of the store's own") { _ in
             try await store().write { $0.append(EventDraft(type: "daybook.sync.settled")) }
+        },
+        Mistake(
+            "a record of the store in a transaction", "EventError.refused",
+            "event 1 of 2: daybook.sync.settled is a record"
+        ) { _ in
+            try await store().write { transaction in
+                transaction.append(EventDraft(type: "daybook.sync.settled"))
+                try transaction.append(Trip(name: "a"))
+            }
         },
         Mistake("a value of the last moment replaced", "EventError.refused", "the last time") { _ in
             let last = LWWTimestamp(
@@ -111,6 +146,14 @@ extension Mistake {
         },
         Mistake("too large to be shipped", "EventError.tooLarge", "at most 262144 fit") { _ in
             try await store().append(Trip(name: String(repeating: "x", count: 300 * 1_024)))
+        },
+        Mistake(
+            "one of several too large to be shipped", "EventError.tooLarge",
+            "event 2 of 2: com.example.trip has"
+        ) { _ in
+            try await store().append([
+                Trip(name: "a"), Trip(name: String(repeating: "x", count: 300 * 1_024)),
+            ])
         },
         Mistake("too large for a line", "EventError.tooLarge", "at most 1048576 fit") { _ in
             try await store().append([ruleless(text(bytes: 2 << 20))])

@@ -181,7 +181,7 @@ private let tag = "\"v1\""
         }
         let job = try await bench.download(city, to: .failed)
         #expect(
-            job.errorMessage == "an image's checksum is wrong, also in attempt 3")
+            job.errorMessage == "the checksum of manifest.images[0] is wrong, also in attempt 3")
         #expect(bench.server.requests(SampleCity.path(0)).count == 3)
         #expect(
             bench.server.requests(SampleCity.path(0)).map { $0.headers["cache-control"] }
@@ -254,7 +254,7 @@ private let tag = "\"v1\""
     {
         let city = SampleCity(sizes: [200_000, 200_000])
         for (limit, words) in [
-            (\DownloadManager.Options.imageBytesMax, "an image has 200000 bytes"),
+            (\DownloadManager.Options.imageBytesMax, "manifest.images[0] has 200000 bytes"),
             (\.cityBytesMax, "the city's images have more than 199999 bytes"),
         ] {
             let bench = try await Bench(options: { $0[keyPath: limit] = 199_999 }) {
@@ -502,11 +502,13 @@ private let tag = "\"v1\""
     }
 
     @Test(.verifies("DL-18"), arguments: [400, 403, 404, 410, 301, 204])
-    func `a status that a retry would not change fails the job, with a reason`(
+    func `a status that a retry would not change fails the job, with what was requested and why`(
         status: Int
     ) async throws {
-        let city = SampleCity(sizes: [1_000])
-        for path in [city.path, SampleCity.path(0)] {
+        let city = SampleCity(sizes: [1_000, 2_000])
+        for (path, name) in [
+            (city.path, "the city lisbon"), (SampleCity.path(1), "manifest.images[1]"),
+        ] {
             let bench = try await Bench { request in
                 request.path == path
                     ? ImageServer.Reply(status)
@@ -514,6 +516,7 @@ private let tag = "\"v1\""
             }
             let job = try await bench.download(city, to: .failed)
             #expect(job.errorMessage?.contains("\(status)") ?? false)
+            #expect(job.errorMessage?.hasPrefix("\(name): ") ?? false)
             #expect(bench.server.requests(path).count == 1)
             try await bench.close()
         }

@@ -131,6 +131,40 @@ private actor EndingTokens: Credentials {
         }
     }
 
+    @Test(.verifies("DL-10")) func `the message about an invalid manifest names the member`()
+        throws
+    {
+        let data = SampleCity(sizes: []).data
+        func image(_ members: String) -> String {
+            #"{"city":\#(data),"images":[{"id":"a","url":"/a","type":"hero","width":1,"height":1},"#
+                + "{\(members)}]}"
+        }
+        for (text, member) in [
+            (#"{"city":{"id":"lisbon"},"images":[]}"#, "manifest.city.name is missing"),
+            (#"{"city":\#(data)}"#, "manifest.images is missing"),
+            (
+                image(#""id":"b","url":"/b","type":"icon","width":1,"height":1"#),
+                "manifest.images[1].type is none of"
+            ),
+            (
+                image(#""id":"b","url":"/b","type":"hero","height":1"#),
+                "manifest.images[1].width is missing"
+            ),
+            (
+                image(#""id":"b","url":"ftp://b","type":"hero","width":1,"height":1"#),
+                "manifest.images[1].url is not one of http or https"
+            ),
+        ] {
+            let error = #expect(throws: DownloadError.self) { try Self.read(text) }
+            #expect(error?.detail.contains(member) == true, "\(error as Any)")
+        }
+        // An app's own source has no JSON of a manifest.
+        let error = #expect(throws: DownloadError.self) {
+            try CityManifest(cityId: "lisbon", cityData: Array("{}".utf8), images: []).check()
+        }
+        #expect(error?.detail.contains("manifest.cityData.id is missing") == true)
+    }
+
     @Test(.verifies("DL-10")) func `an id is one segment of the path, or is refused`() throws {
         let base = try #require(URL(string: "http://server/api//"))
         #expect(

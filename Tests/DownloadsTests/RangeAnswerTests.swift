@@ -9,6 +9,8 @@ import Testing
 @testable import DaybookOffline
 
 @Suite(.verifies("DL-16")) struct RangeAnswerTests {
+    private static let name = "manifest.images[3]"
+
     private static func answer(
         _ status: Int, _ headers: [String: String] = [:], from offset: Int? = 10,
         size: Int? = nil, bytesMax: Int = 1_000, etag: String? = "\"a\"", date: String? = nil,
@@ -19,12 +21,13 @@ import Testing
         return RangeAnswer(
             BoundedHTTPResponseHead(status: status, headers),
             to: .init(
-                url: try #require(URL(string: url)), offset: offset, sidecar: sidecar, size: size,
-                bytesMax: bytesMax))
+                name: name, url: try #require(URL(string: url)), offset: offset, sidecar: sidecar,
+                size: size, bytesMax: bytesMax))
     }
 
+    /// True if the image is to be fetched again, and the message names it.
     private static func isWrong(_ answer: RangeAnswer) -> Bool {
-        if case .wrong = answer { true } else { false }
+        if case .wrong(let problem) = answer { problem.contains(name) } else { false }
     }
 
     @Test func `a partial response is appended if it is the requested range`() throws {

@@ -52,7 +52,10 @@ import Testing
             let name = SegmentName.of(log.ranges[segment].lowerBound)
             try #require(found[0].segment == name, what)
             // A last segment that is damaged is read up to the damage.
-            if segment < 2 { try #require(found[0].positions == log.ranges[segment], what) }
+            if segment < 2 {
+                try #require(found[0].positions == log.ranges[segment], what)
+                try #require(found[0].lost.isEmpty, what)
+            }
             try #require(!found[0].detail.contains("logtool"), what)
             let (positions, error) = try read(copy)
             let last = log.ranges[segment].upperBound
@@ -124,7 +127,24 @@ import Testing
                 }
                 try #require(
                     found[0].positions == wanted, "bit \(bit) of \(first): \(found[0])")
+                try #require(found[0].lost == (wanted.map { [$0] } ?? []), "bit \(bit)")
             }
+        }
+    }
+
+    @Test(.verifies("REC-7"))
+    func `a damaged header loses all lines of its segment`() throws {
+        let log = try DamagedLog(on: InMemoryFileSystem(), ending: .sealed)
+        let files = try #require(log.files as? InMemoryFileSystem)
+        for segment in 0..<3 {
+            let copy = files.snapshot()
+            copy.flip(bit: 40 * 8, of: log.path(segment))
+            let found = try #require(try findings(copy).first)
+            let range = log.ranges[segment]
+            // After the last segment, nothing tells where it ends.
+            let isLast = segment == 2
+            let lost = isLast ? range.lowerBound...range.lowerBound : range
+            #expect(found.lost == [lost] && found.lostEndIsKnown == !isLast, "\(found)")
         }
     }
 

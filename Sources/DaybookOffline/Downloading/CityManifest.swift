@@ -75,8 +75,12 @@ public struct CityManifest: Hashable, Sendable {
                 images.append(try Self.image(image, url))
             }
         } catch { throw Self.invalid(error.detail) }
-        try check()
+        try check(city: "manifest.city")
     }
+
+    /// The name of an image, for messages: its member in the manifest. Its id and its address are text from
+    /// a server, which no message may contain.
+    static func name(ofImage index: Int) -> String { "manifest.images[\(index)]" }
 
     private static func invalid(_ problem: String) -> DownloadError {
         DownloadError(.badManifest, "the city's manifest is not valid: \(problem)")
@@ -85,16 +89,18 @@ public struct CityManifest: Hashable, Sendable {
     private static func image(_ fields: JSONFields, _ base: URL) throws(EventError) -> Image {
         let address = try fields.identifier("url")
         guard let url = URL(string: address, relativeTo: base)?.absoluteURL else {
-            throw EventError(.invalidData, "an image's url is not a URL")
+            throw EventError(.invalidData, "\(fields.path).url is not a URL")
         }
         guard let kind = CachedImage.Kind(rawValue: try fields.string("type")) else {
-            throw EventError(.invalidData, "an image's type is none of hero, gallery, attraction")
+            throw EventError(
+                .invalidData, "\(fields.path).type is none of hero, gallery, attraction")
         }
         var digest: FileID?
         if fields.raw("sha256") != nil {
             digest = FileID(try fields.string("sha256").lowercased())
             guard digest != nil else {
-                throw EventError(.invalidData, "an image's sha256 is not 64 hexadecimal digits")
+                throw EventError(
+                    .invalidData, "\(fields.path).sha256 is not 64 hexadecimal digits")
             }
         }
         return Image(
@@ -105,12 +111,16 @@ public struct CityManifest: Hashable, Sendable {
     }
 
     /// Checks the rules that the types do not express.
-    func check() throws(DownloadError) {
+    ///
+    /// - Parameter member: the name of the city's data, for messages.
+    func check(city member: String = "manifest.cityData") throws(DownloadError) {
         func require(_ isTrue: Bool, _ problem: String) throws(DownloadError) {
             guard isTrue else { throw Self.invalid(problem) }
         }
         let id: String
-        do throws(EventError) { id = try CityData(json: cityData).id } catch {
+        do throws(EventError) {
+            id = try CityData(members: try JSONFields(cityData, path: member)).id
+        } catch {
             throw Self.invalid(error.detail)
         }
         try require(EntityID(id) == EntityID(cityId), "it is about another city")
@@ -118,16 +128,17 @@ public struct CityManifest: Hashable, Sendable {
         try require(
             Set(images.map { EntityID($0.id) }).count == images.count, "two images share an id")
         var contents: [URL: Image] = [:]
-        for image in images {
+        for (index, image) in images.enumerated() {
+            let name = Self.name(ofImage: index)
             try require(
                 image.width >= 0 && image.height >= 0 && image.size ?? 0 >= 0,
-                "an image has a negative size, width or height")
+                "\(name) has a negative size, width or height")
             try require(
-                Self.isFetchable(image.url), "an image's url is not one of http or https")
+                Self.isFetchable(image.url), "\(name).url is not one of http or https")
             if let duplicate = contents[image.url] {
                 try require(
                     duplicate.size == image.size && duplicate.sha256 == image.sha256,
-                    "two images with one url differ in size or sha256")
+                    "\(name) has the url of another image and differs in size or sha256")
             }
             contents[image.url] = image
         }

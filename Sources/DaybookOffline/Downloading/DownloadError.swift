@@ -44,7 +44,8 @@ public struct DownloadError: Error, Hashable, Sendable, CustomStringConvertible 
         self.init(
             error.code == .noSpace ? .noSpace : .io,
             error.code == .noSpace
-                ? Self.deviceIsFull : "cannot write a file: \(error.reason)")
+                ? Self.deviceIsFull
+                : "cannot \(error.operation) \(error.path): \(error.reason)")
     }
 
     static let deviceIsFull =

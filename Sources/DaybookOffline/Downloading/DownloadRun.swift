@@ -65,13 +65,15 @@ struct DownloadRun {
 
     private func checkSizes(_ manifest: CityManifest) async throws {
         var total = 0
-        for (_, size) in Dictionary(
-            manifest.images.map { ($0.url, $0.size ?? 0) }, uniquingKeysWith: { a, _ in a })
-        {
+        var urls: Set<URL> = []
+        for (index, image) in manifest.images.enumerated()
+        where urls.insert(image.url).inserted {
+            let size = image.size ?? 0
             guard size <= options.imageBytesMax else {
                 throw DownloadError(
                     .tooLarge,
-                    "an image has \(size) bytes; the limit is \(options.imageBytesMax)")
+                    "\(CityManifest.name(ofImage: index)) has \(size) bytes; the limit is "
+                        + "\(options.imageBytesMax)")
             }
             total += size
             guard total <= options.cityBytesMax else {
@@ -116,12 +118,16 @@ struct DownloadRun {
     private func fetchAll(_ manifest: CityManifest) async throws -> [URL: DownloadedFile] {
         var urls: Set<URL> = []
         // In the manifest's order: the app shows the first images first.
-        let images = manifest.images.filter { urls.insert($0.url).inserted }
+        let images = manifest.images.enumerated().filter {
+            urls.insert($0.element.url).inserted
+        }
         var files: [URL: DownloadedFile] = [:]
-        try await fetchInParallel(images, atOnce: options.imagesAtOnce) { image in
+        try await fetchInParallel(images, atOnce: options.imagesAtOnce) { item in
+            let (index, image) = item
             let fetch = ImageFetch(
-                image: image, folder: folder, files: self.files, fileSystem: fileSystem,
-                authorizer: authorizer, meter: meter, backoff: backoff, options: options)
+                image: image, name: CityManifest.name(ofImage: index), folder: folder,
+                files: self.files, fileSystem: fileSystem, authorizer: authorizer, meter: meter,
+                backoff: backoff, options: options)
             return (image.url, try await fetch.run())
         } receive: { (url, file) in
             await onRetainedFile(file.file)

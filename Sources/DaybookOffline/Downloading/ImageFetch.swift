@@ -15,6 +15,8 @@ struct DownloadedFile: Hashable, Sendable {
 /// The fetch of one image.
 struct ImageFetch {
     let image: CityManifest.Image
+    /// The name of the image, for messages: the manifest's member.
+    let name: String
     let folder: String
     let files: FileStore
     let fileSystem: any FileSystem
@@ -44,7 +46,7 @@ struct ImageFetch {
         if part.sidecar.stored != nil { try part.discard() }
         if let total = image.size ?? part.sidecar.total, part.size > total { try part.discard() }
         let writer = ImageWriter(
-            part, image, bytesMax: options.imageBytesMax, meter, backoff)
+            part, image, name: name, bytesMax: options.imageBytesMax, meter, backoff)
         do {
             let file = try await fetch(writer)
             meter.finish(image.url, bytes: file.size)
@@ -90,7 +92,8 @@ struct ImageFetch {
                     try restart(
                         writer,
                         error.code == .damaged
-                            ? "an image's checksum is wrong" : "a partial file was deleted",
+                            ? "the checksum of \(name) is wrong"
+                            : "the partial file of \(name) was deleted",
                         &failures)
                 }
             }
@@ -106,7 +109,7 @@ struct ImageFetch {
                     break
                 case .ended:
                     try await backoff.waitAfterFailure(
-                        DownloadError(.unavailable, "a response with an image was incomplete"))
+                        DownloadError(.unavailable, "a response with \(name) was incomplete"))
                 case .failed(let error): try await backoff.waitAfterFailure(error)
                 }
             } catch let error as WrongContent {
@@ -171,7 +174,7 @@ struct ImageFetch {
             do {
                 _ = try await authorizer.send(request, isRedirected: hop > 0, to: writer)
             } catch {
-                try Failures.throwIfPermanent(error)
+                try Failures.throwIfPermanent(error, of: name)
                 failure = error
             }
             let answer = try writer.outcome()
@@ -190,15 +193,15 @@ struct ImageFetch {
                 if writer.isComplete ?? (failure == nil && answer == .restart) { return .complete }
                 if let failure { return .failed(failure) }
                 if answer == .restart, writer.isShort {
-                    throw WrongContent(problem: "an image is shorter than announced")
+                    throw WrongContent(problem: "\(name) is shorter than announced")
                 }
                 return .ended
             case nil:
                 return .failed(
-                    failure ?? DownloadError(.unavailable, "an image: the server does not answer"))
+                    failure ?? DownloadError(.unavailable, "\(name): the server does not answer"))
             }
         }
-        throw DownloadError(.refused, "an image: more than \(Self.redirectionsMax) redirects")
+        throw DownloadError(.refused, "\(name): more than \(Self.redirectionsMax) redirects")
     }
 }
 
@@ -206,14 +209,15 @@ struct ImageFetch {
 enum Failures {
     /// Throws for a permanent error and returns for a transient one.
     ///
+    /// - Parameter resource: the name of what was requested, for the message.
     /// - Throws: `CancellationError`; `DownloadError` for a permanent error.
-    static func throwIfPermanent(_ error: any Error) throws {
+    static func throwIfPermanent(_ error: any Error, of resource: String? = nil) throws {
         if Task.isCancelled || error is CancellationError { throw CancellationError() }
         switch error {
         case let error as TransportError where !error.isTransient:
             throw DownloadError(
                 [.badToken, .tokenInClear].contains(error.code) ? .unauthorized : .refused,
-                error.description)
+                (resource.map { "\($0): " } ?? "") + error.description)
         case let error as DownloadError where error.code != .unavailable: throw error
         default: break
         }

@@ -22,14 +22,14 @@ final class ImageWriter: ResponseBodyHandler {
     private let backoff: DownloadBackoff
 
     init(
-        _ part: PartialFile, _ image: CityManifest.Image, bytesMax: Int, _ meter: DownloadMeter,
-        _ backoff: DownloadBackoff
+        _ part: PartialFile, _ image: CityManifest.Image, name: String, bytesMax: Int,
+        _ meter: DownloadMeter, _ backoff: DownloadBackoff
     ) {
         self.image = image
         self.meter = meter
         self.backoff = backoff
         let question = RangeAnswer.Question(
-            url: image.url, sidecar: part.sidecar, size: image.size,
+            name: name, url: image.url, sidecar: part.sidecar, size: image.size,
             bytesMax: min(image.size ?? bytesMax, bytesMax))
         state = Mutex(State(part: part, question: question, sizeMax: part.size))
         _ = meter.set(image.url, bytes: part.size, of: image.size ?? part.sidecar.total)
@@ -111,7 +111,8 @@ final class ImageWriter: ResponseBodyHandler {
         state.withLock { state in
             guard state.failure == nil else { return false }
             guard state.part.size + bytes.count <= state.question.bytesMax else {
-                state.answer = .wrong("an image has more bytes than announced or allowed")
+                state.answer = .wrong(
+                    "\(state.question.name) has more bytes than announced or allowed")
                 return false
             }
             do throws(DownloadError) { try state.part.append(bytes) } catch {

@@ -23,6 +23,8 @@ enum RangeAnswer: Hashable {
 
     /// The request.
     struct Question {
+        /// The name of the image, for messages.
+        var name: String
         var url: URL
         /// The first byte of the requested range; nil without range.
         var offset: Int?
@@ -50,11 +52,11 @@ enum RangeAnswer: Hashable {
                 // A redirect must not downgrade https to http.
                 url.scheme?.lowercased() == "https" || question.url.scheme?.lowercased() == "http"
             else {
-                self = .refused(Authorizer.refusal(head, "an image"))
+                self = .refused(Authorizer.refusal(head, question.name))
                 return
             }
             self = .redirected(url)
-        default: self = .refused(Authorizer.refusal(head, "an image"))
+        default: self = .refused(Authorizer.refusal(head, question.name))
         }
     }
 
@@ -62,10 +64,10 @@ enum RangeAnswer: Hashable {
         _ head: BoundedHTTPResponseHead, _ question: Question
     ) -> RangeAnswer {
         guard head.isPlain else {
-            return .wrong("the response with an image has a content encoding")
+            return .wrong("the response with \(question.name) has a content encoding")
         }
         guard (head.contentLength ?? 0) <= question.bytesMax else {
-            return .wrong("an image has more bytes than announced or allowed")
+            return .wrong("\(question.name) has more bytes than announced or allowed")
         }
         return .restart
     }
@@ -74,21 +76,24 @@ enum RangeAnswer: Hashable {
         _ head: BoundedHTTPResponseHead, _ question: Question
     ) -> RangeAnswer {
         guard let offset = question.offset else {
-            return .wrong("the server sends a range that was not requested")
+            return .wrong("\(question.name): the server sends a range that was not requested")
         }
         guard head.isPlain, let range = ContentRange(head["Content-Range"]), range.first == offset,
             let last = range.last
-        else { return .wrong("the server sends another range than was requested") }
+        else {
+            return .wrong("\(question.name): the server sends another range than was requested")
+        }
         if let length = head.contentLength, length != last - offset + 1 {
-            return .wrong("the response's Content-Length contradicts its Content-Range")
+            return .wrong(
+                "\(question.name): the response's Content-Length contradicts its Content-Range")
         }
         guard isSame(head, question.sidecar) else {
-            return .wrong("an image changed while it was fetched")
+            return .wrong("\(question.name) changed while it was fetched")
         }
         guard last < question.bytesMax, range.total ?? 0 <= question.bytesMax,
             question.sidecar.total == nil || range.total == nil
                 || question.sidecar.total == range.total
-        else { return .wrong("an image has another length than before") }
+        else { return .wrong("\(question.name) has another length than before") }
         return .append
     }
 
@@ -110,7 +115,7 @@ enum RangeAnswer: Hashable {
         guard let offset = question.offset, let range = ContentRange(head["Content-Range"]),
             range.last == nil, range.total == offset, question.size ?? offset == offset,
             question.sidecar.total ?? offset == offset
-        else { return .wrong("an image is shorter than before") }
+        else { return .wrong("\(question.name) is shorter than before") }
         return .complete
     }
 }

@@ -93,6 +93,16 @@ public struct MigrationReport: Hashable, Sendable {
     }
 }
 
+extension MigrationReport: CustomStringConvertible {
+    /// The versions and the number of commits.
+    public var description: String {
+        commits == 0
+            ? "version \(to); no step was due"
+            : "from version \(from) to version \(to) in "
+                + (commits == 1 ? "1 commit" : "\(commits) commits")
+    }
+}
+
 /// A failure of a migration.
 public struct MigrationError: LocalizedError, Sendable, CustomStringConvertible {
     /// The kind of a failure. The raw value is stable and machine-readable.

@@ -71,6 +71,19 @@ public struct CompactionReport: Hashable, Sendable {
     }
 }
 
+extension CompactionReport: CustomStringConvertible {
+    /// The numbers of removed events and rewritten segments, and the bytes before and afterwards.
+    public var description: String {
+        let events = types.reduce(0) { $0 + $1.events }
+        var text = isDryRun ? "dry run: " : ""
+        text += "\(removed) of \(events.counted("event")) removed"
+        text += ", \(segmentsRewritten) of \(segments.counted("segment")) rewritten"
+        text += "; \(bytesBefore.counted("byte")) before, \(bytesAfter) afterwards"
+        if !heldBackBy.isEmpty { text += "; held back by \(heldBackBy.joined(separator: ", "))" }
+        return text
+    }
+}
+
 /// The counts of classified events.
 struct CompactionTally {
     private(set) var types: [String: CompactionReport.TypeReport] = [:]

@@ -123,14 +123,16 @@ public struct EventDraft: Hashable, Sendable {
 }
 
 extension EventDraft: CustomStringConvertible {
-    /// Time, type, subject and data, for debugging.
+    /// Time, type, subject, base and data, for debugging.
     public var description: String {
+        let base = baseID.map { "(based on \($0.text))" }
         let text: String? =
             switch data {
             case .none: nil
             case .json(let json), .base64(let json): String(decoding: json, as: UTF8.self)
             }
-        return [time?.description, type, subject, text].compactMap(\.self).joined(separator: " ")
+        return [time?.description, type, subject, base, text].compactMap(\.self)
+            .joined(separator: " ")
     }
 }
 
@@ -257,7 +259,7 @@ public struct Event: Hashable, Sendable {
 }
 
 extension Event: CustomStringConvertible {
-    /// Position, time, type, subject and data, for debugging.
+    /// Position, time, type, subject, base and data, for debugging.
     public var description: String { "\(position) \(content)" }
 }
 

@@ -21,6 +21,17 @@ public struct ExportSummary: Hashable, Sendable {
     public init() {}
 }
 
+extension ExportSummary: CustomStringConvertible {
+    /// The number of events, their bytes, and the first and the last position.
+    public var description: String {
+        var text = "\(events.counted("event")), \(bytes.counted("byte"))"
+        if let first, let last {
+            text += first == last ? ", position \(first)" : ", positions \(first) to \(last)"
+        }
+        return text
+    }
+}
+
 /// A selection of a log's events to export.
 package struct EventExport: Sendable {
     /// Their types as stored; nil for all.

@@ -97,6 +97,20 @@ package struct CheckpointVerifier {
         pending = []
     }
 
+    /// Marks the findings that only follow from lost events: the fold lacks these events, so that it cannot
+    /// be compared with a later state.
+    ///
+    /// - Parameter damage: the findings in the segments.
+    package mutating func markConsequences(of damage: [Finding]) {
+        for index in findings.indices {
+            guard let position = findings[index].positions?.upperBound else { continue }
+            let cause = damage.first { finding in
+                finding.lost.contains { $0.lowerBound <= position }
+            }
+            findings[index].cause = cause?.segment
+        }
+    }
+
     private mutating func compare(through position: Position) {
         foldUnfolded()
         while let item = pending.first, item.state.position <= position {

@@ -45,6 +45,7 @@ package struct Verification {
             } catch { return "the line is not an event: \(error.detail)" }
         }
         checkpoints.finish(at: summary.last)
+        checkpoints.markConsequences(of: summary.findings)
         self.checkpoints = checkpoints
     }
 }

@@ -22,6 +22,15 @@ public struct ImportSummary: Hashable, Sendable {
     public init() {}
 }
 
+extension ImportSummary: CustomStringConvertible {
+    /// The numbers of events by what was done with them, and of lines and bytes.
+    public var description: String {
+        var text = "\(appended.counted("event")) recorded, \(known) already in the log"
+        if records > 0 { text += ", \(records.counted("record")) of syncing skipped" }
+        return text + "; \(lines.counted("line")), \(bytes.counted("byte"))"
+    }
+}
+
 /// A line that cannot be imported. The events before it are recorded.
 public struct ImportError: LocalizedError, Hashable, Sendable, CustomStringConvertible {
     /// The number of the line; the first is 1.

@@ -67,6 +67,8 @@ struct BatchEncoder {
     private var raised = Timestamp(milliseconds: .min)
 
     private struct PlacedDraft: Sendable {
+        /// The event's index among all events of the batch, for messages.
+        let index: Int
         let draft: CheckedDraft
         let prefix: LinePrefix
         let time: Timestamp
@@ -132,7 +134,8 @@ struct BatchEncoder {
             raised = max(raised, time)
         }
         floor.include(time)
-        placed.append(PlacedDraft(draft: draft, prefix: prefix, time: time))
+        placed.append(
+            PlacedDraft(index: results.count, draft: draft, prefix: prefix, time: time))
         results.append(Appended(id: draft.id, position: next, isNew: true))
         next = next.next
     }
@@ -166,14 +169,18 @@ struct BatchEncoder {
     private func encoded(
         from first: Int
     ) throws(EventError) -> [(lines: CommitLines, events: [Event])] {
+        let count = results.count
         let shares = Array(placed[first...]).parallelShares { share in
-            Result { () throws(EventError) in try Self.encode(share) }
+            Result { () throws(EventError) in try Self.encode(share, of: count) }
         }
         return try shares.map { (share) throws(EventError) in try share.get() }
     }
 
+    /// Encodes some of the events.
+    ///
+    /// - Parameter count: the number of all events of the batch, for messages.
     private static func encode(
-        _ share: ArraySlice<PlacedDraft>
+        _ share: ArraySlice<PlacedDraft>, of count: Int
     ) throws(EventError) -> (lines: CommitLines, events: [Event]) {
         var lines = CommitLines()
         lines.reserveCapacity(lines: share.count, bytes: share.count * 512)
@@ -184,7 +191,11 @@ struct BatchEncoder {
             let line = lines.append(placed.prefix, time: placed.time.milliseconds) {
                 LineEncoder.append(content, placed.prefix, to: &$0)
             }
-            try check(placed, content, lines.bytes.span.bytes.extracting(line))
+            do throws(EventError) {
+                try check(placed, content, lines.bytes.span.bytes.extracting(line))
+            } catch {
+                throw error.ofEvent(placed.index, in: count)
+            }
             events.append(
                 Event(
                     placed.prefix, content, placed.draft.type, placed.draft.decoded,

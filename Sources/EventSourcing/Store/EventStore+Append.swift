@@ -105,7 +105,11 @@ extension EventStore {
     private nonisolated(nonsending) func append(
         _ drafts: [EventDraft], _ durability: Durability, asHistory isHistory: Bool
     ) async throws -> [Appended] {
-        for draft in drafts { try LogRecord.refuse(draft.type) }
+        for (index, draft) in drafts.enumerated() {
+            do throws(EventError) { try LogRecord.refuse(draft.type) } catch {
+                throw error.ofEvent(index, in: drafts.count)
+            }
+        }
         return try await enqueueAppend(durability) { try $0.prepare(drafts, asHistory: isHistory) }
     }
 
@@ -184,7 +188,7 @@ extension EventStore {
             try self.prepare(
                 Array(transaction.drafts[drafts]),
                 replacing: { transaction.replaced[drafts.lowerBound + $0] },
-                asHistory: transaction.takesHistory)
+                asHistory: transaction.takesHistory, after: drafts.lowerBound)
         }
         return Transaction(by: incarnation, at: timestamp, preview)
     }
@@ -289,18 +293,20 @@ extension EventStore {
     ///   - replaced: the LWW timestamp of the value that a draft replaces, by the draft's index.
     ///   - isHistory: true for events that another log has recorded before. They keep their times, and
     ///     may have types that only a later release defines.
+    ///   - earlier: the number of earlier events of the same transaction, for messages.
     func prepare(
         _ drafts: [EventDraft], replacing replaced: (_ index: Int) -> LWWTimestamp? = { _ in nil },
-        asHistory isHistory: Bool = false
+        asHistory isHistory: Bool = false, after earlier: Int = 0
     ) throws -> [PreparedEvent] {
         try checkOpen()
+        let count = earlier + drafts.count
         let shares = drafts.parallelShares { [catalogue] share in
             Result { () throws(EventError) in
                 try share.indices.map { (index) throws(EventError) in
                     do throws(EventError) {
                         return try CheckedDraft(share[index], by: catalogue)
                     } catch {
-                        throw error.ofEvent(index, in: drafts.count)
+                        throw error.ofEvent(earlier + index, in: count)
                     }
                 }
             }
@@ -316,7 +322,7 @@ extension EventStore {
                     }
                     if !isHistory { try checkIsNew(draft) }
                 } catch let error as EventError {
-                    throw error.ofEvent(prepared.count, in: drafts.count)
+                    throw error.ofEvent(earlier + prepared.count, in: count)
                 }
                 prepared.append(.new(draft, replacing: replaced(prepared.count)))
             }
@@ -409,7 +415,13 @@ extension EventStore {
     /// Encodes validated events as lines, with their positions.
     private func encode(_ prepared: [PreparedEvent]) throws -> Batch {
         var encoder = encoder
-        for event in prepared { try encoder.assignPosition(to: event) { now } }
+        for (index, event) in prepared.enumerated() {
+            do throws(EventError) {
+                try encoder.assignPosition(to: event, now: { now })
+            } catch {
+                throw error.ofEvent(index, in: prepared.count)
+            }
+        }
         return try encoder.batch()
     }
 

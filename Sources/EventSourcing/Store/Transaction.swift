@@ -16,8 +16,8 @@ extension EventStore {
         private(set) var drafts: [EventDraft] = []
         /// The LWW timestamp of the value that a draft replaces, by the draft's index.
         var replaced: [Int: LWWTimestamp] = [:]
-        /// The error of a refused draft, thrown when the transaction ends.
-        private var refusal: EventError?
+        /// The error of the first refused draft with its index, thrown when the transaction ends.
+        private var refusal: (error: EventError, index: Int)?
         private let preview: TransactionPreview
 
         init(by incarnation: UUID, at now: Timestamp, _ preview: TransactionPreview) {
@@ -38,14 +38,16 @@ extension EventStore {
         ///
         /// - Throws: `EventError`, `LogError`.
         func preparedEvents() throws -> [PreparedEvent] {
-            if let refusal { throw refusal }
+            if let refusal { throw refusal.error.ofEvent(refusal.index, in: drafts.count) }
             return try preview.preparedEvents(of: self)
         }
 
         /// Appends an event. An event that only the store may write is refused when the transaction ends
         /// (`EventError`, `refused`).
         public mutating func append(_ draft: EventDraft) {
-            do throws(EventError) { try LogRecord.refuse(draft.type) } catch { refusal = error }
+            do throws(EventError) { try LogRecord.refuse(draft.type) } catch {
+                if refusal == nil { refusal = (error, drafts.count) }
+            }
             drafts.append(draft)
         }
 

@@ -12,23 +12,51 @@ package struct Finding: Hashable, Sendable {
     package var offset: Int?
     package var positions: ClosedRange<Position>?
     package var detail: String
+    /// The positions whose lines cannot be read, in order; empty if there are none, or none is known.
+    package var lost: [ClosedRange<Position>]
+    /// False if lines after the last range of `lost` are lost as well, and their number is not known.
+    package var lostEndIsKnown = true
+    /// The file whose damage has caused this finding; nil for damage of its own.
+    package var cause: String?
 
     package init(
         code: String, segment: String, offset: Int?, positions: ClosedRange<Position>?,
-        detail: String
+        detail: String, lost: [ClosedRange<Position>] = []
     ) {
         self.code = code
         self.segment = segment
         self.offset = offset
         self.positions = positions
         self.detail = detail
+        self.lost = lost
     }
 
     /// Creates a finding from an error of a segment.
-    init(_ error: LogError, in segment: String) {
+    init(_ error: LogError, in segment: String, lost: [ClosedRange<Position>] = []) {
         self.init(
             code: error.code.rawValue, segment: segment, offset: error.offset,
-            positions: error.positions, detail: error.detail)
+            positions: error.positions, detail: error.detail, lost: lost)
+    }
+
+    /// Sets the lost positions of a segment whose reading this error has ended.
+    ///
+    /// - Parameters:
+    ///   - base: the first position of the segment.
+    ///   - following: the first position of the next segment; nil for the last segment.
+    ///   - lastRead: the last position that was read.
+    fileprivate mutating func setLost(
+        from base: Position, before following: Position?, lastRead: Position
+    ) {
+        if let following {
+            // Only a damaged header ends the reading of such a segment, before its first line.
+            if base < following { lost = [base...following.advanced(by: -1)] }
+            return
+        }
+        let isInHeader = offset.map { $0 < SegmentHeader.encodedBytes } ?? false
+        guard let first = isInHeader ? base : positions?.lowerBound, first > lastRead else {
+            return
+        }
+        (lost, lostEndIsKnown) = ([first...first], false)
     }
 }
 
@@ -73,7 +101,7 @@ package struct LogVerifier {
         if let (name, reason) = try LogDirectory.misplaced(in: directory, fileSystem).first {
             throw LogError(
                 .io, path: directory + "/" + name,
-                reason + "; logtool repair moves it to quarantine")
+                reason + "; LogMaintenance.repair() or logtool repair moves it to quarantine")
         }
         var summary = VerificationSummary()
         var next = Position(1)
@@ -87,17 +115,22 @@ package struct LogVerifier {
         for (number, name) in names.enumerated() {
             let base = SegmentName.base(name) ?? next
             if base != next {
+                let gap = SealedSegments.gap(base, next)
                 summary.findings.append(
                     Finding(
-                        code: "missing-segment", segment: name, offset: nil,
-                        positions: SealedSegments.gap(base, next),
+                        code: "missing-segment", segment: name, offset: nil, positions: gap,
                         detail: base > next
                             ? "positions \(next) to \(base.rawValue - 1) are in no segment"
-                            : "the segment overlaps with the previous one"))
+                            : "the segment overlaps with the previous one",
+                        lost: base > next ? [gap] : []))
             }
             let isLast = number == names.count - 1
             let following = isLast ? nil : SegmentName.base(names[number + 1])
             end = try verify(name, following, &first, &summary, check)
+            if end == nil, let finding = summary.findings.indices.last {
+                summary.findings[finding].setLost(
+                    from: base, before: following, lastRead: lastRead)
+            }
             next = end?.next ?? following ?? base
             summary.segments += 1
         }
@@ -110,7 +143,9 @@ package struct LogVerifier {
             try claims.check(
                 next: end.next, of: first?.logID, location: (directory + "/" + name, end.offset))
         } catch {
-            summary.findings.append(Finding(error, in: name))
+            var finding = Finding(error, in: name, lost: error.positions.map { [$0] } ?? [])
+            finding.lostEndIsKnown = false
+            summary.findings.append(finding)
             // The torn tail belongs to the missing end, which was synced, and is no unfinished write.
             summary.tornTail = nil
         }
@@ -170,7 +205,7 @@ package struct LogVerifier {
         try header.check(isNamedFor: SegmentName.base(name), path)
         try header.check(isOf: &first, path)
         let segment = try UnsealedSegment(path, file: file, header: header, before: following)
-        findings.append(Finding(segment.error, in: name))
+        findings.append(Finding(segment.error, in: name, lost: segment.lost))
         guard segment.last >= header.base else { return following }
         try verifyLines(of: segment, name, &findings, &summary, line)
         // A compacted segment may cover more positions than it has lines. Lines lost at the end are already
@@ -260,7 +295,8 @@ package struct LogVerifier {
     {
         Finding(
             code: "bad-line", segment: name, offset: nil,
-            positions: prefix.position...prefix.position, detail: problem)
+            positions: prefix.position...prefix.position, detail: problem,
+            lost: [prefix.position...prefix.position])
     }
 
     private static func location(of step: ScanStep) -> (offset: Int, detail: String) {
@@ -323,11 +359,11 @@ package struct LogVerifier {
             case .tail, .damage:
                 isWhole = false
                 let (offset, detail) = Self.location(of: step)
+                let positions = segment.positions(from: scanner.expected, after: offset)
                 findings.append(
                     Finding(
-                        code: "corrupt", segment: name, offset: offset,
-                        positions: segment.positions(from: scanner.expected, after: offset),
-                        detail: detail))
+                        code: "corrupt", segment: name, offset: offset, positions: positions,
+                        detail: detail, lost: positions.map { [$0] } ?? []))
                 guard
                     let next = footer.frames.first(where: {
                         $0.offset > offset && $0.first >= scanner.expected

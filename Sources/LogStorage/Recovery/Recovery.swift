@@ -31,6 +31,28 @@ public struct TornTail: Hashable, Sendable {
     public var quarantinedAs: String?
 }
 
+extension RecoveryReport: CustomStringConvertible {
+    /// How the last session ended, and what was removed.
+    public var description: String {
+        let notes: [String?] = [
+            wasUnclean ? "the log was not closed" : "the log was closed",
+            removedUnfinishedSegment ? "an unfinished segment was removed" : nil,
+            tornTail?.description,
+        ]
+        return notes.compactMap(\.self).joined(separator: "; ")
+    }
+}
+
+extension TornTail: CustomStringConvertible {
+    /// The number of bytes, their location, the damage, and their copy in the quarantine.
+    public var description: String {
+        var text = "\(byteCount.counted("byte")) of an unfinished write in \(segment)"
+        text += " from byte \(offset) on: \(reason)"
+        if let quarantinedAs { text += "; kept as \(quarantinedAs)" }
+        return text
+    }
+}
+
 /// The state of the last segment.
 package enum LastSegment {
     /// R1: no valid header and no bytes after it: its creation was interrupted.

@@ -181,7 +181,13 @@ package struct LogRepair {
                 try SegmentSalvage(overlaid ?? plain, from: file.base ?? Position(1))
             }
         }
-        let otherActions = try plan.actions.isEmpty ? badCheckpoints() : storedViews()
+        let cause = plan.actions.first { !$0.lost.isEmpty } ?? plan.actions.first
+        let otherActions: [RepairAction]
+        if let cause {
+            otherActions = try storedViews(becauseOf: cause.name)
+        } else {
+            otherActions = try badCheckpoints()
+        }
         return (plan, (journalDamage.map { [$0] } ?? []) + otherActions)
     }
 
@@ -235,8 +241,15 @@ package struct LogRepair {
 
     /// Actions for all checkpoints, in a log with other damage: their states may depend on lost lines and
     /// can be rebuilt.
-    private func storedViews() throws(LogError) -> [RepairAction] {
-        guard CheckpointSlots(directory, fileSystem: fileSystem).isFolder else { return [] }
+    ///
+    /// - Parameter cause: the damaged file.
+    private func storedViews(becauseOf cause: String) throws(LogError) -> [RepairAction] {
+        let slots = CheckpointSlots(directory, fileSystem: fileSystem)
+        guard slots.isFolder else { return [] }
+        var bad: Set<String> = []
+        for (slot, content) in slots.contents() {
+            if case .bad = content { bad.insert(slot) }
+        }
         let names: [String]
         do throws(FileError) {
             names = try fileSystem.list(directory + "/" + LogDirectory.checkpoints)
@@ -244,12 +257,13 @@ package struct LogRepair {
             return []
         } catch { throw LogError(error) }
         var actions: [RepairAction] = []
-        for name in names.sorted() {
-            let name = LogDirectory.checkpoints + "/" + name
+        for slot in names.sorted() {
+            let name = LogDirectory.checkpoints + "/" + slot
             actions.append(
                 RepairAction(
                     verb: .quarantine, name: name, bytes: try size(of: name),
-                    reason: "it may depend on lost events; the views are rebuilt from the log"))
+                    reason: "it may depend on lost events; the views are rebuilt from the log",
+                    cause: bad.contains(slot) ? nil : cause))
         }
         return actions
     }

@@ -28,6 +28,8 @@ package struct RepairAction: Hashable, Sendable {
     package var bytes: Int?
     /// The description of the damage.
     package var reason: String
+    /// The file whose damage has caused this step; nil for damage of its own.
+    package var cause: String?
     /// The file's path in the quarantine, once it is there.
     package var quarantinedAs: String?
 }

@@ -41,6 +41,15 @@ struct UnsealedSegment {
         return !salvage.hasDamagedEnding
     }
 
+    /// The positions of the lines that cannot be read.
+    var lost: [ClosedRange<Position>] {
+        if let damage = salvage.damage, damage.offset < salvage.contentEnd {
+            return salvage.lostPositions(in: header.base...max(header.base, last))
+        }
+        guard lacksLinesAtEnd, let following else { return [] }
+        return [last.next...max(last.next, following.advanced(by: -1))]
+    }
+
     /// The first damage in the file, with its location. Usually that of the footer.
     var error: LogError {
         let lines = header.base...max(header.base, last)

@@ -151,8 +151,7 @@ struct ReplayRun {
         state.releaseSuspect()
         if unloadedCount > 0 { loadOutbox(all: true) }
         try await recordCursor()
-        report.pending = pending
-        report.message = report.message ?? resolverMessage
+        updateReport()
         report.held = state.heldCount
         report.underWay = []
         do {
@@ -519,9 +518,13 @@ struct ReplayRun {
     }
 
     private mutating func publishReport() {
+        updateReport()
+        progress?(report)
+    }
+
+    private mutating func updateReport() {
         report.pending = pending
         report.message = report.message ?? resolverMessage
-        progress?(report)
     }
 
     /// Stores the attempt with each event of a request without verdicts, in memory (OUT-10). After a request

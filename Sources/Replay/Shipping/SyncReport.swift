@@ -44,3 +44,27 @@ public struct SyncReport: Hashable, Sendable {
     /// Creates an empty report.
     public init() {}
 }
+
+extension SyncReport: CustomStringConvertible {
+    /// The numbers of applied and pending events, the other numbers that are not 0, and the message.
+    public var description: String {
+        func count(_ number: Int, _ noun: String) -> String? {
+            number == 0 ? nil : "\(number) \(noun)"
+        }
+        let ofHeld = held == 0 ? "" : " (\(held) held)"
+        let counts: [String?] = [
+            "\(applied) applied", count(duplicate, "already there"), count(rejected, "parked"),
+            count(conflict, "in conflict"), count(resolved, "resolved"),
+            "\(pending) pending\(ofHeld)",
+            count(underWay.count, "under way"), count(received, "received"),
+            count(unusable, "unusable"), count(refused, "refused"),
+        ]
+        let notes: [String?] = [
+            counts.compactMap(\.self).joined(separator: ", "),
+            isBehind ? "not all events of other logs were read" : nil,
+            tookNewName ? "the log has a new incarnation" : nil,
+            isElsewhere ? "another run syncs this store" : nil, message.map { "paused: \($0)" },
+        ]
+        return notes.compactMap(\.self).joined(separator: "; ")
+    }
+}

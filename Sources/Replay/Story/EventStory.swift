@@ -130,6 +130,18 @@ public struct EventStory: Hashable, Sendable {
     }
 }
 
+extension EventStory: CustomStringConvertible {
+    /// The event with its state, followed by its steps, one a line.
+    public var description: String {
+        var text = "event \(id.text) at position \(position)"
+        if let event { text += ", \(event.type)" + (event.subject.map { " \($0)" } ?? "") }
+        if let replacedID { text += ", replaces \(replacedID)" }
+        if let baseID { text += ", based on \(baseID)" }
+        let lines = steps.map { step in "position \(step.position): \(step)" }
+        return (["\(text): \(status)"] + lines).joined(separator: "\n")
+    }
+}
+
 extension EventStory.Status: CustomStringConvertible {
     /// The state, in English.
     public var description: String {

@@ -186,3 +186,13 @@ public struct ContentLayoutWriter {
         summary.bytes += try file.finish(end)
     }
 }
+
+extension ContentLayoutWriter.Summary: CustomStringConvertible {
+    /// The numbers of cities, languages, pages, resources and bytes, and the files that could not be written.
+    public var description: String {
+        let counts =
+            "cities: \(cities), languages: \(languages), pages: \(pages), resources: \(resources), "
+            + "bytes: \(bytes)"
+        return ([counts] + leftOut.map { "not written: \($0)" }).joined(separator: "\n")
+    }
+}
