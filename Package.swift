@@ -39,13 +39,13 @@ let optimised: [SwiftSetting] =
 let package = Package(
     name: "daybook",
     platforms: [.macOS("15.0"), .iOS("18.0")],
+    // The tools are no products: in this package `swift run logtool` works without, and for an app that depends on
+    // it SwiftPM 6.3 would compile them, after a build of one product, without the packages that they need.
     products: [
         .library(name: "Daybook", targets: ["Daybook"]),
         .library(name: "DaybookOffline", targets: ["DaybookOffline"]),
         .library(name: "DaybookSecrets", targets: ["DaybookSecrets"]),
         .library(name: "DaybookTestKit", targets: ["DaybookTestKit"]),
-        .executable(name: "logtool", targets: ["logtool"]),
-        .executable(name: "syncserver", targets: ["syncserver"]),
     ],
     traits: [
         .trait(
@@ -78,6 +78,7 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-distributed-tracing", from: "1.7.3"),
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
         .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
+        .package(url: "https://github.com/swhitty/FlyingFox", from: "0.27.0"),
         .package(
             url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.0", traits: []),
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.0"),
@@ -171,10 +172,19 @@ let package = Package(
 
         // The tools.
         .target(name: "StandardStreams", path: "Tools/streams", swiftSettings: strict),
+        // The log in a browser. The pages are part of the executable.
+        .target(
+            name: "Studio",
+            dependencies: [
+                "DaybookOffline", "EventSourcing", "LogFormat", "LogStorage",
+                forTools("FlyingFox", "FlyingFox"),
+            ],
+            path: "Tools/studio", resources: [.embedInCode("Pages")], swiftSettings: strict),
         .executableTarget(
             name: "logtool",
             dependencies: [
                 "DaybookOffline", "EventSourcing", "LogFormat", "LogStorage", "StandardStreams",
+                "Studio",
                 forTools("ArgumentParser", "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
             ],
@@ -403,6 +413,15 @@ let package = Package(
             dependencies: [
                 "Cryptography", "DaybookOffline", "DaybookSecrets", "DaybookTestKit", "LogStorage",
                 "Replay", "TestSupport",
+            ],
+            swiftSettings: strict),
+        .testTarget(
+            name: "StudioTests",
+            dependencies: [
+                "EventGenerators",
+                "DaybookOffline", "DaybookTestKit", "EventSourcing", "LogFormat", "LogStorage",
+                "Studio", "TestSupport", "logtool",
+                forTools("FlyingFox", "FlyingFox"),
             ],
             swiftSettings: strict),
         .testTarget(

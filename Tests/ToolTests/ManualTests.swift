@@ -70,7 +70,7 @@ import Testing
         #expect(try page == String(contentsOf: golden, encoding: .utf8))
         for command in [
             "import", "inspect", "verify", "views", "why", "parked", "compact", "replay",
-            "export", "repair",
+            "export", "repair", "studio",
         ] {
             #expect(page.contains("\n.Ss \(command)\n"))
             #expect(page.contains("\n.Dl logtool \(command) "))

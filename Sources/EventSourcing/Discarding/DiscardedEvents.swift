@@ -11,6 +11,9 @@ package struct DiscardedEvents: Hashable, Sendable {
     /// Creates an empty set.
     package init() {}
 
+    /// The retracted positions, ascending.
+    package var all: [Position] { positions.map { Position($0) } }
+
     /// True if the event at a position is retracted. O(log n).
     package func contains(_ position: Position) -> Bool {
         guard !positions.isEmpty else { return false }
@@ -51,7 +54,7 @@ package struct DiscardedEvents: Hashable, Sendable {
     /// for views, reinstated events were never retracted.
     ///
     /// - Returns: nil for a retracted event.
-    func counted(_ event: Event, by catalogue: EventCatalogue) -> Event? {
+    package func counted(_ event: Event, by catalogue: EventCatalogue) -> Event? {
         guard !contains(event.position) else { return nil }
         guard event.type == EventsDiscarded.type, event.isOwn,
             var record = try? EventsDiscarded(json: event.content.json ?? []),
@@ -63,10 +66,11 @@ package struct DiscardedEvents: Hashable, Sendable {
         return event.with(content, by: catalogue)
     }
 
+    /// The types of the records of retracted and of reinstated events.
+    package static let recordTypes: Set<String> = [EventsDiscarded.type, EventsReinstated.type]
+
     /// True if an event is a record of retracted or reinstated events.
-    static func isRecord(_ event: Event) -> Bool {
-        event.type == EventsDiscarded.type || event.type == EventsReinstated.type
-    }
+    static func isRecord(_ event: Event) -> Bool { recordTypes.contains(event.type) }
 
     private func index(of position: UInt64) -> Int {
         positions.partitioningIndex { $0 >= position }
@@ -134,7 +138,7 @@ extension DiscardedEvents: CompactableView {
 
 extension StoredState {
     /// True if it is a state of the store itself, not of a view.
-    var isOfStore: Bool {
+    package var isOfStore: Bool {
         [TimeFloor.stateName, DiscardedEvents.stateName, ViewNeeds.stateName].contains(name)
     }
 }

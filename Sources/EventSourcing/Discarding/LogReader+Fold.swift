@@ -51,12 +51,12 @@ extension DiscardedEvents {
     /// The first of the positions.
     fileprivate var first: Position? { positions.first.map { Position($0) } }
 
-    private static let recordTypes = [EventsDiscarded.type, EventsReinstated.type].map {
+    private static let recordTypeBytes = recordTypes.sorted().map {
         Array("\($0)\"".utf8)
     }
 
     /// True if a line has the type of a record. Compares bytes, and does not decode the line.
     fileprivate static func mayBeRecord(_ prefix: LinePrefix, _ line: RawSpan) -> Bool {
-        recordTypes.contains { line.matches($0, at: prefix.byteCount) }
+        recordTypeBytes.contains { line.matches($0, at: prefix.byteCount) }
     }
 }

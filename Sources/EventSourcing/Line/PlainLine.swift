@@ -4,18 +4,18 @@
 import LogFormat
 
 /// The members of a plain line, as ranges of its bytes.
-struct PlainLine {
-    let type: Range<Int>
-    let subject: Range<Int>?
-    let lane: Range<Int>
+package struct PlainLine {
+    package let type: Range<Int>
+    package let subject: Range<Int>?
+    package let lane: Range<Int>
     /// Milliseconds since 1970.
-    let time: Int64
-    let data: Range<Int>?
+    package let time: Int64
+    package let data: Range<Int>?
 
     /// Parses and checks all bytes after the prefix: JSON, UTF-8, the order of the members.
     ///
     /// - Returns: nil for other lines, which `LineDecoder.decode(_:to:)` decodes or refuses.
-    init?(_ line: RawSpan, _ prefix: LinePrefix, to purpose: LineDecoder.Purpose) {
+    package init?(_ line: RawSpan, _ prefix: LinePrefix, to purpose: LineDecoder.Purpose) {
         guard line.byteCount <= FormatLimit.lineBytesMax, LineDecoder.isVersion4(prefix.id),
             (try? LineDecoder.checkUTF8(line)) != nil
         else { return nil }

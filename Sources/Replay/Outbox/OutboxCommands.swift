@@ -195,7 +195,7 @@ public struct OutboxCommands: Sendable {
 extension Outbox {
     /// The later events of a lane if `entry` began its entity: without it they cannot be applied. None
     /// otherwise.
-    static func dependents(
+    package static func dependents(
         of entry: OutboxEntry, in lane: [OutboxEntry], _ catalogue: EventCatalogue
     ) -> [OutboxEntry] {
         guard catalogue.beginsEntity(action: entry.action) else { return [] }

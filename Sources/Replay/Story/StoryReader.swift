@@ -10,6 +10,7 @@ extension EventStory {
     /// Reads a log for the story of an event.
     ///
     /// - Parameters:
+    ///   - last: the last position to read.
     ///   - now: the time, in milliseconds since 1970: the ids of removed events are kept for 90 days.
     ///   - body: called with every event.
     /// - Returns: the story, and the log's torn tail, if it has one; nil if no event with the id is known.
@@ -17,7 +18,8 @@ extension EventStory {
     /// - Complexity: O(bytes of the log); memory for one frame and the outbox.
     package static func read(
         of id: UUID, in directory: String, _ fileSystem: any FileSystem,
-        catalogue: EventCatalogue, now: Int64, _ body: (Event) throws -> Void = { _ in }
+        catalogue: EventCatalogue, through last: Position = Position(.max), now: Int64,
+        _ body: (Event) throws -> Void = { _ in }
     ) throws -> (story: EventStory, tornTail: TornTail?)? {
         let reader = LogReader(directory, fileSystem: fileSystem)
         // Compaction may remove the event between the two reads: then the second pass finds the id.
@@ -27,7 +29,7 @@ extension EventStory {
             let outcome = try reader.forEachEvent(catalogue: catalogue) { event in
                 story.fold(event)
                 try body(event)
-                return true
+                return event.position < last
             }
             guard let position = story.position else { continue }
             let segment = try LogDirectory.segments(of: directory, fileSystem).last {

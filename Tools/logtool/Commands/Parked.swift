@@ -4,6 +4,7 @@ import ArgumentParser
 import DaybookOffline
 import Foundation
 import LogStorage
+import Studio
 
 struct Parked: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -141,16 +142,20 @@ struct Parked: AsyncParsableCommand {
     // MARK: Deciding
 
     private func decide(_ store: EventStore) async throws {
-        let commands = OutboxCommands(store)
+        let decisions = Decisions(store)
         if retryAll {
-            try await retry(
-                commands.entries.filter { $0.status == .failed }.map(\.id), commands)
+            let done = try await decisions.retryAll()
+            write(done)
+            if done.isEmpty { Message.note("nothing is parked") }
         } else if !retry.isEmpty {
-            try await retry(Self.ids(retry), commands)
+            write(try await decisions.retry(Self.ids(retry)))
         } else if !discard.isEmpty {
-            try await discard(Self.ids(discard), store, commands)
+            let ids = Self.ids(discard)
+            let dependents = withDependents ? [] : try decisions.dependents(of: ids)
+            guard dependents.isEmpty else { return try await refuse(dependents, store) }
+            write(try await decisions.discard(ids, withDependents: withDependents))
         } else if let id = resolve.flatMap(UUID.init(uuidString:)), let keep {
-            try await resolve(id, keep, commands)
+            write(try await decisions.resolve(id, keep.resolution))
         }
     }
 
@@ -160,84 +165,28 @@ struct Parked: AsyncParsableCommand {
         return texts.compactMap(UUID.init(uuidString:)).filter { known.insert($0).inserted }
     }
 
-    private func retry(_ ids: [UUID], _ commands: OutboxCommands) async throws {
-        // All or none: the log's lock excludes other decisions between the check and the retries.
-        for id in ids {
-            let entry = try Self.entry(id, commands)
-            guard entry.status != .pending else { throw DecisionError(.notHeld, id) }
-        }
-        for id in ids { try await commands.retry(id) }
-        write(ids, "retried")
-        if ids.isEmpty { Message.note("nothing is parked") }
-    }
-
-    private func discard(
-        _ ids: [UUID], _ store: EventStore, _ commands: OutboxCommands
-    ) async throws {
-        // The last event first, so that dependents are discarded before the events they depend on.
-        let targets = try ids.map { try Self.entry($0, commands) }
-            .sorted { $0.position > $1.position }
-        for target in targets {
-            let lane = EntityID(target.lane)
-            let first = commands.entries.first { EntityID($0.lane) == lane }
-            guard first?.status != .pending else { throw DecisionError(.notHeld, target.id) }
-        }
-        var dependents: [OutboxEntry] = []
-        for target in targets where !withDependents {
-            dependents += try commands.dependents(of: target.id).filter { !ids.contains($0.id) }
-        }
-        guard dependents.isEmpty else { return try await refuse(dependents, store) }
-        var discarded: [UUID] = []
-        for target in targets {
-            discarded += try await commands.discard(
-                target.id, withDependents: withDependents)
-        }
-        write(discarded, "discarded")
-    }
-
     private func refuse(_ dependents: [OutboxEntry], _ store: EventStore) async throws {
         let behind = Self.countsBehind(store.view(Outbox.self))
         var writer = RowWriter(output.format)
-        var listed: Set<UUID> = []
-        for entry in dependents.sorted(by: { $0.position < $1.position })
-        where listed.insert(entry.id).inserted {
+        for entry in dependents {
             let event = try await store.event(at: entry.position)
             writer.write(
                 Self.row(entry, behind: behind[entry.id] ?? 0, data: event?.content.json))
         }
         writer.finish()
         Message.error(
-            "nothing was discarded: \(listed.count) later events depend on it; add "
+            "nothing was discarded: \(dependents.count) later events depend on it; add "
                 + "--with-dependents to retract them, too")
         throw Exit.findings
     }
 
-    private func resolve(_ id: UUID, _ side: Side, _ commands: OutboxCommands) async throws {
-        let lane = EntityID(try Self.entry(id, commands).lane)
-        let before = commands.entries.filter { EntityID($0.lane) == lane }.map(\.id)
-        try await commands.resolve(id, side.resolution)
-        let after = commands.entries.filter { EntityID($0.lane) == lane }.map(\.id)
-        write([(before, "superseded"), (after, "recorded")])
-    }
-
-    private static func entry(_ id: UUID, _ commands: OutboxCommands) throws -> OutboxEntry {
-        guard let entry = commands.entries.first(where: { $0.id == id }) else {
-            throw DecisionError(.notInOutbox, id)
-        }
-        return entry
-    }
-
-    private func write(_ ids: [UUID], _ done: String) { write([(ids, done)]) }
-
-    private func write(_ groups: [(ids: [UUID], done: String)]) {
+    private func write(_ decisions: [Decisions.Done]) {
         var writer = RowWriter(output.format)
-        for (ids, done) in groups {
-            for id in ids {
-                var row = ViewRow()
-                row.appendField("id", id.text)
-                row.appendField("done", done)
-                writer.write(row)
-            }
+        for decision in decisions {
+            var row = ViewRow()
+            row.appendField("id", decision.id.text)
+            row.appendField("done", decision.done)
+            writer.write(row)
         }
         writer.finish()
     }

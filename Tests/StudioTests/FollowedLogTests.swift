@@ -1,0 +1,91 @@
+// A log that is followed while a writer appends, compacts, or creates it.
+
+import DaybookOffline
+import DaybookTestKit
+import EventGenerators
+import EventSourcing
+import Foundation
+import LogStorage
+import TestSupport
+import Testing
+
+@testable import Studio
+
+@Suite struct FollowedLogTests {
+    @Test(.verifies("STU-2"))
+    func `events that a writer appends are shown, and nothing is written`() async throws {
+        let events = try Histories.statuses()
+        let log = try SampleLog(Array(events[..<5]))
+        defer { log.remove() }
+        let followed = log.followed
+        defer { followed.stop() }
+        try await followed.follow()
+        let api = API(followed, isWritable: false)
+        let before = try api.json("log")
+        #expect(before["events"]?.int == 5 && before["isOpen"] == .bool(true))
+        #expect(before["problem"] == .null)
+        try log.append(events[5...])
+        try await eventually { followed.statuses == Histories.expectedStatuses }
+        let after = try api.json("log")
+        #expect(after["events"]?.int == 11)
+        let version = try #require(after["version"]?.int)
+        #expect(version > before["version"]?.int ?? .max)
+        try log.close()
+        let image = try log.folder.image()
+        for address in ["events", "events/3", "views/notes", "files", "verify", "outbox"] {
+            #expect(api.reply(address).status == 200)
+        }
+        #expect(try log.folder.image() == image)
+    }
+
+    @Test(.verifies("STU-3")) func `a log is shown as soon as there is one`() async throws {
+        let folder = try TemporaryFolder()
+        defer { folder.remove() }
+        let followed = FollowedLog(folder.log)
+        defer { followed.stop() }
+        try await followed.follow()
+        #expect(followed.withState { $0.problem?.code } == "noLog")
+        let store = try await CompactedLog.open(folder.log)
+        try await eventually { followed.withState { $0.problem } == .empty }
+        try await store.append(CitySaved(userId: "ada", cityId: "oslo"))
+        try await eventually { followed.statuses == [.pending] }
+        #expect(followed.withState { $0.problem } == nil)
+        try await store.close()
+    }
+
+    @Test(.verifies("STU-2", "STU-9")) func `a compaction is followed`() async throws {
+        let log = try await CompactedLog()
+        defer { log.folder.remove() }
+        let followed = FollowedLog(log.directory)
+        defer { followed.stop() }
+        try await followed.follow()
+        let through = followed.withState { $0.fold.compactedThrough }
+        let store = try await CompactedLog.open(log.directory)
+        for number in 0..<3 {
+            try await store.append(
+                NoteUpdated(noteId: "note-9", content: "\(number)", updatedBy: "ada"))
+        }
+        let last = await store.lastDurable
+        var answer = SyncSettled(by: store.incarnation)
+        answer.applied = [30...last.rawValue]
+        try await store.append(record: answer)
+        try store.log.roll()
+        #expect(try await store.compact().removed > 0)
+        try await eventually {
+            try followed.withState { state in
+                try state.isFolded && state.fold.compactedThrough ?? .zero > through ?? .zero
+                    && state.index.count == Self.count(log.directory)
+            }
+        }
+        try await store.close()
+    }
+
+    private static func count(_ directory: String) throws -> Int {
+        var count = 0
+        try LogReader(directory).forEachLine { _, _ in
+            count += 1
+            return true
+        }
+        return count
+    }
+}

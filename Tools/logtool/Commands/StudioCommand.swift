@@ -1,0 +1,89 @@
+// logtool studio: shows a log in a browser. Spec/operations/studio.md.
+
+import ArgumentParser
+import DaybookOffline
+import Foundation
+import LogStorage
+import Studio
+
+struct StudioCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "studio",
+        abstract: "Shows a log in a browser.",
+        discussion: """
+            Serves pages on this machine that show the events, the views at any position, the \
+            outbox and the files, and follows the log while another process writes it. Prints the \
+            address, which contains a token: only a browser that was given it is answered. Reads \
+            only, unless --write is given. Ends with Control-C.
+
+            Example: logtool studio ./log --open
+            """)
+
+    @Argument(help: "The log's folder.", completion: .directory)
+    var directory: String
+    @Option(help: "The port of 127.0.0.1; 0 for a free one.")
+    var port: UInt16 = 0
+    @Flag(help: "Open the address in the browser.")
+    var open = false
+    @Flag(help: "Allow decisions on the outbox: retry, discard, resolve.")
+    var write = false
+    @Option(
+        help: .init(
+            "Write one HTML file with the log's data inside instead, to be opened without a server.",
+            valueName: "file"),
+        completion: .file(extensions: ["html"]))
+    var html: String?
+
+    func validate() throws {
+        if html != nil, port != 0 || open || write {
+            throw ValidationError("--html cannot be used with --port, --open or --write.")
+        }
+    }
+
+    func run() async throws {
+        try await Exit.mapping {
+            if let html { return try writePage(to: html) }
+            let result = await Interruption.result { try await serve() }
+            do { try result.get() } catch is CancellationError {}
+        }
+    }
+
+    private func serve() async throws {
+        let (directory, opensBrowser) = (directory, open)
+        let server = try StudioServer(
+            directory, port: port,
+            open: write ? { @Sendable in try await ToolStore.open(directory) } : nil)
+        do {
+            try await server.run { address in
+                Stdout.write(Array("listening on \(address)\n".utf8))
+                Stdout.flush()
+                if opensBrowser { Self.openBrowser(at: address) }
+            }
+        } catch let error as StudioError {
+            Message.error(error.description)
+            throw Exit.io
+        }
+    }
+
+    /// Starts the system's command that opens an address.
+    private static func openBrowser(at address: String) {
+        let process = Process()
+        process.executableURL = URL(filePath: "/usr/bin/env")
+        #if os(macOS)
+            process.arguments = ["open", address]
+        #else
+            process.arguments = ["xdg-open", address]
+        #endif
+        process.standardOutput = FileHandle.nullDevice
+        process.standardError = FileHandle.nullDevice
+        do { try process.run() } catch {
+            Message.note("the browser could not be opened: open the address yourself")
+        }
+    }
+
+    private func writePage(to path: String) throws {
+        let page = try MailedPage(of: directory)
+        try page.write(to: path)
+        Message.note("wrote \(path): \(page.events) events, \(page.byteCount) bytes")
+    }
+}

@@ -1,0 +1,134 @@
+// The fold of a whole log: the outbox, the retracted events, and the states of the views at some positions,
+// from which the state at any position is folded in little time.
+
+import DaybookOffline
+import EventSourcing
+import Foundation
+import LogFormat
+import LogStorage
+
+/// The states of a log's views and outbox at its end, and at up to 64 positions before.
+struct LogFold {
+    /// The last position folded.
+    var last = Position.zero
+    /// See `LogReader.compactedThrough()`; nil until it was read.
+    var compactedThrough: Position?
+    private(set) var discarded = DiscardedEvents()
+    private(set) var outbox = Outbox()
+    /// The plot of what waits for the server, up to the last event folded.
+    var lag: [LagPoint] { lagPoints + (lastTime.map { [lagPoint(at: $0)] } ?? []) }
+    /// Ascending. The states share what did not change between them.
+    private(set) var snapshots: [Snapshot] = [
+        Snapshot(position: .zero, states: OfflineModel.views.map { $0.init() as any ListableView })
+    ]
+
+    private var lagPoints: [LagPoint] = []
+    private var lastTime: Timestamp?
+    private var states: [any ListableView] = OfflineModel.views.map { $0.init() }
+    private var entries: [Position: OutboxEntry] = [:]
+    private var recordsRead = Position.zero
+    private var count = 0
+    private var snapshotSpacing = 1_024
+    private var lagSpacing = 16
+
+    private static let snapshotsMax = 64
+    private static let lagPointsMax = 300
+    /// The views that fold a type, by the type's name.
+    private static let folding = OfflineModel.views.map { $0.eventTypes }
+
+    /// The states of all views at a position, in the order of `OfflineModel.views`.
+    struct Snapshot {
+        var position: Position
+        var states: [any ListableView]
+    }
+
+    /// A point of the plot of what waits for the server.
+    struct LagPoint {
+        var time: Timestamp
+        var pending: Int
+        /// The time of the oldest waiting event; nil if none waits.
+        var oldest: Timestamp?
+    }
+
+    /// The waiting action at a position.
+    func entry(at position: Position) -> OutboxEntry? { entries[position] }
+
+    /// The positions of the waiting actions.
+    var entryPositions: [Position] { Array(entries.keys) }
+
+    /// The newest snapshot at or before a position.
+    func snapshot(before position: Position) -> Snapshot {
+        snapshots.last { $0.position <= position } ?? snapshots[0]
+    }
+
+    /// Reads the records of retracted and reinstated events. If they change what was folded, the fold begins
+    /// anew.
+    mutating func readRecords(_ positions: [UInt64], in directory: String) throws {
+        var changed: [Position] = []
+        var discarded = discarded
+        for position in positions where position > recordsRead.rawValue {
+            var cursor = LogCursor(directory, after: Position(position).advanced(by: -1))
+            try cursor.poll(through: Position(position)) { prefix, line in
+                let event = try LogReader.event(
+                    line, OfflineModel.catalogue, directory: directory)
+                changed += discarded.apply(event)
+                return false
+            }
+            recordsRead = Position(position)
+        }
+        self.discarded = discarded
+        guard changed.contains(where: { $0 <= last }) else { return }
+        let (read, through) = (recordsRead, compactedThrough)
+        self = LogFold()
+        (self.discarded, recordsRead, compactedThrough) = (discarded, read, through)
+    }
+
+    /// Folds the events up to a position, at which there is an event or the log was compacted.
+    mutating func advance(through end: Position, in directory: String) throws {
+        var cursor = LogCursor(directory, after: last)
+        try cursor.poll(through: end) { prefix, line in
+            fold(try LogReader.event(line, OfflineModel.catalogue, directory: directory))
+            // Not beyond, where the log may be damaged.
+            return last < end
+        }
+        last = max(last, end)
+        entries = Dictionary(uniqueKeysWithValues: outbox.entries.map { ($0.position, $0) })
+    }
+
+    private mutating func fold(_ event: Event) {
+        count += 1
+        last = event.position
+        lastTime = event.time
+        outbox.fold(event)
+        if let counted = discarded.counted(event, by: OfflineModel.catalogue) {
+            let event = OfflineModel.catalogue.newestForm(of: counted)
+            for index in states.indices
+            where Self.folding[index]?.contains(event.type) ?? true {
+                states[index].fold(event)
+            }
+        }
+        if count % snapshotSpacing == 0 {
+            snapshots.append(Snapshot(position: last, states: states))
+            if snapshots.count > Self.snapshotsMax {
+                snapshots = thinned(snapshots)
+                snapshotSpacing *= 2
+            }
+        }
+        if count % lagSpacing == 0 {
+            lagPoints.append(lagPoint(at: event.time))
+            if lagPoints.count > Self.lagPointsMax {
+                lagPoints = thinned(lagPoints)
+                lagSpacing *= 2
+            }
+        }
+    }
+
+    private func lagPoint(at time: Timestamp) -> LagPoint {
+        LagPoint(time: time, pending: outbox.count, oldest: outbox.entries.first?.timestamp)
+    }
+}
+
+/// Every second element, beginning with the first.
+private func thinned<Element>(_ elements: [Element]) -> [Element] {
+    elements.indices.filter { $0.isMultiple(of: 2) }.map { elements[$0] }
+}

@@ -1,0 +1,238 @@
+// A log that is read in the background and followed while another process writes it: one thread fills the
+// index, another folds the outbox and the views. Nothing is written, and the lock is not taken.
+
+import DaybookOffline
+import EventSourcing
+import Foundation
+import LogFormat
+import LogStorage
+import Synchronization
+
+/// A log, read without its lock.
+final class FollowedLog: Sendable {
+    let directory: String
+    /// Changes whenever anything shown may have changed.
+    var version: Int { state.withLock { $0.version } }
+
+    private let state = Mutex(State())
+    private let isStopped = Atomic(false)
+    private static let pause = 0.25
+
+    /// What the threads have read so far.
+    struct State {
+        var index = EventIndex()
+        /// The last position read, or covered by a segment whose last events compaction has removed.
+        var last = Position.zero
+        /// True once the end of the log was reached.
+        var isIndexed = false
+        var fold = LogFold()
+        var problem: LogProblem?
+        var version = 0
+        /// Changes with every status that may have changed.
+        var statusVersion = 0
+        /// The number of times that the log was read from its beginning.
+        var beginning = 1
+    }
+
+    /// Creates a follower of the log in a folder. Opens nothing.
+    init(_ directory: String) { self.directory = directory }
+
+    /// Starts the threads. They end after `stop()`.
+    func start() {
+        Thread.detachNewThread { self.followLines() }
+        Thread.detachNewThread { self.followFold() }
+    }
+
+    func stop() { isStopped.store(true, ordering: .relaxed) }
+
+    /// Calls a closure with what was read so far. The threads wait meanwhile.
+    func withState<Result>(_ body: (inout State) throws -> sending Result) rethrows
+        -> sending Result
+    {
+        try state.withLock { try body(&$0) }
+    }
+
+    // MARK: Reading
+
+    private func followLines() {
+        var cursor = LogCursor(directory)
+        while !isStopped.load(ordering: .relaxed) {
+            let before = withState { $0.index.count }
+            let problem = readLines(&cursor)
+            withState { state in
+                if state.index.count != before || state.problem != problem || !state.isIndexed {
+                    state.version += 1
+                }
+                state.problem = problem
+                state.isIndexed = true
+                state.last = cursor.position
+            }
+            if problem != nil { cursor = LogCursor(directory, after: cursor.position) }
+            if isCompactedFurther() {
+                // Events were removed: all is read anew.
+                withState { $0 = State(after: $0) }
+                cursor = LogCursor(directory)
+            }
+            Thread.sleep(forTimeInterval: Self.pause)
+        }
+    }
+
+    private func readLines(_ cursor: inout LogCursor) -> LogProblem? {
+        do {
+            _ = try cursor.poll { prefix, line in
+                try append(prefix, line)
+                return !isStopped.load(ordering: .relaxed)
+            }
+            return withState { $0.index.count == 0 } ? .empty : nil
+        } catch let error as LogError {
+            return LogProblem(error)
+        } catch { return LogProblem(code: "io", message: "\(error)", remedy: nil) }
+    }
+
+    private func append(_ prefix: LinePrefix, _ line: RawSpan) throws {
+        try state.withLock { state in
+            try state.index.append(prefix, line, in: directory)
+        }
+    }
+
+    /// True if the folder's compaction has passed the states that are held.
+    private func isCompactedFurther() -> Bool {
+        guard let through = try? LogReader(directory).compactedThrough() else { return false }
+        return withState { state in
+            guard state.fold.compactedThrough != through else { return false }
+            let isFirst = state.fold.compactedThrough == nil
+            state.fold.compactedThrough = through
+            return !isFirst && state.index.count > 0
+        }
+    }
+
+    // MARK: Folding
+
+    private func followFold() {
+        while !isStopped.load(ordering: .relaxed) {
+            let (isFolded, last) = withState { ($0.isFolded || !$0.isIndexed, $0.last) }
+            if !isFolded {
+                advance(toward: last)
+            } else {
+                Thread.sleep(forTimeInterval: Self.pause)
+            }
+        }
+    }
+
+    /// The number of positions after which the result is published.
+    private static let portion = 65_536
+
+    private func advance(toward last: Position) {
+        let records = withState { $0.index.positions(ofTypes: DiscardedEvents.recordTypes) }
+        var (fold, beginning) = withState { ($0.fold, $0.beginning) }
+        do {
+            try fold.readRecords(records, in: directory)
+            try fold.advance(
+                through: min(last, fold.last.advanced(by: Self.portion)), in: directory)
+        } catch {
+            // Also reported by the thread that reads the lines.
+            Thread.sleep(forTimeInterval: 1)
+            return
+        }
+        withState { state in
+            guard state.beginning == beginning else { return }
+            fold.compactedThrough = state.fold.compactedThrough
+            state.fold = fold
+            state.version += 1
+            state.statusVersion += 1
+        }
+    }
+}
+
+extension FollowedLog.State {
+    /// An empty state after another one.
+    init(after other: Self) {
+        version = other.version + 1
+        statusVersion = other.statusVersion + 1
+        beginning = other.beginning + 1
+    }
+
+    /// True once the views and the outbox are at the end of the index.
+    var isFolded: Bool { isIndexed && fold.last >= last }
+
+    /// The number of events by status. O(n).
+    func statusCounts() -> [EventStatus: Int] {
+        var counts: [EventStatus: Int] = [:]
+        for (origin, kinds) in index.kindCounts() {
+            for (kind, events) in kinds {
+                counts[status(of: kind, origin), default: 0] += events
+            }
+        }
+        // The others are few.
+        let special = fold.entryPositions + fold.discarded.all
+        for ordinal in Set(special).compactMap({ index.ordinal(at: $0.rawValue) }) {
+            counts[status(of: index.kind(ordinal), index.origins[ordinal]), default: 0] -= 1
+            counts[status(ordinal), default: 0] += 1
+        }
+        return counts.filter { $0.value > 0 }
+    }
+
+    /// The state of an event that neither waits nor is retracted.
+    private func status(of kind: EventIndex.TypeKind, _ origin: EventIndex.Origin) -> EventStatus {
+        switch kind {
+        case .record: .record
+        case _ where origin == .foreign: .received
+        case .shipped: .settled
+        case .local: .local
+        case .unknown: .unknown
+        }
+    }
+
+    /// The state of an event.
+    func status(_ ordinal: Int) -> EventStatus {
+        let position = Position(index.positions[ordinal])
+        if let entry = fold.entry(at: position) {
+            return switch entry.status {
+            case .pending: .pending
+            case .failed: .parked
+            case .conflict: .conflict
+            }
+        }
+        if fold.discarded.contains(position) { return .retracted }
+        let status = status(of: index.kind(ordinal), index.origins[ordinal])
+        // Until it is folded, it may still wait.
+        return status == .settled && fold.last < position ? .pending : status
+    }
+}
+
+/// Why a log cannot be shown whole.
+struct LogProblem: Hashable, Sendable {
+    var code: String
+    var message: String
+    var remedy: String?
+    /// The location of damage.
+    var segment: String?
+    var offset: Int?
+    var positions: ClosedRange<Position>?
+
+    static let empty = LogProblem(
+        code: "empty", message: "the log has no events yet",
+        remedy: "record an event in the app, or run `logtool import`")
+
+    init(code: String, message: String, remedy: String?) {
+        self.code = code
+        self.message = message
+        self.remedy = remedy
+    }
+
+    init(_ error: LogError) {
+        code =
+            switch error.code {
+            case .corrupt: "damaged"
+            case .newerVersion, .unknownFeature: "newer"
+            case .noSuchLog: "noLog"
+            case .notALog: "notALog"
+            default: "io"
+            }
+        message = error.description
+        remedy = error.recoverySuggestion
+        guard error.code == .corrupt else { return }
+        segment = error.path.split(separator: "/").last.map(String.init)
+        (offset, positions) = (error.offset, error.positions)
+    }
+}

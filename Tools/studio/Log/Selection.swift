@@ -1,0 +1,235 @@
+// The events that a filter selects, in the order in which they are shown. A search for text reads the log in
+// the background, in that order, so that its first hits are there before it ends.
+
+import Foundation
+import LogFormat
+import LogStorage
+import Synchronization
+
+/// The events that a filter selects.
+final class Selection: Sendable {
+    let filter: EventFilter
+    let isNewestFirst: Bool
+    private let log: FollowedLog
+    private let state = Mutex(State())
+
+    private struct State {
+        var hits = Hits.all(0)
+        var isComplete = true
+        /// The number of events that were read or, without a text, looked at.
+        var read = 0
+        /// The number of events of the index that the selection covers.
+        var covered = 0
+        var statusVersion = 0
+        var search: Int = 0
+    }
+
+    /// Ordinals.
+    private enum Hits {
+        /// The first so many events of the index.
+        case all(Int)
+        /// Ascending.
+        case ascending([UInt32])
+        /// In the order shown, as a search found them.
+        case found([UInt32])
+
+        var count: Int {
+            switch self {
+            case .all(let count): count
+            case .ascending(let list), .found(let list): list.count
+            }
+        }
+    }
+
+    /// A part of a selection.
+    struct Page {
+        var total: Int
+        var isComplete: Bool
+        var read: Int
+        var ordinals: [Int]
+    }
+
+    /// The number of events that a search reads before it publishes its hits.
+    private static let portion = 32_768
+
+    init(_ filter: EventFilter, newestFirst: Bool, of log: FollowedLog) {
+        self.filter = filter
+        self.isNewestFirst = newestFirst
+        self.log = log
+    }
+
+    /// Brings the selection up to the end of the index. Without a text it is complete on return.
+    func refresh() {
+        let (count, version) = log.withState { ($0.index.count, $0.statusVersion) }
+        let needed = state.withLock { state -> Int? in
+            let isStale =
+                state.covered != count
+                || (!filter.statuses.isEmpty && state.statusVersion != version)
+            guard isStale else { return nil }
+            // A search with a status, or of an index that has begun anew, begins anew.
+            let isExtended =
+                filter.text != nil && filter.statuses.isEmpty && state.isComplete
+                && state.covered < count && state.covered > 0
+            if filter.text != nil, !state.isComplete, state.covered <= count,
+                filter.statuses.isEmpty
+            {
+                return nil
+            }
+            let first = isExtended ? state.covered : 0
+            state.covered = count
+            state.statusVersion = version
+            return first
+        }
+        guard let first = needed else { return }
+        let candidates = log.withState { state in
+            filter.ordinals(in: state.index, from: first) { state.status($0) }
+                ?? nil
+        }
+        guard let text = filter.text else {
+            state.withLock { state in
+                state.hits = candidates.map { .ascending($0) } ?? .all(count)
+                state.read = count
+            }
+            return
+        }
+        search(
+            text, in: candidates ?? (UInt32(first)..<UInt32(count)).map { $0 }, extending: first > 0
+        )
+    }
+
+    private func search(_ text: [UInt8], in candidates: [UInt32], extending: Bool) {
+        let number = state.withLock { state in
+            state.isComplete = false
+            state.search += 1
+            if !extending {
+                state.hits = .found([])
+                state.read = 0
+            }
+            return state.search
+        }
+        Thread.detachNewThread { [self] in
+            let search = TextSearch(lowercased: text)
+            var start = 0
+            // The hits that are newer than those of an earlier search, for a list with the newest first.
+            var newer: [UInt32] = []
+            while start < candidates.count {
+                let end = min(candidates.count, start + Self.portion)
+                let part =
+                    isNewestFirst
+                    ? candidates[(candidates.count - end)..<(candidates.count - start)]
+                    : candidates[start..<end]
+                let found = hits(search, in: part)
+                let isCurrent = state.withLock { state in
+                    guard state.search == number, case .found(let hits) = state.hits else {
+                        return false
+                    }
+                    if extending, isNewestFirst {
+                        newer += found
+                    } else {
+                        state.hits = .found(hits + found)
+                    }
+                    state.read += part.count
+                    return true
+                }
+                guard isCurrent else { return }
+                start = end
+            }
+            state.withLock { state in
+                guard state.search == number, case .found(let hits) = state.hits else { return }
+                if !newer.isEmpty { state.hits = .found(newer + hits) }
+                state.isComplete = true
+            }
+        }
+    }
+
+    /// The ordinals of the lines with the text, in the order shown.
+    private func hits(_ search: TextSearch, in part: ArraySlice<UInt32>) -> [UInt32] {
+        let positions = log.withState { state in part.map { state.index.positions[Int($0)] } }
+        var hits: [UInt32] = []
+        var next = 0
+        try? LineReading.forEachLine(at: positions, in: log.directory) { prefix, line in
+            while positions[next] < prefix.position.rawValue { next += 1 }
+            if search.matches(line) { hits.append(part[part.startIndex + next]) }
+        }
+        return isNewestFirst ? hits.reversed() : hits
+    }
+
+    /// A page of the selection. While a search runs, waits up to 0.2 s for its rows.
+    func page(offset: Int, limit: Int) -> Page {
+        let deadline = Date(timeIntervalSinceNow: 0.2)
+        while true {
+            let page = state.withLock { state in
+                let range = min(offset, state.hits.count)..<min(offset + limit, state.hits.count)
+                return Page(
+                    total: state.hits.count, isComplete: state.isComplete, read: state.read,
+                    ordinals: ordinals(state.hits, range))
+            }
+            if page.isComplete || page.ordinals.count == limit || Date() > deadline { return page }
+            Thread.sleep(forTimeInterval: 0.01)
+        }
+    }
+
+    private func ordinals(_ hits: Hits, _ range: Range<Int>) -> [Int] {
+        let last = hits.count - 1
+        return range.map { offset in
+            switch hits {
+            case .all: isNewestFirst ? last - offset : offset
+            case .ascending(let list): Int(list[isNewestFirst ? last - offset : offset])
+            case .found(let list): Int(list[offset])
+            }
+        }
+    }
+
+    /// The offset of an event in the list; nil if it is not selected, or not found yet.
+    func offset(of ordinal: Int) -> Int? {
+        state.withLock { state in
+            let last = state.hits.count - 1
+            switch state.hits {
+            case .all(let count):
+                guard ordinal < count else { return nil }
+                return isNewestFirst ? last - ordinal : ordinal
+            case .ascending(let list):
+                guard let index = list.firstIndex(of: UInt32(ordinal)) else { return nil }
+                return isNewestFirst ? last - index : index
+            case .found(let list): return list.firstIndex(of: UInt32(ordinal))
+            }
+        }
+    }
+
+    /// All selected ordinals, ascending, and whether the selection is complete.
+    func all() -> (ordinals: [UInt32], isComplete: Bool) {
+        state.withLock { state in
+            switch state.hits {
+            case .all(let count): ((0..<UInt32(count)).map { $0 }, state.isComplete)
+            case .ascending(let list): (list, state.isComplete)
+            case .found(let list): (list.sorted(), state.isComplete)
+            }
+        }
+    }
+}
+
+/// The selections used last.
+final class Selections: Sendable {
+    private let log: FollowedLog
+    private let recent = Mutex<[Selection]>([])
+    private static let recentMax = 8
+
+    init(_ log: FollowedLog) { self.log = log }
+
+    /// The selection of a filter, up to the end of the index.
+    func selection(_ filter: EventFilter, newestFirst: Bool) -> Selection {
+        let selection = recent.withLock { recent in
+            if let index = recent.firstIndex(where: {
+                $0.filter == filter && $0.isNewestFirst == newestFirst
+            }) {
+                recent.append(recent.remove(at: index))
+            } else {
+                recent.append(Selection(filter, newestFirst: newestFirst, of: log))
+                if recent.count > Self.recentMax { recent.removeFirst() }
+            }
+            return recent[recent.count - 1]
+        }
+        selection.refresh()
+        return selection
+    }
+}

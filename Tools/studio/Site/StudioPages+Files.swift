@@ -1,0 +1,38 @@
+// The names of the pages. SwiftPM makes a constant of each file.
+
+extension StudioPages {
+    static let files: [String: [UInt8]] = [
+        "banner.js": PackageResources.banner_js,
+        "compare.js": PackageResources.compare_js,
+        "detail.js": PackageResources.detail_js,
+        "dom.js": PackageResources.dom_js,
+        "failure.js": PackageResources.failure_js,
+        "files.js": PackageResources.files_js,
+        "filter.js": PackageResources.filter_js,
+        "histogram.js": PackageResources.histogram_js,
+        "index.html": PackageResources.index_html,
+        "json.js": PackageResources.json_js,
+        "keys.js": PackageResources.keys_js,
+        "list.js": PackageResources.list_js,
+        "mailed.js": PackageResources.mailed_js,
+        "menu.js": PackageResources.menu_js,
+        "outbox.js": PackageResources.outbox_js,
+        "page.js": PackageResources.page_js,
+        "plot.js": PackageResources.plot_js,
+        "preferences.js": PackageResources.preferences_js,
+        "route.js": PackageResources.route_js,
+        "segments.js": PackageResources.segments_js,
+        "served.js": PackageResources.served_js,
+        "slider.js": PackageResources.slider_js,
+        "source.js": PackageResources.source_js,
+        "status.js": PackageResources.status_js,
+        "studio.css": PackageResources.studio_css,
+        "studio.js": PackageResources.studio_js,
+        "table.js": PackageResources.table_js,
+        "takeout.js": PackageResources.takeout_js,
+        "text.js": PackageResources.text_js,
+        "timeline.js": PackageResources.timeline_js,
+        "views.js": PackageResources.views_js,
+        "windows.js": PackageResources.windows_js,
+    ]
+}

@@ -1,0 +1,128 @@
+// The state of a view at any position: folded from the nearest earlier state that is known.
+
+import DaybookOffline
+import EventSourcing
+import Foundation
+import LogFormat
+import LogStorage
+import Synchronization
+
+/// The states of a log's views through time.
+final class ViewTimeline: Sendable {
+    private let log: FollowedLog
+    private let cache = Mutex(Cache())
+
+    /// The names of the built-in views.
+    static let names = OfflineModel.views.map { $0.name }
+
+    private struct Cache {
+        var version = -1
+        /// The states used last, newest last.
+        var states: [Known] = []
+        var rows: [(view: Int, position: UInt64, rows: [ViewRow])] = []
+    }
+
+    private struct Known {
+        var view: Int
+        var position: Position
+        var state: any ListableView
+    }
+
+    private static let cachedStatesMax = 64
+    private static let cachedRowsMax = 8
+
+    init(_ log: FollowedLog) { self.log = log }
+
+    /// The number of a view in `names`.
+    static func number(of name: String) throws(APIError) -> Int {
+        guard let number = names.firstIndex(of: name) else {
+            throw .notFound("there is no view \"\(name)\"")
+        }
+        return number
+    }
+
+    /// True for the events that a view folds, by ordinal.
+    static func folds(_ view: Int, _ index: EventIndex) -> (Int) -> Bool {
+        guard let types = OfflineModel.views[view].eventTypes else { return { _ in true } }
+        let numbers = Set(types.compactMap { index.names.existingNumber(of: $0) })
+        let isFolded = index.names.names.indices.map { numbers.contains(UInt32($0)) }
+        return { isFolded[Int(index.types[$0])] }
+    }
+
+    /// The rows of a view after the event at a position, sorted by key.
+    ///
+    /// - Throws: `APIError` `compacted` if the state can no longer be rebuilt; `LogError`.
+    /// - Complexity: O(events since the nearest known state + rows log rows). There are at most 64 stored
+    ///   states, so the first is at most 1/32 of the log.
+    func rows(of view: Int, at position: Position) throws -> [ViewRow] {
+        let state = try state(of: view, at: position)
+        let known = cache.withLock { cache in
+            cache.rows.first { $0.view == view && $0.position == position.rawValue }?.rows
+        }
+        if let known { return known }
+        let rows = try inserting(valuesOf: state.rows())
+        cache.withLock { cache in
+            cache.rows.append((view, position.rawValue, rows))
+            if cache.rows.count > Self.cachedRowsMax { cache.rows.removeFirst() }
+        }
+        return rows
+    }
+
+    private func state(of view: Int, at position: Position) throws -> any ListableView {
+        let (snapshot, discarded, version, wanted) = try log.withState { state in
+            let through = state.fold.compactedThrough ?? .zero
+            guard position >= through else { throw APIError.compacted(through) }
+            guard state.fold.last >= position else { throw APIError.notReady }
+            let snapshot = state.fold.snapshot(before: position)
+            // The events between that the view folds.
+            let folds = Self.folds(view, state.index)
+            let range =
+                state.index.ordinal(
+                    from: snapshot.position.rawValue + 1)..<state.index.ordinal(
+                    from: position.rawValue + 1)
+            let wanted = range.filter(folds).map { state.index.positions[$0] }
+            return (snapshot, state.fold.discarded, state.statusVersion, wanted)
+        }
+        var known = Known(
+            view: view, position: snapshot.position, state: snapshot.states[view])
+        cache.withLock { cache in
+            if cache.version != version { cache = Cache(version: version) }
+            for entry in cache.states
+            where entry.view == view && entry.position > known.position
+                && entry.position <= position
+            {
+                known = entry
+            }
+        }
+        let missing = wanted.filter { $0 > known.position.rawValue }
+        try LineReading.forEachLine(at: missing, in: log.directory) { _, line in
+            let event = try LogReader.event(
+                line, OfflineModel.catalogue, directory: log.directory)
+            guard let counted = discarded.counted(event, by: OfflineModel.catalogue) else { return }
+            known.state.fold(OfflineModel.catalogue.newestForm(of: counted))
+        }
+        known.position = position
+        cache.withLock { cache in
+            guard cache.version == version else { return }
+            cache.states.append(known)
+            if cache.states.count > Self.cachedStatesMax { cache.states.removeFirst() }
+        }
+        return known.state
+    }
+
+    /// Inserts the values that are stored in events.
+    private func inserting(valuesOf rows: [ViewRow]) throws -> [ViewRow] {
+        let ids = Set(rows.flatMap { $0.fields.compactMap(\.source?.event) })
+        guard !ids.isEmpty else { return rows }
+        let positions = log.withState { state in
+            ids.compactMap { id in state.index.ordinal(of: id).map { state.index.positions[$0] } }
+        }
+        var data: [UUID: [UInt8]] = [:]
+        try LineReading.forEachLine(at: positions.sorted(), in: log.directory) { _, line in
+            let event = try LogReader.event(
+                line, OfflineModel.catalogue, directory: log.directory)
+            data[event.id] = OfflineModel.catalogue.newestForm(of: event).content.json
+        }
+        return rows.map { $0.filled { data[$0] } }
+    }
+}
