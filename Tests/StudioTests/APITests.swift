@@ -19,7 +19,7 @@ import Testing
             "log", "events", "events?order=oldest&offset=2&limit=3",
             "events?type=daybook.note.added&status=pending&text=kaffe", "rank?position=1",
             "histogram", "histogram?buckets=7&order=oldest", "events/1", "events/1/story",
-            "find?id=\(id)", "views", "outbox", "files", "verify",
+            "find?id=\(id)", "views", "outbox", "files", "compaction", "verify",
         ]
             + ViewTimeline.names.flatMap { name in
                 [

@@ -142,7 +142,8 @@ import Testing
         guard case .object(let members) = data else { throw POSIXError(.EINVAL) }
         #expect(
             Set(members.keys) == [
-                "form", "log", "lines", "views", "stories", "outbox", "files", "segments", "verify",
+                "form", "log", "lines", "views", "stories", "outbox", "files", "segments",
+                "compaction", "verify",
             ])
         let lines = data.column("lines", "line").map(\.stringValue)
         #expect(

@@ -257,6 +257,7 @@ extension FollowedLog {
                 return true
             }
             state.isIndexed = true
+            state.last = cursor.position
             state.fold.compactedThrough = through
             let records = state.index.positions(ofTypes: DiscardedEvents.recordTypes)
             try state.fold.readRecords(records, in: directory)

@@ -164,7 +164,11 @@ extension API {
         var reply = JSONObjectWriter()
         reply.appendMember(
             "steps",
-            list: [step("recorded", position, event.time, "recorded as \(event.type)")]
+            list: [
+                step(
+                    "recorded", position, event.time,
+                    event.isOwn ? "by this device" : "by another device, and received here")
+            ]
                 + story.steps.map {
                     step($0.kind.rawValue, $0.position, $0.time, $0.description)
                 })

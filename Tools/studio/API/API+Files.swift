@@ -25,8 +25,6 @@ extension API {
         reply.appendMember(
             "quarantine", list: listing(of: LogDirectory.quarantine, fileSystem))
         reply.appendMember("others", list: others(fileSystem))
-        reply.appendMember(
-            "compaction", raw: (try? compaction())?.finished() ?? Array("null".utf8))
         reply.appendMember("types", list: typeAmounts())
         reply.appendMember("plots", raw: Self.plots(maps).finished())
         return reply
@@ -146,11 +144,8 @@ extension API {
 
     // MARK: Compaction and plots
 
-    /// The dry run of a compaction costs two reads of the log, so it is left out for a large one.
-    private static let previewEventsMax = 100_000
-
-    private func compaction() throws -> JSONObjectWriter? {
-        guard log.withState({ $0.index.count <= Self.previewEventsMax }) else { return nil }
+    /// GET /api/compaction
+    func compaction() throws -> JSONObjectWriter {
         let report = try CompactionPreview(
             log.directory, catalogue: OfflineModel.catalogue,
             views: OfflineModel.views + [Outbox.self]

@@ -46,7 +46,7 @@ extension API {
             reply.appendMember("accounts", list: counts(index.accounts, index))
             reply.appendMember("statuses", list: statusCounts(state))
             reply.appendMember(
-                "compactedThrough", Int(clamping: state.fold.compactedThrough?.rawValue ?? 0))
+                "compactedThrough", Int(clamping: state.compactedThrough.rawValue))
             reply.appendMember(
                 "problem",
                 raw: state.problem.map { problem in

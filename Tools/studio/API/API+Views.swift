@@ -36,7 +36,7 @@ extension API {
             reply.appendMember("first", optional: state.index.positions.first.map { Position($0) })
             reply.appendMember("last", Int(clamping: state.fold.last.rawValue))
             reply.appendMember(
-                "compactedThrough", Int(clamping: state.fold.compactedThrough?.rawValue ?? 0))
+                "compactedThrough", Int(clamping: state.compactedThrough.rawValue))
         }
         return reply
     }

@@ -66,6 +66,7 @@ final class API: Sendable {
         case ("outbox", 2) where path[1] == "dependents": APIReply(try dependents(parameters))
         case ("files", 1): APIReply(try files())
         case ("files", 2): APIReply(try segment(path[1]))
+        case ("compaction", 1): APIReply(try compaction())
         case ("verify", 1): APIReply(try verify())
         case ("export", 1): try export(parameters)
         default: throw APIError.notFound("there is no such address")

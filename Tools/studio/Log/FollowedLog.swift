@@ -17,6 +17,8 @@ final class FollowedLog: Sendable {
     private let state = Mutex(State())
     private let isStopped = Atomic(false)
     private static let pause = 0.25
+    private static let longPause = 2.0
+    private static let roundsOfCompactionCheck = 8
 
     /// What the threads have read so far.
     struct State {
@@ -56,6 +58,7 @@ final class FollowedLog: Sendable {
 
     private func followLines() {
         var cursor = LogCursor(directory)
+        var round = 0
         while !isStopped.load(ordering: .relaxed) {
             let before = withState { $0.index.count }
             let problem = readLines(&cursor)
@@ -68,12 +71,16 @@ final class FollowedLog: Sendable {
                 state.last = cursor.position
             }
             if problem != nil { cursor = LogCursor(directory, after: cursor.position) }
-            if isCompactedFurther() {
+            // Reads the end of each segment, so not in every round.
+            if round % Self.roundsOfCompactionCheck == 0, isCompactedFurther() {
                 // Events were removed: all is read anew.
                 withState { $0 = State(after: $0) }
                 cursor = LogCursor(directory)
             }
-            Thread.sleep(forTimeInterval: Self.pause)
+            round += 1
+            // Damage is classified with a read of the whole segment.
+            Thread.sleep(
+                forTimeInterval: problem == nil || problem == .empty ? Self.pause : Self.longPause)
         }
     }
 
@@ -151,6 +158,9 @@ extension FollowedLog.State {
         statusVersion = other.statusVersion + 1
         beginning = other.beginning + 1
     }
+
+    /// The position before which states cannot be rebuilt; of a damaged log at most the last one read.
+    var compactedThrough: Position { min(fold.compactedThrough ?? .zero, last) }
 
     /// True once the views and the outbox are at the end of the index.
     var isFolded: Bool { isIndexed && fold.last >= last }

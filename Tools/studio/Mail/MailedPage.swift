@@ -60,6 +60,8 @@ package struct MailedPage {
             segments.appendMember(name, raw: try api.segment(name).finished())
         }
         data.appendMember("segments", raw: segments.finished())
+        data.appendMember(
+            "compaction", raw: (try? api.compaction().finished()) ?? Array("null".utf8))
         data.appendMember("verify", raw: try api.verify().finished())
         html = Self.html(data.finished())
     }

@@ -15,7 +15,7 @@ enum ViewHistory {
         try ViewTimeline.names.indices.map { view in
             let positions = log.withState { state in
                 let folds = ViewTimeline.folds(view, state.index)
-                let through = state.fold.compactedThrough?.rawValue ?? 0
+                let through = state.compactedThrough.rawValue
                 return (0..<state.index.count).filter {
                     folds($0) && state.index.positions[$0] >= through
                 }.map { state.index.positions[$0] }

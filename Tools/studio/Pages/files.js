@@ -24,6 +24,7 @@ function ratio(lineBytes, bytes) {
 /** The Files tab. */
 export class Files extends PageTab {
   #findings = null;
+  #dryRun = null; // of a compaction
   #frames = null; // of the open segment
   #revealedFrame = null;
 
@@ -70,13 +71,13 @@ export class Files extends PageTab {
 
   /** The sections of the page. */
   sections() {
-    const { segments, checkpoints, quarantine, others, compaction, plots, bytes } = this.answer;
+    const { segments, checkpoints, quarantine, others, plots, bytes } = this.answer;
     return [
       section('Verification', this.#verification()),
       section(`Segments: ${formatCount(segments.length)} in ${formatBytes(bytes)}`, segments.length === 0
         ? noteLine('there is no segment yet') : [this.#legend(), this.#segments()]),
       section('Checkpoints', this.#checkpoints(checkpoints)),
-      section('Compaction', this.#compaction(compaction)),
+      section('Compaction', this.#compaction()),
       segments.length === 0 ? '' : section('Compression and write amplification', this.#plots(plots)),
       section('Other files', this.#others(others)),
       section('Quarantine', quarantine.length === 0 ? noteLine('nothing was set aside') : table('quarantine', fileColumns, quarantine)),
@@ -188,16 +189,19 @@ export class Files extends PageTab {
     ], checkpoints);
   }
 
-  #compaction(compaction) {
-    if (compaction == null) return noteLine('it is not known here what could be removed');
-    const freeable = compaction.bytesFreeable == null ? 'How many bytes could be freed is not known here.'
-      : `${formatBytes(compaction.bytesFreeable)} of lines could be removed (logtool compact).`;
-    return [element('p', {}, freeable),
+  #compaction() {
+    const ask = this.#longButton('try what compaction would remove', 'reading…', async () => {
+      this.#dryRun = await this.studio.source.compaction();
+      announce(`${countOf(this.#dryRun.removable, 'event')} could be removed`);
+    });
+    if (this.#dryRun === null) return element('p', { class: 'actions' }, ask);
+    const { removable, bytesFreeable, kept } = this.#dryRun;
+    return [element('p', { class: 'actions' }, ask),
+      element('p', {}, `${countOf(removable, 'event')} could be removed, which frees about ${formatBytes(bytesFreeable)} (logtool compact).`),
       table('why the rest is kept', [
         { label: 'kept because', cell: ({ reason }) => content(reason) },
         { label: 'events', className: 'number', cell: ({ events }) => formatCount(events) },
-        { label: 'bytes of lines', className: 'number', cell: ({ bytes }) => formatBytes(bytes) },
-      ], compaction.kept)];
+      ], kept)];
   }
 
   #plots({ segments, amplification }) {
@@ -224,18 +228,32 @@ export class Files extends PageTab {
   }
 
   #verification() {
-    const verify = button('verify the whole log', async () => {
-      verify.disabled = true;
-      verify.textContent = 'verifying…';
+    const verify = this.#longButton('verify the whole log', 'verifying…', async () => {
+      this.#findings = await this.studio.source.verify();
+      announce(countOf(this.#findings.findings.length, 'finding'));
+    });
+    return [element('p', { class: 'actions' }, verify), this.#findings === null ? '' : this.#findingList()];
+  }
+
+  // A button for an answer that takes a read of the whole log.
+  #longButton(label, running, ask) {
+    const result = button(label, async () => {
+      result.disabled = true;
+      result.textContent = running;
       try {
-        this.#findings = await this.studio.source.verify();
-        announce(countOf(this.#findings.findings.length, 'finding'));
+        await ask();
       } catch (error) {
         this.studio.reportFailure(error);
       }
       this.fill();
     });
-    return [element('p', { class: 'actions' }, verify), this.#findings === null ? '' : this.#findingList()];
+    return result;
+  }
+
+  // A segment is a link to its frames. A checkpoint has none.
+  #fileLink(name) {
+    if (!this.answer.segments.some((segment) => segment.name === name)) return content(name);
+    return element('a', { href: this.studio.linkWith({ segment: name, frame: null }) }, content(name));
   }
 
   #findingList() {
@@ -245,7 +263,7 @@ export class Files extends PageTab {
       ['findings', findings.length === 0 ? '● none: every byte is as it was written' : `■ ${formatCount(findings.length)}`]]);
     return [summary, notes.map((text) => noteLine('note: ', content(text))),
       findings.length === 0 ? '' : table('findings', [
-        { label: 'segment', cell: ({ segment }) => element('a', { href: this.studio.linkWith({ segment, frame: null }) }, content(segment)) },
+        { label: 'file', cell: ({ segment }) => this.#fileLink(segment) },
         { label: 'byte', className: 'number', cell: ({ offset }) => (offset == null ? '–' : formatCount(offset)) },
         { label: 'positions', cell: position },
         { label: 'code', cell: ({ code }) => element('code', {}, content(code)) },

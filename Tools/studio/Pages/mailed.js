@@ -216,6 +216,11 @@ export class MailedSource {
     return segment;
   }
 
+  async compaction() {
+    if (this.#data.compaction !== null) return this.#data.compaction;
+    throw new SourceFailure('damaged', 'a damaged log is not compacted');
+  }
+
   async verify() {
     return this.#data.verify;
   }

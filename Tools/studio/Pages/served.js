@@ -125,6 +125,10 @@ export class ServedSource {
     return this.#get(`files/${encodeURIComponent(name)}`, {}, signal);
   }
 
+  compaction(signal) {
+    return this.#get('compaction', {}, signal);
+  }
+
   verify(signal) {
     return this.#get('verify', {}, signal);
   }

@@ -274,6 +274,7 @@ export class Views {
     }
     const request = new AbortController();
     this.#comparing = request;
+    if (this.#comparedAnswer === null) setChildren(this.#comparison, noteLine('comparing…'));
     const [from, to] = [this.#clamped(Number(other) || 0), at].sort((a, b) => a - b);
     const load = (offset, limit) => this.#studio.source.changes(name, from, to, offset, limit, request.signal);
     try {

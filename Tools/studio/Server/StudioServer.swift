@@ -50,7 +50,8 @@ package final class StudioServer: Sendable {
                 self.handler.setPort(port)
                 ready("http://127.0.0.1:\(port)/?token=\(self.handler.token)")
             }
-            try await group.waitForAll()
+            // The first error ends the other task.
+            while try await group.next() != nil {}
         }
     }
 

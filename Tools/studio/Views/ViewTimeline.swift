@@ -70,7 +70,7 @@ final class ViewTimeline: Sendable {
 
     private func state(of view: Int, at position: Position) throws -> any ListableView {
         let (snapshot, discarded, version, wanted) = try log.withState { state in
-            let through = state.fold.compactedThrough ?? .zero
+            let through = state.compactedThrough
             guard position >= through else { throw APIError.compacted(through) }
             guard state.fold.last >= position else { throw APIError.notReady }
             let snapshot = state.fold.snapshot(before: position)
