@@ -109,6 +109,7 @@ final class FollowedLog: Sendable {
             guard state.fold.compactedThrough != through else { return false }
             let isFirst = state.fold.compactedThrough == nil
             state.fold.compactedThrough = through
+            state.version += 1
             return !isFirst && state.index.count > 0
         }
     }
@@ -157,6 +158,7 @@ extension FollowedLog.State {
         version = other.version + 1
         statusVersion = other.statusVersion + 1
         beginning = other.beginning + 1
+        fold.compactedThrough = other.fold.compactedThrough
     }
 
     /// The position before which states cannot be rebuilt; of a damaged log at most the last one read.
