@@ -1,5 +1,5 @@
-// One HTML file with the pages and a log's data, for a log that nobody else can reach: it is opened without a
-// server and without a network. Spec/operations/studio.md, "The file".
+// One HTML file with the pages and a log's data, for a log on a device that only its user can reach: it is opened
+// without a server and without a network. Spec/operations/studio.md, "The file".
 
 import DaybookOffline
 import EventSourcing
