@@ -14,7 +14,7 @@ import Testing
         #expect("\(report)" == "0 applied, 0 pending")
         (report.applied, report.rejected, report.pending, report.held) = (12, 1, 3, 2)
         report.message = "no network"
-        #expect("\(report)" == "12 applied, 1 parked, 3 pending (2 held); paused: no network")
+        #expect("\(report)" == "12 applied, 1 parked, 3 pending (2 held); no network")
     }
 
     @Test func `a story prints the event with its base and its state, then the steps`()

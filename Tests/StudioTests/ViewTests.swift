@@ -56,14 +56,14 @@ import Testing
         #expect(rowCounts.count { $0 > 0 } > 8)
     }
 
-    @Test func `a position after the end is not ready, and an unknown view is not found`() throws {
+    @Test func `a position after the end is refused, and an unknown view is not found`() throws {
         let log = try SampleLog(Histories.statuses())
         defer { log.remove() }
         try log.followed.readToEnd()
         let timeline = ViewTimeline(log.followed)
         #expect(throws: APIError.self) { try timeline.rows(of: 0, at: Position(12)) }
         let api = API(log.followed, isWritable: false)
-        #expect(api.reply("views/notes?at=12").status == 503)
+        #expect(api.reply("views/notes?at=12").status == 422)
         #expect(api.reply("views/nowhere").status == 404)
     }
 

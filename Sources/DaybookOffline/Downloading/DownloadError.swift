@@ -45,7 +45,8 @@ public struct DownloadError: Error, Hashable, Sendable, CustomStringConvertible 
             error.code == .noSpace ? .noSpace : .io,
             error.code == .noSpace
                 ? Self.deviceIsFull
-                : "cannot \(error.operation) \(error.path): \(error.reason)")
+                : "cannot \(error.operation) \(URL(filePath: error.path).lastPathComponent): \(error.reason)"
+        )
     }
 
     static let deviceIsFull =

@@ -63,7 +63,7 @@ extension SyncReport: CustomStringConvertible {
             counts.compactMap(\.self).joined(separator: ", "),
             isBehind ? "not all events of other logs were read" : nil,
             tookNewName ? "the log has a new incarnation" : nil,
-            isElsewhere ? "another run syncs this store" : nil, message.map { "paused: \($0)" },
+            isElsewhere ? "another run syncs this store" : nil, message,
         ]
         return notes.compactMap(\.self).joined(separator: "; ")
     }

@@ -23,7 +23,8 @@ extension API {
 
     /// The members of the overview that come from the index. O(n) after a change.
     private func counts() -> [UInt8] {
-        let version = log.version
+        // While the log is read for the first time, events are added without a new version.
+        let version = log.withState { [$0.version, $0.index.count] }
         if let counts = cachedCounts.withLock({ $0.version == version ? $0.json : nil }) {
             return counts
         }
@@ -49,7 +50,7 @@ extension API {
                 "compactedThrough", Int(clamping: state.compactedThrough.rawValue))
             reply.appendMember(
                 "problem",
-                raw: state.problem.map { problem in
+                raw: (state.problem ?? state.foldProblem).map { problem in
                     JSONObjectWriter.object {
                         $0.appendMember("code", problem.code)
                         $0.appendMember("message", problem.message)
@@ -106,13 +107,13 @@ extension API {
         Timestamp(milliseconds: milliseconds).description
     }
 
-    private func selection(_ parameters: Parameters) throws(APIError) -> Selection {
+    private func selection(_ parameters: Parameters) throws -> Selection {
         let order = parameters.string("order") ?? "newest"
         guard order == "newest" || order == "oldest" else {
-            throw .badRequest("order must be newest or oldest")
+            throw APIError.badRequest("order must be newest or oldest")
         }
-        return selections.selection(
-            try EventFilter(parameters.all), newestFirst: order == "newest")
+        return try selections.selection(
+            EventFilter(parameters.all), newestFirst: order == "newest")
     }
 
     // MARK: Lists
@@ -120,8 +121,9 @@ extension API {
     /// GET /api/events
     func events(_ parameters: Parameters) throws -> JSONObjectWriter {
         let (offset, limit) = try parameters.page()
-        let page = try selection(parameters).page(offset: offset, limit: limit)
-        let (positions, isIndexed) = log.withState { state in
+        let selection = try selection(parameters)
+        let page = try selection.page(offset: offset, limit: limit)
+        let (positions, isIndexed) = try log.withState(since: selection.beginning) { state in
             (page.ordinals.map { state.index.positions[$0] }, state.isIndexed)
         }
         var rows: [UInt64: JSONObjectWriter] = [:]
@@ -184,7 +186,9 @@ extension API {
             throw APIError.badRequest("position is missing")
         }
         let selection = try selection(parameters)
-        let ordinal = log.withState { $0.index.ordinal(at: position.rawValue) }
+        let ordinal = try log.withState(since: selection.beginning) {
+            $0.index.ordinal(at: position.rawValue)
+        }
         return .object {
             $0.appendMember("offset", optional: ordinal.flatMap { selection.offset(of: $0) })
         }
@@ -197,8 +201,9 @@ extension API {
     /// GET /api/histogram
     func histogram(_ parameters: Parameters) throws -> JSONObjectWriter {
         let buckets = try parameters.integer("buckets", in: 1...1_000, default: 120)
-        let (ordinals, isComplete) = try selection(parameters).all()
-        return log.withState { state in
+        let selection = try selection(parameters)
+        let (ordinals, isComplete) = try selection.all()
+        return try log.withState(since: selection.beginning) { state in
             let index = state.index
             var reply = JSONObjectWriter()
             let times = ordinals.lazy.map { index.times[Int($0)] }
@@ -246,12 +251,12 @@ extension API {
             throw APIError.badRequest("format must be ndjson or csv")
         }
         let selection = try selection(parameters)
-        var all = selection.all()
+        var all = try selection.all()
         while !all.isComplete {
             Thread.sleep(forTimeInterval: 0.02)
-            all = selection.all()
+            all = try selection.all()
         }
-        let (positions, size) = log.withState { state in
+        let (positions, size) = try log.withState(since: selection.beginning) { state in
             (
                 all.ordinals.map { state.index.positions[Int($0)] },
                 all.ordinals.reduce(0) { $0 + Int(state.index.lineBytes[Int($1)]) }

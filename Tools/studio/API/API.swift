@@ -36,7 +36,7 @@ final class API: Sendable {
     let selections: Selections
     let isWritable: Bool
     /// The part of the overview that is computed from the index, and its version.
-    let cachedCounts = Mutex((version: -1, json: [UInt8]()))
+    let cachedCounts = Mutex((version: [Int](), json: [UInt8]()))
 
     init(_ log: FollowedLog, isWritable: Bool) {
         self.log = log

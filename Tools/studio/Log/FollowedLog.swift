@@ -32,6 +32,10 @@ final class FollowedLog: Sendable {
         var version = 0
         /// Changes with every status that may have changed.
         var statusVersion = 0
+        /// The sizes of the sealed segments, by their first positions.
+        var sealedBytes: [Position: Int] = [:]
+        /// An error of the fold, which ends it.
+        var foldProblem: LogProblem?
         /// The number of times that the log was read from its beginning.
         var beginning = 1
     }
@@ -52,6 +56,19 @@ final class FollowedLog: Sendable {
         -> sending Result
     {
         try state.withLock { try body(&$0) }
+    }
+
+    /// Calls a closure with what was read since a beginning.
+    ///
+    /// - Throws: `APIError` `changed` if the log was read anew since then: ordinals are valid in one index
+    ///   only.
+    func withState<Result>(
+        since beginning: Int, _ body: (inout State) throws -> sending Result
+    ) throws -> sending Result {
+        try withState { state in
+            guard state.beginning == beginning else { throw APIError.changed }
+            return try body(&state)
+        }
     }
 
     // MARK: Reading
@@ -102,15 +119,22 @@ final class FollowedLog: Sendable {
         }
     }
 
-    /// True if the folder's compaction has passed the states that are held.
+    /// True if a compaction has rewritten a segment that was seen before.
     private func isCompactedFurther() -> Bool {
-        guard let through = try? LogReader(directory).compactedThrough() else { return false }
+        guard let outline = try? LogReader(directory).outline() else { return false }
+        let sealed = outline.filter(\.isSealed)
         return withState { state in
-            guard state.fold.compactedThrough != through else { return false }
-            let isFirst = state.fold.compactedThrough == nil
-            state.fold.compactedThrough = through
-            state.version += 1
-            return !isFirst && state.index.count > 0
+            let isRewritten = sealed.contains { segment in
+                state.sealedBytes[segment.base].map { $0 != segment.bytes } ?? false
+            }
+            state.sealedBytes = Dictionary(
+                sealed.map { ($0.base, $0.bytes) }, uniquingKeysWith: { $1 })
+            let through = outline.reduce(Position.zero) { max($0, $1.compactedThrough) }
+            if state.fold.compactedThrough != through {
+                state.fold.compactedThrough = through
+                state.version += 1
+            }
+            return isRewritten
         }
     }
 
@@ -138,14 +162,21 @@ final class FollowedLog: Sendable {
             try fold.advance(
                 through: min(last, fold.last.advanced(by: Self.portion)), in: directory)
         } catch {
-            // Also reported by the thread that reads the lines.
-            Thread.sleep(forTimeInterval: 1)
+            let problem =
+                (error as? LogError).map(LogProblem.init)
+                ?? LogProblem(code: "io", message: "\(error)", remedy: nil)
+            withState { state in
+                if state.foldProblem != problem { state.version += 1 }
+                state.foldProblem = problem
+            }
+            Thread.sleep(forTimeInterval: Self.longPause)
             return
         }
         withState { state in
             guard state.beginning == beginning else { return }
             fold.compactedThrough = state.fold.compactedThrough
             state.fold = fold
+            state.foldProblem = nil
             state.version += 1
             state.statusVersion += 1
         }
@@ -159,6 +190,7 @@ extension FollowedLog.State {
         statusVersion = other.statusVersion + 1
         beginning = other.beginning + 1
         fold.compactedThrough = other.fold.compactedThrough
+        sealedBytes = other.sealedBytes
     }
 
     /// The position before which states cannot be rebuilt; of a damaged log at most the last one read.

@@ -10,6 +10,8 @@ import Synchronization
 final class Selection: Sendable {
     let filter: EventFilter
     let isNewestFirst: Bool
+    /// The beginning of the index that the ordinals are of.
+    let beginning: Int
     private let log: FollowedLog
     private let state = Mutex(State())
 
@@ -21,7 +23,10 @@ final class Selection: Sendable {
         /// The number of events of the index that the selection covers.
         var covered = 0
         var statusVersion = 0
-        var search: Int = 0
+        /// The number of searches that were started.
+        var search = 0
+        /// The error that ended a search.
+        var failure: APIError?
     }
 
     /// Ordinals.
@@ -52,38 +57,40 @@ final class Selection: Sendable {
     /// The number of events that a search reads before it publishes its hits.
     private static let portion = 32_768
 
-    init(_ filter: EventFilter, newestFirst: Bool, of log: FollowedLog) {
+    init(
+        _ filter: EventFilter, newestFirst: Bool, of log: FollowedLog, since beginning: Int
+    ) {
+        self.beginning = beginning
         self.filter = filter
         self.isNewestFirst = newestFirst
         self.log = log
     }
 
     /// Brings the selection up to the end of the index. Without a text it is complete on return.
-    func refresh() {
-        let (count, version) = log.withState { ($0.index.count, $0.statusVersion) }
-        let needed = state.withLock { state -> Int? in
+    ///
+    /// - Throws: `APIError` `changed`.
+    func refresh() throws {
+        let (count, version) = try log.withState(since: beginning) {
+            ($0.index.count, $0.statusVersion)
+        }
+        let first = state.withLock { state -> Int? in
             let isStale =
-                state.covered != count
+                state.covered != count || state.failure != nil
                 || (!filter.statuses.isEmpty && state.statusVersion != version)
-            guard isStale else { return nil }
-            // A search with a status, or of an index that has begun anew, begins anew.
+            let isSearching = filter.text != nil && !state.isComplete && filter.statuses.isEmpty
+            guard isStale, !isSearching else { return nil }
+            // A search with a status, or one that failed, begins anew.
             let isExtended =
-                filter.text != nil && filter.statuses.isEmpty && state.isComplete
-                && state.covered < count && state.covered > 0
-            if filter.text != nil, !state.isComplete, state.covered <= count,
-                filter.statuses.isEmpty
-            {
-                return nil
-            }
+                filter.text != nil && filter.statuses.isEmpty && state.failure == nil
             let first = isExtended ? state.covered : 0
             state.covered = count
             state.statusVersion = version
+            state.failure = nil
             return first
         }
-        guard let first = needed else { return }
-        let candidates = log.withState { state in
+        guard let first else { return }
+        let candidates = try log.withState(since: beginning) { state in
             filter.ordinals(in: state.index, from: first) { state.status($0) }
-                ?? nil
         }
         guard let text = filter.text else {
             state.withLock { state in
@@ -118,7 +125,10 @@ final class Selection: Sendable {
                     isNewestFirst
                     ? candidates[(candidates.count - end)..<(candidates.count - start)]
                     : candidates[start..<end]
-                let found = hits(search, in: part)
+                let found: [UInt32]
+                do { found = try hits(search, in: part) } catch {
+                    return fail(APIError(error), search: number)
+                }
                 let isCurrent = state.withLock { state in
                     guard state.search == number, case .found(let hits) = state.hits else {
                         return false
@@ -142,12 +152,22 @@ final class Selection: Sendable {
         }
     }
 
+    private func fail(_ error: APIError, search number: Int) {
+        state.withLock { state in
+            guard state.search == number else { return }
+            state.failure = error
+            state.isComplete = true
+        }
+    }
+
     /// The ordinals of the lines with the text, in the order shown.
-    private func hits(_ search: TextSearch, in part: ArraySlice<UInt32>) -> [UInt32] {
-        let positions = log.withState { state in part.map { state.index.positions[Int($0)] } }
+    private func hits(_ search: TextSearch, in part: ArraySlice<UInt32>) throws -> [UInt32] {
+        let positions = try log.withState(since: beginning) { state in
+            part.map { state.index.positions[Int($0)] }
+        }
         var hits: [UInt32] = []
         var next = 0
-        try? LineReading.forEachLine(at: positions, in: log.directory) { prefix, line in
+        try LineReading.forEachLine(at: positions, in: log.directory) { prefix, line in
             while positions[next] < prefix.position.rawValue { next += 1 }
             if search.matches(line) { hits.append(part[part.startIndex + next]) }
         }
@@ -155,10 +175,13 @@ final class Selection: Sendable {
     }
 
     /// A page of the selection. While a search runs, waits up to 0.2 s for its rows.
-    func page(offset: Int, limit: Int) -> Page {
+    ///
+    /// - Throws: the error that ended the search.
+    func page(offset: Int, limit: Int) throws -> Page {
         let deadline = Date(timeIntervalSinceNow: 0.2)
         while true {
-            let page = state.withLock { state in
+            let page = try state.withLock { state in
+                if let failure = state.failure { throw failure }
                 let range = min(offset, state.hits.count)..<min(offset + limit, state.hits.count)
                 return Page(
                     total: state.hits.count, isComplete: state.isComplete, read: state.read,
@@ -197,9 +220,12 @@ final class Selection: Sendable {
     }
 
     /// All selected ordinals, ascending, and whether the selection is complete.
-    func all() -> (ordinals: [UInt32], isComplete: Bool) {
-        state.withLock { state in
-            switch state.hits {
+    ///
+    /// - Throws: the error that ended the search.
+    func all() throws -> (ordinals: [UInt32], isComplete: Bool) {
+        try state.withLock { state in
+            if let failure = state.failure { throw failure }
+            return switch state.hits {
             case .all(let count): ((0..<UInt32(count)).map { $0 }, state.isComplete)
             case .ascending(let list): (list, state.isComplete)
             case .found(let list): (list.sorted(), state.isComplete)
@@ -217,19 +243,24 @@ final class Selections: Sendable {
     init(_ log: FollowedLog) { self.log = log }
 
     /// The selection of a filter, up to the end of the index.
-    func selection(_ filter: EventFilter, newestFirst: Bool) -> Selection {
+    ///
+    /// - Throws: `APIError` `changed`.
+    func selection(_ filter: EventFilter, newestFirst: Bool) throws -> Selection {
+        let beginning = log.withState { $0.beginning }
         let selection = recent.withLock { recent in
+            recent.removeAll { $0.beginning != beginning }
             if let index = recent.firstIndex(where: {
                 $0.filter == filter && $0.isNewestFirst == newestFirst
             }) {
                 recent.append(recent.remove(at: index))
             } else {
-                recent.append(Selection(filter, newestFirst: newestFirst, of: log))
+                recent.append(
+                    Selection(filter, newestFirst: newestFirst, of: log, since: beginning))
                 if recent.count > Self.recentMax { recent.removeFirst() }
             }
             return recent[recent.count - 1]
         }
-        selection.refresh()
+        try selection.refresh()
         return selection
     }
 }

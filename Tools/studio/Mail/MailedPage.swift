@@ -32,7 +32,9 @@ package struct MailedPage {
         let log = FollowedLog(directory)
         log.start()
         defer { log.stop() }
-        while !log.withState({ $0.isFolded }) { Thread.sleep(forTimeInterval: 0.02) }
+        while !log.withState({ $0.isFolded || $0.foldProblem != nil }) {
+            Thread.sleep(forTimeInterval: 0.02)
+        }
         // Throws what a log that cannot be read at all is refused for.
         _ = try LogReader(directory).files()
         let api = API(log, isWritable: false)

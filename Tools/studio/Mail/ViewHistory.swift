@@ -16,9 +16,10 @@ enum ViewHistory {
             let positions = log.withState { state in
                 let folds = ViewTimeline.folds(view, state.index)
                 let through = state.compactedThrough.rawValue
-                return (0..<state.index.count).filter {
-                    folds($0) && state.index.positions[$0] >= through
-                }.map { state.index.positions[$0] }
+                // Of a compacted log the first state is the one at that position.
+                return (through > 0 ? [through] : [])
+                    + (state.index.ordinal(from: through + 1)..<state.index.count)
+                    .filter(folds).map { state.index.positions[$0] }
             }
             return try history(of: view, at: chosen(positions), api)
         }
@@ -33,8 +34,11 @@ enum ViewHistory {
     private static func history(
         of view: Int, at positions: [UInt64], _ api: API
     ) throws -> JSONObjectWriter {
-        let last = try positions.last.map { try api.views.rows(of: view, at: Position($0)) } ?? []
-        let count = RowChanges.keyCount(last)
+        // As many leading fields as distinguish the rows of each state.
+        let count =
+            try positions.map {
+                RowChanges.keyCount(try api.views.rows(of: view, at: Position($0)))
+            }.max() ?? 0
         var known: [String: ViewRow] = [:]
         var columns: [String] = []
         var history: [JSONObjectWriter] = []

@@ -29,6 +29,13 @@ struct APIError: Error {
             "the log is compacted through position \(through); earlier states can no longer be rebuilt",
             remedy: "choose a position from \(through) on")
     }
+    static let changed = APIError(
+        503, "changed", "compaction has removed events meanwhile", remedy: "ask again")
+    static func afterEnd(_ last: Position) -> APIError {
+        APIError(
+            422, "afterEnd", "the log ends at position \(last)",
+            remedy: "choose an earlier position")
+    }
     static let notReady = APIError(
         503, "notReady", "the views are not folded up to this position yet",
         remedy: "wait a moment")

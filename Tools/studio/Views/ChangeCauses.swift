@@ -15,10 +15,11 @@ struct ChangeCauses {
     private var keyCount = 1
 
     /// Bisects the events between the positions until each change has one event left, after which the row is
-    /// what it is at the end. The row may have been left and set again later: then the cause is the last
-    /// such event with the same subject.
+    /// what it is at the end. The row may have been changed and set again later: of the last 64 later events
+    /// with the same subject, the last one that changed the row is the cause then.
     ///
-    /// - Complexity: O(changes · log events) states, each folded from a near one.
+    /// - Complexity: O(changes · (log events + later events of the subject)) states, each folded from a near
+    ///   one.
     init(
         of changes: [RowChanges.Change], view: Int, from: Position, to: Position,
         _ timeline: ViewTimeline, _ log: FollowedLog
@@ -43,10 +44,13 @@ struct ChangeCauses {
         try search(
             for: keys, in: 0..<positions.count, end: last.filter { keys.contains($0.key) })
         for (key, position) in found {
-            let later = log.withState { state in Self.positions(after: position, state.index) }
+            let later = log.withState { state in
+                Self.positions(after: position, through: to.rawValue, state.index)
+            }
             found[key] =
-                try later.filter { positions.contains($0) }.suffix(Self.laterMax)
-                .last { try row(key, at: $0 - 1) != row(key, at: $0) } ?? position
+                try later.suffix(Self.laterMax).last {
+                    try row(key, at: $0 - 1) != row(key, at: $0)
+                } ?? position
         }
     }
 
@@ -54,13 +58,17 @@ struct ChangeCauses {
     private static let laterMax = 64
 
     /// The positions of the later events about the subject of the event at a position.
-    private static func positions(after position: UInt64, _ index: EventIndex) -> [UInt64] {
+    private static func positions(
+        after position: UInt64, through last: UInt64, _ index: EventIndex
+    ) -> [UInt64] {
         guard let ordinal = index.ordinal(at: position),
             index.subjects[ordinal] != NameTable.none
         else { return [] }
         let subject = index.subjects[ordinal]
-        return (ordinal + 1..<index.count).filter { index.subjects[$0] == subject }
-            .map { index.positions[$0] }
+        return (ordinal + 1..<max(ordinal + 1, index.ordinal(from: last + 1))).filter {
+            index.subjects[$0] == subject
+        }
+        .map { index.positions[$0] }
     }
 
     private func row(_ key: String, at position: UInt64) throws -> ViewRow? {

@@ -72,6 +72,9 @@ final class ViewTimeline: Sendable {
         let (snapshot, discarded, version, wanted) = try log.withState { state in
             let through = state.compactedThrough
             guard position >= through else { throw APIError.compacted(through) }
+            guard position <= state.last || !state.isIndexed else {
+                throw APIError.afterEnd(state.last)
+            }
             guard state.fold.last >= position else { throw APIError.notReady }
             let snapshot = state.fold.snapshot(before: position)
             // The events between that the view folds.
