@@ -187,7 +187,9 @@ import Testing
     func `verdicts hold their memory and place until the client has read them`()
         async throws
     {
-        let server = try server("--connections", "10", "--memory", "8")
+        // The clients must not be cut off while a slow machine gets to the conditions below.
+        let server = try server(
+            "--connections", "10", "--memory", "8", "--client-timeout", "600")
         let ana = ServerClient(base: server.base, token: "token-of-ana")
         let text = String(repeating: "x", count: 250_000)
         for number in UInt64(1)...4 {
