@@ -86,6 +86,8 @@ final class Selection: Sendable {
             state.covered = count
             state.statusVersion = version
             state.failure = nil
+            // Another request must not take the hits so far for all.
+            state.isComplete = false
             return first
         }
         guard let first else { return }
@@ -96,6 +98,7 @@ final class Selection: Sendable {
             state.withLock { state in
                 state.hits = candidates.map { .ascending($0) } ?? .all(count)
                 state.read = count
+                state.isComplete = true
             }
             return
         }
