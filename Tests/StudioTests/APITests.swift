@@ -191,7 +191,7 @@ import Testing
         let log = try SampleLog(Histories.rich())
         defer { log.remove() }
         let api = try API(reading: log.directory)
-        for filter in ["", "status=pending&", "type=daybook.note.added&", "subject=nobody&"] {
+        for filter in ["", "status=pending&", "type=daybook.note.added&", "subject=missing&"] {
             let total = try api.json("events?\(filter)limit=1")["total"]?.int
             let reply = try api.json("histogram?\(filter)buckets=9")
             let buckets = try #require(reply["buckets"]?.list)

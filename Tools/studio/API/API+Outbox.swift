@@ -51,23 +51,29 @@ extension API {
     }
 
     private static func row(_ entry: OutboxEntry, _ lanes: Lanes) -> JSONObjectWriter {
+        var row = identity(entry)
+        row.appendMember("status", entry.status.rawValue)
+        row.appendMember("parking", optional: entry.parking?.rawValue)
+        row.appendMember("retryCount", entry.retryCount)
+        row.appendMember("lastAttemptAt", optional: entry.lastAttemptAt?.description)
+        row.appendMember("nextAttemptAt", optional: entry.nextAttemptAt?.description)
+        row.appendMember("message", optional: entry.errorMessage)
+        row.appendMember("conflictsWith", optional: entry.conflictsWith?.text)
+        row.appendMember("bytes", entry.lineBytes)
+        row.appendMember("behind", lanes.behind[entry.id] ?? 0)
+        row.appendMember("heldBy", optional: lanes.heldBy(entry)?.text)
+        return row
+    }
+
+    /// The members that identify an action.
+    private static func identity(_ entry: OutboxEntry) -> JSONObjectWriter {
         .object {
             $0.appendMember("id", entry.id.text)
             $0.appendMember("position", Int(clamping: entry.position.rawValue))
             $0.appendMember("action", entry.action)
             $0.appendMember("entity", entry.entityId)
             $0.appendMember("lane", entry.lane)
-            $0.appendMember("status", entry.status.rawValue)
-            $0.appendMember("parking", optional: entry.parking?.rawValue)
-            $0.appendMember("retryCount", entry.retryCount)
-            $0.appendMember("lastAttemptAt", optional: entry.lastAttemptAt?.description)
-            $0.appendMember("nextAttemptAt", optional: entry.nextAttemptAt?.description)
-            $0.appendMember("message", optional: entry.errorMessage)
-            $0.appendMember("conflictsWith", optional: entry.conflictsWith?.text)
-            $0.appendMember("bytes", entry.lineBytes)
             $0.appendMember("time", entry.timestamp.description)
-            $0.appendMember("behind", lanes.behind[entry.id] ?? 0)
-            $0.appendMember("heldBy", optional: lanes.heldBy(entry)?.text)
         }
     }
 
@@ -122,18 +128,7 @@ extension API {
         let lane = outbox.entries.filter { EntityID($0.lane) == EntityID(entry.lane) }
         let dependents = Outbox.dependents(of: entry, in: lane, OfflineModel.catalogue)
         return .object {
-            $0.appendMember("dependents", list: dependents.map(Self.dependent))
-        }
-    }
-
-    private static func dependent(_ entry: OutboxEntry) -> JSONObjectWriter {
-        .object {
-            $0.appendMember("id", entry.id.text)
-            $0.appendMember("position", Int(clamping: entry.position.rawValue))
-            $0.appendMember("action", entry.action)
-            $0.appendMember("entity", entry.entityId)
-            $0.appendMember("lane", entry.lane)
-            $0.appendMember("time", entry.timestamp.description)
+            $0.appendMember("dependents", list: dependents.map(Self.identity))
         }
     }
 }

@@ -11,9 +11,6 @@ import Synchronization
 /// A log, read without its lock.
 final class FollowedLog: Sendable {
     let directory: String
-    /// Changes whenever anything shown may have changed.
-    var version: Int { state.withLock { $0.version } }
-
     private let state = Mutex(State())
     private let isStopped = Atomic(false)
     private static let pause = 0.25
@@ -29,6 +26,7 @@ final class FollowedLog: Sendable {
         var isIndexed = false
         var fold = LogFold()
         var problem: LogProblem?
+        /// Changes with the events, the fold and the problem.
         var version = 0
         /// Changes with every status that may have changed.
         var statusVersion = 0
