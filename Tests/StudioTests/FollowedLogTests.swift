@@ -61,6 +61,37 @@ import Testing
         try await followed.follow()
         let through = followed.withState { $0.fold.compactedThrough }
         let store = try await CompactedLog.open(log.directory)
+        try await Self.compactSettledNotes(store)
+        try await eventually {
+            try followed.withState { state in
+                try state.isFolded && state.fold.compactedThrough ?? .zero > through ?? .zero
+                    && state.index.count == Self.count(log.directory)
+            }
+        }
+        try await store.close()
+    }
+
+    @Test(.verifies("STU-2"))
+    func `a segment that was sealed and compacted between two looks is noticed`() async throws {
+        let log = try await CompactedLog()
+        defer { log.folder.remove() }
+        func looks(_ watch: inout CompactionWatch) throws -> Bool {
+            watch.isRewritten(try LogReader(log.directory).outline())
+        }
+        let store = try await CompactedLog.open(log.directory)
+        var watch = CompactionWatch()
+        _ = try looks(&watch)
+        #expect(try !looks(&watch))
+        try await Self.compactSettledNotes(store)
+        #expect(try looks(&watch))
+        #expect(try !looks(&watch))
+        try store.log.roll()
+        #expect(try !looks(&watch), "a segment that was sealed and not compacted")
+        try await store.close()
+    }
+
+    /// Appends changes of one note, lets the server acknowledge them, seals their segment and compacts.
+    private static func compactSettledNotes(_ store: EventStore) async throws {
         for number in 0..<3 {
             try await store.append(
                 NoteUpdated(noteId: "note-9", content: "\(number)", updatedBy: "ada"))
@@ -71,13 +102,6 @@ import Testing
         try await store.append(record: answer)
         try store.log.roll()
         #expect(try await store.compact().removed > 0)
-        try await eventually {
-            try followed.withState { state in
-                try state.isFolded && state.fold.compactedThrough ?? .zero > through ?? .zero
-                    && state.index.count == Self.count(log.directory)
-            }
-        }
-        try await store.close()
     }
 
     private static func count(_ directory: String) throws -> Int {

@@ -30,8 +30,6 @@ final class FollowedLog: Sendable {
         var version = 0
         /// Changes with every status that may have changed.
         var statusVersion = 0
-        /// The sizes of the sealed segments, by their first positions.
-        var sealedBytes: [Position: Int] = [:]
         /// An error of the fold, which ends it.
         var foldProblem: LogProblem?
         /// The number of times that the log was read from its beginning.
@@ -73,6 +71,9 @@ final class FollowedLog: Sendable {
 
     private func followLines() {
         var cursor = LogCursor(directory)
+        // Looks before the first line is read, so that no compaction after that is overlooked.
+        var watch = CompactionWatch()
+        _ = isCompactedFurther(&watch)
         var round = 0
         while !isStopped.load(ordering: .relaxed) {
             let before = withState { $0.index.count }
@@ -86,13 +87,12 @@ final class FollowedLog: Sendable {
                 state.last = cursor.position
             }
             if problem != nil { cursor = LogCursor(directory, after: cursor.position) }
-            // Reads the end of each segment, so not in every round.
-            if round % Self.roundsOfCompactionCheck == 0, isCompactedFurther() {
+            round += 1
+            if round % Self.roundsOfCompactionCheck == 0, isCompactedFurther(&watch) {
                 // Events were removed: all is read anew.
                 withState { $0 = State(after: $0) }
                 cursor = LogCursor(directory)
             }
-            round += 1
             // Damage is classified with a read of the whole segment.
             Thread.sleep(
                 forTimeInterval: problem == nil || problem == .empty ? Self.pause : Self.longPause)
@@ -117,23 +117,16 @@ final class FollowedLog: Sendable {
         }
     }
 
-    /// True if a compaction has rewritten a segment that was seen before.
-    private func isCompactedFurther() -> Bool {
+    /// True if a compaction has rewritten a segment since the last call. Reads the end of each segment.
+    private func isCompactedFurther(_ watch: inout CompactionWatch) -> Bool {
         guard let outline = try? LogReader(directory).outline() else { return false }
-        let sealed = outline.filter(\.isSealed)
-        return withState { state in
-            let isRewritten = sealed.contains { segment in
-                state.sealedBytes[segment.base].map { $0 != segment.bytes } ?? false
-            }
-            state.sealedBytes = Dictionary(
-                sealed.map { ($0.base, $0.bytes) }, uniquingKeysWith: { $1 })
-            let through = outline.reduce(Position.zero) { max($0, $1.compactedThrough) }
-            if state.fold.compactedThrough != through {
-                state.fold.compactedThrough = through
-                state.version += 1
-            }
-            return isRewritten
+        let through = outline.reduce(Position.zero) { max($0, $1.compactedThrough) }
+        withState { state in
+            guard state.fold.compactedThrough != through else { return }
+            state.fold.compactedThrough = through
+            state.version += 1
         }
+        return watch.isRewritten(outline)
     }
 
     // MARK: Folding
@@ -188,7 +181,6 @@ extension FollowedLog.State {
         statusVersion = other.statusVersion + 1
         beginning = other.beginning + 1
         fold.compactedThrough = other.fold.compactedThrough
-        sealedBytes = other.sealedBytes
     }
 
     /// The position before which states cannot be rebuilt; of a damaged log at most the last one read.
