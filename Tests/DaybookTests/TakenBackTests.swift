@@ -44,7 +44,7 @@ import Testing
 
     private static func rows(_ views: [any Projection]) -> [String] {
         views.flatMap { view -> [ViewRow] in
-            if let view = view as? any ListableView { return view.rows() }
+            if let view = view as? any ListableView { return Array(view.rows()) }
             return (view as? Outbox)?.entries.map { $0.row(data: nil) } ?? []
         }.map { String(decoding: $0.json, as: UTF8.self) }
     }

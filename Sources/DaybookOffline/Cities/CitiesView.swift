@@ -114,9 +114,9 @@ public struct CitiesView: ListableView {
         cached.removalTimestamp(EntityID(cityId))
     }
 
-    public func rows() -> [ViewRow] {
+    public func rows() -> ViewRows {
         let saved = saved.filter { $0.value.contains { $0.value.value } }.map(\.key)
-        return Set(saved + cached.ids).sorted().map { id in
+        return ViewRows(Set(saved + cached.ids).sorted()) { id in
             var row = ViewRow()
             row.appendField("cityId", id.string)
             row.appendField(

@@ -268,11 +268,12 @@ public struct ContentView: ListableView, FileReferring {
 
     public func refers(to file: FileID) -> Bool { files[file] != nil }
 
-    public func rows() -> [ViewRow] {
+    public func rows() -> ViewRows {
         var listed: [EntityID: ListedCity] = [:]
         for city in cityList ?? [] { listed[EntityID(city.code)] = city }
         let codes = Set(cityCodes.map(EntityID.init)).union(listed.keys)
-        return codes.sorted().map { row($0.string, listed[$0]) }
+        let cities = listed
+        return ViewRows(codes.sorted()) { row($0.string, cities[$0]) }
     }
 
     private func row(_ code: String, _ listed: ListedCity?) -> ViewRow {

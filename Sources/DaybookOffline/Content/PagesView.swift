@@ -184,25 +184,26 @@ public struct PagesView: ListableView {
             .sorted { EntityID($0.path) < EntityID($1.path) }
     }
 
-    public func rows() -> [ViewRow] {
-        cityCodes.flatMap { city in
+    public func rows() -> ViewRows {
+        let pages = cityCodes.flatMap { city in
             languages(of: city).flatMap { language in
-                all(city: city, language: language).map { page in
-                    var row = ViewRow()
-                    row.appendField("city", city)
-                    row.appendField("language", language)
-                    row.appendField("path", page.path)
-                    row.appendField("kind", page.kind.rawValue)
-                    row.appendField("title", page.title)
-                    row.appendField("lastUpdate", page.lastUpdate.text)
-                    row.appendField("thumbnail", page.thumbnail)
-                    row.appendField("parentPath", page.parentPath)
-                    row.appendField("order", raw: page.order.map { Array("\($0)".utf8) })
-                    row.appendField("contentBytes", page.contentBytes)
-                    row.appendField("event", page.event.text)
-                    return row
-                }
+                all(city: city, language: language).map { (city, language, $0) }
             }
+        }
+        return ViewRows(pages) { city, language, page in
+            var row = ViewRow()
+            row.appendField("city", city)
+            row.appendField("language", language)
+            row.appendField("path", page.path)
+            row.appendField("kind", page.kind.rawValue)
+            row.appendField("title", page.title)
+            row.appendField("lastUpdate", page.lastUpdate.text)
+            row.appendField("thumbnail", page.thumbnail)
+            row.appendField("parentPath", page.parentPath)
+            row.appendField("order", raw: page.order.map { Array("\($0)".utf8) })
+            row.appendField("contentBytes", page.contentBytes)
+            row.appendField("event", page.event.text)
+            return row
         }
     }
 }

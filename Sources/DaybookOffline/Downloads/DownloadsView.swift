@@ -178,8 +178,8 @@ public struct DownloadsView: ListableView {
     /// All jobs, by id. O(jobs and removed jobs).
     public var jobs: [DownloadJob] { entries.keys.sorted().compactMap { job($0) } }
 
-    public func rows() -> [ViewRow] {
-        jobs.map { job in
+    public func rows() -> ViewRows {
+        ViewRows(jobs) { job in
             var row = ViewRow()
             row.appendField("id", job.id)
             row.appendField("cityId", job.cityId)

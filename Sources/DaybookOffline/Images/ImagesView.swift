@@ -248,18 +248,19 @@ public struct ImagesView: ListableView, FileReferring {
     public func refers(to file: FileID) -> Bool { files[file] != nil }
 
     /// Returns one row for each image, by kind and id.
-    public func rows() -> [ViewRow] {
-        shelves.flatMap { shelf in
-            shelf.images.keys.sorted().compactMap { shelf[$0] }.map { image in
-                var row = ViewRow()
-                row.appendField("kind", image.kind.rawValue)
-                row.appendField("id", image.id)
-                row.appendField("file", image.file.description)
-                row.appendField("size", image.size)
-                row.appendField("cachedAt", image.cachedAt.description)
-                row.appendField("lastAccessedAt", image.lastAccessedAt.description)
-                return row
-            }
+    public func rows() -> ViewRows {
+        let images = shelves.flatMap { shelf in
+            shelf.images.keys.sorted().compactMap { shelf[$0] }
+        }
+        return ViewRows(images) { image in
+            var row = ViewRow()
+            row.appendField("kind", image.kind.rawValue)
+            row.appendField("id", image.id)
+            row.appendField("file", image.file.description)
+            row.appendField("size", image.size)
+            row.appendField("cachedAt", image.cachedAt.description)
+            row.appendField("lastAccessedAt", image.lastAccessedAt.description)
+            return row
         }
     }
 }

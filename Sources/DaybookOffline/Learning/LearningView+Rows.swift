@@ -3,7 +3,9 @@
 import Daybook
 
 extension LearningView {
-    public func rows() -> [ViewRow] { courseRows + storedLessons.map(\.row) + userRows }
+    public func rows() -> ViewRows {
+        ViewRows(courseRows + storedLessons.map(\.row) + userRows)
+    }
 
     private var courseRows: [ViewRow] {
         courses.sorted { $0.key < $1.key }.flatMap { learn, byDisplay in

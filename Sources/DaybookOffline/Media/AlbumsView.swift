@@ -230,8 +230,8 @@ public struct AlbumsView: ListableView {
         }
     }
 
-    public func rows() -> [ViewRow] {
-        albums.map { album in
+    public func rows() -> ViewRows {
+        ViewRows(albums) { album in
             var row = ViewRow()
             row.appendField("albumId", album.id)
             row.appendField("remoteId", album.remoteId)

@@ -152,9 +152,9 @@ public struct AssetsView: ListableView {
         .lazy.map(\.record)
     }
 
-    public func rows() -> [ViewRow] {
-        entries.compactMap { $0.record?.asset }.sorted { EntityID($0.id) < EntityID($1.id) }
-            .map(\.row)
+    public func rows() -> ViewRows {
+        let assets = entries.compactMap { $0.record?.asset }
+        return ViewRows(assets.sorted { EntityID($0.id) < EntityID($1.id) }) { $0.row }
     }
 }
 

@@ -133,7 +133,7 @@ public struct DeviceMediaView: ListableView {
         assets(platform).all
     }
 
-    public func rows() -> [ViewRow] {
+    public func rows() -> ViewRows {
         var rows = backupAlbums.map { album in
             var row = ViewRow()
             row.appendField("kind", "backupAlbum")
@@ -157,16 +157,16 @@ public struct DeviceMediaView: ListableView {
             row.appendField("time", etag.time.text)
             return row
         }
-        return rows
-            + (android.all + ios.all).map { asset in
-                var row = ViewRow()
-                row.appendField("kind", "deviceAsset")
-                row.appendField("id", asset.id)
-                row.appendField("platform", asset.platform.rawValue)
-                row.appendField("hash", asset.hash)
-                row.appendField("modifiedTime", asset.modifiedTime?.text)
-                return row
-            }
+        rows += (android.all + ios.all).map { asset in
+            var row = ViewRow()
+            row.appendField("kind", "deviceAsset")
+            row.appendField("id", asset.id)
+            row.appendField("platform", asset.platform.rawValue)
+            row.appendField("hash", asset.hash)
+            row.appendField("modifiedTime", asset.modifiedTime?.text)
+            return row
+        }
+        return ViewRows(rows)
     }
 }
 

@@ -270,8 +270,10 @@ public struct NotesView: ListableView {
         return (live, waiting)
     }
 
-    public func rows() -> [ViewRow] {
-        entries.keys.sorted().compactMap { note($0) }.map { note in
+    public func rows() -> ViewRows {
+        let listed = entries.compactMap { id, entry in entry.listed(id) }
+        return ViewRows(listed.sorted { $0.id < $1.id }) { listed in
+            let note = listed.note
             var row = ViewRow()
             row.appendField("noteId", note.id)
             row.appendField("cityId", note.cityId)

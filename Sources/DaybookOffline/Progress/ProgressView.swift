@@ -196,8 +196,8 @@ public struct ProgressView: ListableView {
     /// The ids of all learners, sorted. O(learners).
     public var userIDs: [String] { learners.keys.sorted().map(\.string) }
 
-    public func rows() -> [ViewRow] {
-        userIDs.map { userId in
+    public func rows() -> ViewRows {
+        ViewRows(userIDs) { userId in
             var row = ViewRow()
             row.appendField("userId", userId)
             row.appendField("activeCourseId", activeCourse(of: userId))

@@ -52,9 +52,11 @@ public struct SettingsView: ListableView {
     /// The LWW timestamp of the event that put or deleted the value; nil if there is none. O(1).
     func lwwTimestamp(of key: String) -> LWWTimestamp? { settings[EntityID(key)]?.lwwTimestamp }
 
-    public func rows() -> [ViewRow] {
-        settings.keys.sorted().compactMap { key in
-            guard let value = json(of: key.string) else { return nil }
+    public func rows() -> ViewRows {
+        let present = settings.keys.sorted().compactMap { key in
+            json(of: key.string).map { (key, $0) }
+        }
+        return ViewRows(present) { key, value in
             var row = ViewRow()
             row.appendField("key", key.string)
             row.appendField("value", raw: value)

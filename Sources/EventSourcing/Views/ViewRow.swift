@@ -98,6 +98,7 @@ public struct ViewRow: Sendable, Hashable {
 
 /// A view that can be listed as rows.
 public protocol ListableView: Projection {
-    /// The view's rows, sorted by key.
-    func rows() -> [ViewRow]
+    /// The view's rows, sorted by key. Of a large view only the keys are sorted; a row is created when it is
+    /// read.
+    func rows() -> ViewRows
 }

@@ -69,7 +69,7 @@ struct Views: AsyncParsableCommand {
         }
         var rows: [ViewRow] = []
         for state in states {
-            guard let filled = try insertEventData(state.rows(), reader) else {
+            guard let filled = try insertEventData(Array(state.rows()), reader) else {
                 // Compaction has removed a replaced value between the passes.
                 return try work()
             }

@@ -62,29 +62,36 @@ extension API {
         let number = try ViewTimeline.number(of: name)
         let at = try parameters.position("at") ?? log.withState { $0.fold.last }
         let (offset, limit) = try parameters.page()
-        var rows = try views.rows(of: number, at: at)
-        let columns = Self.columns(rows)
+        let total: Int
+        let rows: [ViewRow]
         if let text = parameters.string("text") {
             let search = TextSearch(lowercased: text.utf8.map(\.lowercasedASCII))
-            rows = rows.filter { search.matches($0.json.span.bytes) }
+            let found = try views.rows(of: number, at: at).filter {
+                search.matches($0.json.span.bytes)
+            }
+            (total, rows) = (found.count, Array(found.dropFirst(offset).prefix(limit)))
+        } else {
+            (total, rows) = try views.page(of: number, at: at, offset: offset, limit: limit)
         }
         var reply = JSONObjectWriter()
         reply.appendMember("view", name)
         reply.appendMember("kind", "built in")
         reply.appendMember("at", Int(clamping: at.rawValue))
-        reply.appendMember("total", rows.count)
+        reply.appendMember("total", total)
         reply.appendMember("offset", offset)
-        reply.appendMember("columns", strings: columns)
-        reply.appendMember(
-            "rows",
-            raw: JSONObjectWriter.array(rows.dropFirst(offset).prefix(limit).map(\.json)))
+        reply.appendMember("columns", strings: Self.columns(rows))
+        reply.appendMember("rows", raw: JSONObjectWriter.array(rows.map(\.json)))
         reply.appendMember("milliseconds", Int((ContinuousClock.now - began) / .milliseconds(1)))
         return reply
     }
 
-    /// The names of the fields, in the order of the row with most of them.
+    /// The names of the fields: those of the row with most of them in its order, then the others.
     private static func columns(_ rows: [ViewRow]) -> [String] {
-        rows.max { $0.fields.count < $1.fields.count }?.fields.map(\.name) ?? []
+        var names = rows.max { $0.fields.count < $1.fields.count }?.fields.map(\.name) ?? []
+        for row in rows {
+            for field in row.fields where !names.contains(field.name) { names.append(field.name) }
+        }
+        return names
     }
 
     private static let shownStateBytes = 256

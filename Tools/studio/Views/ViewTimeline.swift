@@ -19,7 +19,8 @@ final class ViewTimeline: Sendable {
         var version = -1
         /// The states used last, newest last.
         var states: [Known] = []
-        var rows: [(view: Int, position: UInt64, rows: [ViewRow])] = []
+        var lists = Recent<ViewRows>()
+        var rows = Recent<[ViewRow]>()
     }
 
     private struct Known {
@@ -28,8 +29,22 @@ final class ViewTimeline: Sendable {
         var state: any ListableView
     }
 
+    /// The values of some positions that were asked for last.
+    private struct Recent<Value> {
+        private var values: [(view: Int, position: Position, value: Value)] = []
+        private static var countMax: Int { 8 }
+
+        subscript(view: Int, position: Position) -> Value? {
+            get { values.first { $0.view == view && $0.position == position }?.value }
+            set {
+                values.removeAll { $0.view == view && $0.position == position }
+                if let newValue { values.append((view, position, newValue)) }
+                if values.count > Self.countMax { values.removeFirst() }
+            }
+        }
+    }
+
     private static let cachedStatesMax = 64
-    private static let cachedRowsMax = 8
 
     init(_ log: FollowedLog) { self.log = log }
 
@@ -51,21 +66,36 @@ final class ViewTimeline: Sendable {
 
     /// The rows of a view after the event at a position, sorted by key.
     ///
-    /// - Throws: `APIError` `compacted` if the state can no longer be rebuilt; `LogError`.
-    /// - Complexity: O(events since the nearest known state + rows log rows). There are at most 64 stored
-    ///   states, so the first is at most 1/32 of the log.
+    /// - Throws: as `page`.
+    /// - Complexity: that of `page`, and O(rows).
     func rows(of view: Int, at position: Position) throws -> [ViewRow] {
-        let state = try state(of: view, at: position)
-        let known = cache.withLock { cache in
-            cache.rows.first { $0.view == view && $0.position == position.rawValue }?.rows
-        }
-        if let known { return known }
-        let rows = try inserting(valuesOf: state.rows())
-        cache.withLock { cache in
-            cache.rows.append((view, position.rawValue, rows))
-            if cache.rows.count > Self.cachedRowsMax { cache.rows.removeFirst() }
-        }
+        let list = try list(of: view, at: position)
+        if let known = cache.withLock({ $0.rows[view, position] }) { return known }
+        let rows = try inserting(valuesOf: Array(list))
+        cache.withLock { $0.rows[view, position] = rows }
         return rows
+    }
+
+    /// A part of the rows of a view after the event at a position, sorted by key, and the number of all.
+    ///
+    /// - Throws: `APIError` `compacted` if the state can no longer be rebuilt; `LogError`.
+    /// - Complexity: O(events since the nearest known state + n log n + limit), n keys. There are at most 64
+    ///   stored states, so the first is at most 1/32 of the log.
+    func page(
+        of view: Int, at position: Position, offset: Int, limit: Int
+    ) throws -> (total: Int, rows: [ViewRow]) {
+        let list = try list(of: view, at: position)
+        return (
+            list.count, try inserting(valuesOf: Array(list.dropFirst(offset).prefix(limit)))
+        )
+    }
+
+    private func list(of view: Int, at position: Position) throws -> ViewRows {
+        let state = try state(of: view, at: position)
+        if let known = cache.withLock({ $0.lists[view, position] }) { return known }
+        let list = state.rows()
+        cache.withLock { $0.lists[view, position] = list }
+        return list
     }
 
     private func state(of view: Int, at position: Position) throws -> any ListableView {
