@@ -25,7 +25,6 @@ struct LogFold {
     private var lagPoints: [LagPoint] = []
     private var lastTime: Timestamp?
     private var states: [any ListableView] = OfflineModel.views.map { $0.init() }
-    private var entries: [Position: OutboxEntry] = [:]
     private var recordsRead = Position.zero
     private var count = 0
     private var snapshotSpacing = 1_024
@@ -33,8 +32,18 @@ struct LogFold {
 
     private static let snapshotsMax = 64
     private static let lagPointsMax = 300
-    /// The views that fold a type, by the type's name.
-    private static let folding = OfflineModel.views.map { $0.eventTypes }
+    /// The numbers of the views that fold a type, by its name.
+    private static let foldingViews: [String: [Int]] = {
+        var views: [String: [Int]] = [:]
+        for (number, view) in OfflineModel.views.enumerated() {
+            for type in view.eventTypes ?? [] { views[type, default: []].append(number) }
+        }
+        return views
+    }()
+    /// The numbers of the views that fold all types.
+    private static let foldingAll = OfflineModel.views.indices.filter {
+        OfflineModel.views[$0].eventTypes == nil
+    }
 
     /// The states of all views at a position, in the order of `OfflineModel.views`.
     struct Snapshot {
@@ -51,10 +60,7 @@ struct LogFold {
     }
 
     /// The waiting action at a position.
-    func entry(at position: Position) -> OutboxEntry? { entries[position] }
-
-    /// The positions of the waiting actions.
-    var entryPositions: [Position] { Array(entries.keys) }
+    func entry(at position: Position) -> OutboxEntry? { outbox.entry(at: position) }
 
     /// The newest snapshot at or before a position.
     func snapshot(before position: Position) -> Snapshot {
@@ -92,7 +98,6 @@ struct LogFold {
             return last < end
         }
         last = max(last, end)
-        entries = Dictionary(uniqueKeysWithValues: outbox.entries.map { ($0.position, $0) })
     }
 
     private mutating func fold(_ event: Event) {
@@ -102,10 +107,8 @@ struct LogFold {
         outbox.fold(event)
         if let counted = discarded.counted(event, by: OfflineModel.catalogue) {
             let event = OfflineModel.catalogue.newestForm(of: counted)
-            for index in states.indices
-            where Self.folding[index]?.contains(event.type) ?? true {
-                states[index].fold(event)
-            }
+            for view in Self.foldingViews[event.type] ?? [] { states[view].fold(event) }
+            for view in Self.foldingAll { states[view].fold(event) }
         }
         if count % snapshotSpacing == 0 {
             snapshots.append(Snapshot(position: last, states: states))

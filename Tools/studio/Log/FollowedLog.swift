@@ -189,7 +189,7 @@ extension FollowedLog.State {
     /// True once the views and the outbox are at the end of the index.
     var isFolded: Bool { isIndexed && fold.last >= last }
 
-    /// The number of events by status. O(n).
+    /// The number of events by status. O((waiting and retracted events) log n).
     func statusCounts() -> [EventStatus: Int] {
         var counts: [EventStatus: Int] = [:]
         for (origin, kinds) in index.kindCounts() {
@@ -197,11 +197,14 @@ extension FollowedLog.State {
                 counts[status(of: kind, origin), default: 0] += events
             }
         }
-        // The others are few.
-        let special = fold.entryPositions + fold.discarded.all
-        for ordinal in Set(special).compactMap({ index.ordinal(at: $0.rawValue) }) {
+        func count(_ position: Position) {
+            guard let ordinal = index.ordinal(at: position.rawValue) else { return }
             counts[status(of: index.kind(ordinal), index.origins[ordinal]), default: 0] -= 1
             counts[status(ordinal), default: 0] += 1
+        }
+        for entry in fold.outbox.entries { count(entry.position) }
+        for position in fold.discarded.all where fold.entry(at: position) == nil {
+            count(position)
         }
         return counts.filter { $0.value > 0 }
     }

@@ -177,7 +177,7 @@ final class Selection: Sendable {
         return isNewestFirst ? hits.reversed() : hits
     }
 
-    /// A page of the selection. While a search runs, waits up to 0.2 s for its rows.
+    /// A page of the selection. While a search runs, waits up to 0.2 s for the first row of the page.
     ///
     /// - Throws: the error that ended the search.
     func page(offset: Int, limit: Int) throws -> Page {
@@ -190,7 +190,7 @@ final class Selection: Sendable {
                     total: state.hits.count, isComplete: state.isComplete, read: state.read,
                     ordinals: ordinals(state.hits, range))
             }
-            if page.isComplete || page.ordinals.count == limit || Date() > deadline { return page }
+            if page.isComplete || !page.ordinals.isEmpty || Date() > deadline { return page }
             Thread.sleep(forTimeInterval: 0.01)
         }
     }
