@@ -122,7 +122,6 @@ def test_verification_says_what_logtool_verify_says(damaged, damaged_log):
     assert findings[0]["segment"].endswith(".lz4") and findings[0]["offset"] <= DAMAGED_BYTE
 
 
-@pytest.mark.xfail(strict=True, reason="known: a checkpoint is not compared with the readable part of the log")
 def test_a_checkpoint_beyond_the_damage_has_a_problem(damaged):
     last = damaged.api("log")["last"]
     beyond = [item for item in damaged.api("files")["checkpoints"] if item["position"] > last]

@@ -66,11 +66,19 @@ private func segments(_ files: InMemoryFileSystem) -> [String: [UInt8]] {
         var store = try await open(files)
         _ = try await fill(store)
         let before = store.view(Registers.self)
+        var lineBytes = 0
+        try LogReader("/log", fileSystem: files).forEachEvent(catalogue: EventCatalogue()) {
+            lineBytes += $0.lineBytes + 1
+            return true
+        }
         let report = try await store.compact()
         #expect(report.removed == 18)
         #expect(report.types.map(\.type) == ["set", "settled"])
         #expect(report.types[0].events == 20 && report.types[0].kept == [.current: 2])
         #expect(report.types[1].removed == 0 && report.types[1].kept == [.noRule: 1])
+        let keptBytes = report.keptBytes.values.reduce(0, +)
+        #expect(Set(report.keptBytes.keys) == [.current, .noRule])
+        #expect(keptBytes + report.freedBytes == lineBytes)
         #expect(report.freedBytes == report.types[0].freedBytes && report.freedBytes > 18 * 150)
         #expect(report.segments == 1 && report.segmentsRewritten == 1)
         #expect(report.bytesAfter < report.bytesBefore)

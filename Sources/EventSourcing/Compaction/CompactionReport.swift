@@ -16,6 +16,8 @@ public struct CompactionReport: Hashable, Sendable {
         public var freedBytes = 0
         /// The number of kept events, by reason.
         public var kept: [KeptReason: Int] = [:]
+        /// The bytes of their lines, newlines included, before compression.
+        public var keptBytes: [KeptReason: Int] = [:]
 
         /// Creates an empty report.
         public init(type: String) { self.type = type }
@@ -69,6 +71,10 @@ public struct CompactionReport: Hashable, Sendable {
     public var kept: [KeptReason: Int] {
         types.reduce(into: [:]) { $0.merge($1.kept, uniquingKeysWith: +) }
     }
+    /// The bytes of their lines before compression, by reason.
+    public var keptBytes: [KeptReason: Int] {
+        types.reduce(into: [:]) { $0.merge($1.keptBytes, uniquingKeysWith: +) }
+    }
 }
 
 extension CompactionReport: CustomStringConvertible {
@@ -102,9 +108,9 @@ struct CompactionTally {
         var row = types[event.type] ?? CompactionReport.TypeReport(type: event.type)
         row.events += 1
         switch verdict {
-        case .kept(let reason): row.kept[reason, default: 0] += 1
+        case .kept(let reason): row.keep(1, bytes, reason)
         case .keptForViews(let names):
-            row.kept[.view, default: 0] += 1
+            row.keep(1, bytes, .view)
             for name in names {
                 countKept(CompactionReport.KeptForView(name, events: 1, bytes: bytes))
             }
@@ -126,10 +132,10 @@ struct CompactionTally {
     /// Counts all removed events as kept: their segment was not rewritten.
     mutating func keepAll(_ reason: KeptReason) {
         for type in types.keys {
-            guard let count = types[type]?.removed, count > 0 else { continue }
-            types[type]?.removed = 0
-            types[type]?.freedBytes = 0
-            types[type]?.kept[reason, default: 0] += count
+            guard var row = types[type], row.removed > 0 else { continue }
+            row.keep(row.removed, row.freedBytes, reason)
+            (row.removed, row.freedBytes) = (0, 0)
+            types[type] = row
         }
         removed = 0
         freedBytes = 0
@@ -145,12 +151,20 @@ struct CompactionTally {
             sum.removed += row.removed
             sum.freedBytes += row.freedBytes
             sum.kept.merge(row.kept, uniquingKeysWith: +)
+            sum.keptBytes.merge(row.keptBytes, uniquingKeysWith: +)
             types[type] = sum
         }
         for kept in other.views.values { countKept(kept) }
         lineBytes += other.lineBytes
         freedBytes += other.freedBytes
         removed += other.removed
+    }
+}
+
+extension CompactionReport.TypeReport {
+    fileprivate mutating func keep(_ events: Int, _ bytes: Int, _ reason: KeptReason) {
+        kept[reason, default: 0] += events
+        keptBytes[reason, default: 0] += bytes
     }
 }
 

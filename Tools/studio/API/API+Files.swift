@@ -80,6 +80,10 @@ extension API {
 
     private func checkpoints(_ fileSystem: any FileSystem) -> [JSONObjectWriter] {
         let slots = CheckpointSlots(log.directory, fileSystem: fileSystem)
+        // A state of a damaged log may be of events that can no longer be read.
+        let readable = log.withState { state in
+            state.problem?.code == "damaged" ? state.last : nil
+        }
         return slots.contents().map { slot, content in
             .object {
                 $0.appendMember("name", slot)
@@ -98,7 +102,12 @@ extension API {
                                 $0.appendMember("bytes", state.bytes.count)
                             }
                         })
-                    $0.appendMember("problem", optional: nil as String?)
+                    $0.appendMember(
+                        "problem",
+                        optional: readable.flatMap { last in
+                            checkpoint.position > last
+                                ? "the log can be read through position \(last) only" : nil
+                        })
                 case .bad(let reason):
                     $0.appendMember("position", optional: nil as Position?)
                     $0.appendMember("time", optional: nil as String?)
@@ -156,10 +165,11 @@ extension API {
             $0.appendMember("removable", report.removed)
             $0.appendMember(
                 "kept",
-                list: report.kept.sorted { $0.value > $1.value }.map { reason, events in
+                list: report.keptBytes.sorted { $0.value > $1.value }.map { reason, bytes in
                     .object {
                         $0.appendMember("reason", reason.rawValue)
-                        $0.appendMember("events", events)
+                        $0.appendMember("events", report.kept[reason] ?? 0)
+                        $0.appendMember("bytes", bytes)
                     }
                 })
         }

@@ -201,6 +201,7 @@ export class Files extends PageTab {
       table('why the rest is kept', [
         { label: 'kept because', cell: ({ reason }) => content(reason) },
         { label: 'events', className: 'number', cell: ({ events }) => formatCount(events) },
+        { label: 'bytes of lines', className: 'number', cell: ({ bytes }) => formatBytes(bytes) },
       ], kept)];
   }
 
