@@ -58,6 +58,20 @@ def test_an_event_shows_its_json_and_its_story(offline, mailed, field):
     expect(screen.detail(offline).get_by_role("region", name="JSON")).to_contain_text(events.identifier("rejected"))
 
 
+def test_the_location_on_disk_is_the_one_that_the_server_shows(offline, page, mailed, field):
+    def on_disk(shown):
+        place = screen.detail(shown).locator("h3:text-is('On disk') + *")
+        expect(place).to_contain_text("of the frame's plaintext")
+        return place.inner_text()
+
+    for position in [1, 100, 257]:
+        show(offline, mailed, f"timeline?event={position}")
+        screen.show(page, field, f"timeline?event={position}")
+        for shown in [offline, page]:
+            expect(screen.detail(shown).locator("h2")).to_contain_text(f"{position}")
+        assert on_disk(offline) == on_disk(page)
+
+
 def test_views_can_be_shown_at_any_position(offline, mailed, field):
     show(offline, mailed, "views?view=notes&at=100")
     total = field.api("views/notes", at=100)["total"]

@@ -77,7 +77,6 @@ package struct MailedPage {
             lines.append(
                 JSONObjectWriter.object {
                     $0.appendMember("status", (status ?? .unknown).rawValue)
-                    $0.appendMember("place", raw: Array("null".utf8))
                     $0.appendMember("line", line.text)
                 }.finished())
         }

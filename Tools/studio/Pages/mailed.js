@@ -131,7 +131,7 @@ export class MailedSource {
   async event(position) {
     const line = this.#lineAt(position);
     const { row, event, stored } = line;
-    return { row, event, eventText: stored.line, place: stored.place, causes: this.#causes(line), effects: this.#effects(line) };
+    return { row, event, eventText: stored.line, place: this.#place(line), causes: this.#causes(line), effects: this.#effects(line) };
   }
 
   async story(position) {
@@ -250,6 +250,33 @@ export class MailedSource {
     const line = this.#lines[lastIndexAt(this.#lines, position)];
     if (line?.position === position) return line;
     throw new SourceFailure('noEvent', `the file has no event at position ${position}: it was not written, compacted, or left out`);
+  }
+
+  /** The location on disk: the file has the frames and blocks, and the lines before this one tell the rest. */
+  #place({ position, row }) {
+    const segment = Object.keys(this.#data.segments).sort().findLast((name) => Number(name.split('.')[0]) <= position);
+    const frame = this.#data.segments[segment]?.frames.find(({ first, last }) => first <= position && position <= last);
+    if (!frame) return null;
+    const lines = this.#lines.slice(lastIndexAt(this.#lines, frame.first - 1) + 1, lastIndexAt(this.#lines, position) + 1);
+    // The older events of the frame may have been left out.
+    if (lines[0].position !== frame.first) return null;
+    let events = 0;
+    const block = frame.blocks.findIndex((candidate) => {
+      events += candidate.events;
+      return lines.length <= events;
+    });
+    return {
+      segment,
+      sealed: this.#data.files.segments.find(({ name }) => name === segment)?.sealed ?? false,
+      frame: frame.number,
+      frameOffset: frame.offset,
+      frameBytes: frame.bytes,
+      block,
+      blockOffset: frame.blocks[block].offset,
+      blockBytes: frame.blocks[block].bytes,
+      lineOffset: lines.slice(0, -1).reduce((sum, line) => sum + line.row.bytes + 1, 0),
+      lineBytes: row.bytes,
+    };
   }
 
   #causes({ event }) {
