@@ -6,9 +6,10 @@ import threading
 
 
 class AnsweringServer:
-    """Serves `POST /v1/events`. `verdict(event)` returns a verdict's members; None applies the event."""
+    """Serves `/v1/events`. `verdict(event)` returns a verdict's members; None applies the event. A device receives
+    the events of `others`."""
 
-    def __init__(self, verdict=lambda event: None):
+    def __init__(self, verdict=lambda event: None, others=()):
         class Handler(http.server.BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
 
@@ -17,7 +18,8 @@ class AnsweringServer:
                 self.answer("application/json", {"verdicts": list(verdicts(batch, verdict))})
 
             def do_GET(self):
-                self.answer("application/cloudevents-batch+json", [])
+                isFirst = "after=a1" not in self.path
+                self.answer("application/cloudevents-batch+json", list(others) if isFirst else [])
 
             def answer(self, kind, body):
                 body = json.dumps(body).encode()

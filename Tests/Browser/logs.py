@@ -43,3 +43,22 @@ def make_field_log(folder):
     studio.import_events(folder, [
         events.city_saved(f"unsent-{number}", f"city-{number}", 420 + number) for number in range(10)])
     return folder
+
+
+VANISHED_NOTE = "note-market"
+
+
+def make_vanished_log(folder):
+    """A log whose user misses a note: another device has deleted it, and this one has changed it later, before it
+    received the deletion."""
+    studio.import_events(folder, [
+        *events.journey(60),
+        events.note_added("market", VANISHED_NOTE, 100, "Fish market opens at eight, ask for Teresa"),
+        events.note_updated("market-2", VANISHED_NOTE, 200, "Fish market opens at nine on Sundays"),
+    ])
+    deletion = events.note_deleted(
+        "gone", VANISHED_NOTE, 150, "jonas", source=OTHER_DEVICE, sequence=f"{9:020}",
+        partitionkey=f"note:{VANISHED_NOTE}", subject=VANISHED_NOTE)
+    with AnsweringServer(others=[deletion]) as server:
+        studio.logtool("replay", folder, "--to", server.address, "--once", "--receive")
+    return folder

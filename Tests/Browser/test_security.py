@@ -1,6 +1,9 @@
 """What other pages, other machines and other users of this machine get: nothing. Issue 23, point 7."""
 
+import contextlib
 import http.server
+import pathlib
+import re
 import socket
 import threading
 
@@ -182,6 +185,23 @@ def test_only_the_loopback_address_is_bound(field):
             connection.settimeout(5)
             with pytest.raises(OSError):
                 connection.connect((address, field.port))
+
+
+@pytest.mark.skipif(not pathlib.Path("/proc/self/status").exists(), reason="the system does not tell the memory of a process")
+def test_a_request_head_without_end_takes_little_memory(field):
+    def resident():
+        status = pathlib.Path(f"/proc/{field.process.pid}/status").read_text()
+        return int(re.search(r"VmRSS:\s+(\d+)", status)[1]) * 1024
+
+    before = resident()
+    part = b"X-Filler: " + b"a" * 65_536 + b"\r\n"
+    with socket.create_connection(("127.0.0.1", field.port), timeout=2) as connection:
+        connection.sendall(f"GET / HTTP/1.1\r\nHost: 127.0.0.1:{field.port}\r\n".encode())
+        with contextlib.suppress(OSError):  # not read any more, or closed
+            for _ in range(2_048):
+                connection.sendall(part)
+        assert field.request("/api/log").status == 200
+        assert resident() - before < 64 * 1024 * 1024
 
 
 # In the same browser

@@ -5,6 +5,8 @@ import { jsonView } from './json.js';
 import { statusMark } from './status.js';
 import { formatBytes, formatCount, formatRelative, formatTime } from './text.js';
 
+const subjectEvents = 8;
+
 /** The panel of the selected event. */
 export class EventDetail {
   #studio;
@@ -55,11 +57,12 @@ export class EventDetail {
     try {
       const answer = await this.#studio.source.event(this.#position, signal);
       const { row, place, causes, effects } = answer;
-      const fingerprint = JSON.stringify([row, place, causes, effects, this.#studio.zone]);
+      const related = await this.#loadRelated(row, signal);
+      const fingerprint = JSON.stringify([row, place, causes, effects, related, this.#studio.zone]);
       // What the reader has opened and scrolled stays unless there is something new.
       if (signal.aborted || fingerprint === this.#fingerprint) return;
       this.#fingerprint = fingerprint;
-      this.#fill(answer);
+      this.#fill(answer, related);
       await this.#loadStory(row, signal);
     } catch (error) {
       if (isCancelled(error)) return;
@@ -68,7 +71,7 @@ export class EventDetail {
     }
   }
 
-  #fill({ row, event, eventText, place, causes, effects }) {
+  #fill({ row, event, eventText, place, causes, effects }, related) {
     const zone = this.#studio.zone;
     this.#storyHolder = element('div', { class: 'story' }, noteLine('the story is being read…'));
     setChildren(this.#body,
@@ -85,7 +88,7 @@ export class EventDetail {
       ]),
       this.#stateLinks(row.position),
       element('h3', {}, 'Why'), this.#storyHolder,
-      this.#links('Causes', causes), this.#links('Effects', effects),
+      this.#related(row, related), this.#links('Causes', causes), this.#links('Effects', effects),
       element('h3', {}, 'JSON', copyButton('copy the line', () => eventText),
         event?.data === undefined ? '' : copyButton('copy the data', () => JSON.stringify(event.data, null, 2))),
       jsonView(eventText),
@@ -114,6 +117,24 @@ export class EventDetail {
         step.position == null || step.position === row.position ? '' : element('span', {}, ' · ', this.#eventLink(step.position)))));
     setChildren(holder, element('ol', {}, steps),
       element('p', { class: 'now' }, element('strong', {}, 'now '), content(story.detail ?? story.status ?? '')));
+  }
+
+  /** The newest events with the subject of an event: what became of a note is often in another event. */
+  async #loadRelated({ subject }, signal) {
+    if (subject == null) return { total: 0, rows: [] };
+    const { total, rows } = await this.#studio.source.events(new URLSearchParams({ subject }), 'newest', 0, subjectEvents, signal);
+    return { total, rows };
+  }
+
+  #related({ position, subject }, { total, rows }) {
+    if (total < 2) return '';
+    const zone = this.#studio.zone;
+    const items = rows.map((row) => element('li', {},
+      row.position === position ? element('strong', {}, 'this event') : this.#eventLink(row.position), ' ', content(row.type), ' ',
+      statusMark(row.status), noteText(row.own ? '' : ' from another device', ` ${formatTime(row.time, zone)}`)));
+    const href = this.#studio.link('timeline', { subject, event: position });
+    const rest = total > rows.length ? element('li', {}, element('a', { href }, `all ${formatCount(total)} events`)) : '';
+    return [element('h3', {}, 'Same subject'), element('ul', { class: 'links' }, items, rest)];
   }
 
   #eventLink(position) {

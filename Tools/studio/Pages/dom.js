@@ -132,3 +132,22 @@ export function debounce(action, milliseconds) {
     timer = setTimeout(() => action(...values), milliseconds);
   };
 }
+
+/** A function that starts an asynchronous action at once, and again after its end if it was called meanwhile. */
+export function oneAtATime(action) {
+  let isRunning = false;
+  let isWanted = false;
+  return async () => {
+    isWanted = true;
+    if (isRunning) return;
+    isRunning = true;
+    try {
+      while (isWanted) {
+        isWanted = false;
+        await action();
+      }
+    } finally {
+      isRunning = false;
+    }
+  };
+}

@@ -5,7 +5,7 @@ import { preference, setPreference } from './preferences.js';
 import { filterOf, withoutFilter } from './route.js';
 import { fieldTime, formatTime, timeOfField } from './text.js';
 
-const searchDelay = 150;
+const searchDelay = 100;
 const filterLabels = {
   type: 'type', subject: 'subject', lane: 'lane', source: 'source', account: 'account', status: 'status',
   from: 'from position', to: 'to position', since: 'since', until: 'until', text: 'text',

@@ -1,6 +1,6 @@
 // The Views tab: what a view holds at any position of the log, and what has changed between two.
 import { cellText, comparison } from './compare.js';
-import { announce, button, content, debounce, element, noteLine, noteText, setChildren } from './dom.js';
+import { announce, button, content, debounce, element, noteLine, noteText, oneAtATime, setChildren } from './dom.js';
 import { isCancelled } from './failure.js';
 import { jsonView } from './json.js';
 import { List } from './list.js';
@@ -9,7 +9,6 @@ import { countOf, formatBytes, formatCount } from './text.js';
 import { RowWindows } from './windows.js';
 
 const markBuckets = 300;
-const moveDelay = 60;
 const addressDelay = 250;
 const changesPerRequest = 50;
 
@@ -25,7 +24,7 @@ export class Views {
   #comparing = null; // the request of the comparison
   #compared = null; // its query
   #comparedAnswer = null;
-  #columns = '';
+  #columns = []; // names
   #slider;
   #names = element('nav', { class: 'view-names', 'aria-label': 'views' });
   #positionField;
@@ -37,7 +36,8 @@ export class Views {
   #list = new List({ label: 'rows of the view' });
   #stored = element('div', { class: 'stored', hidden: true });
   #comparison = element('div', { class: 'comparison-holder' });
-  #load = debounce(() => this.#openRows(), moveDelay);
+  // A slider moves faster than rows arrive.
+  #load = oneAtATime(() => this.#openRows());
   #setAddress = debounce((at) => this.#studio.change({ at }, true), addressDelay);
 
   constructor(studio) {
@@ -214,7 +214,7 @@ export class Views {
     const isOtherView = this.#windows?.answer?.view !== query.name;
     const opened = new RowWindows((offset, limit, signal) => this.#studio.source.view(query.name, query.at, offset, limit, query.text, signal)
       .then((answer) => (answer.kind === 'stored' ? { ...answer, total: 0, rows: [] } : answer)),
-    () => this.#list.update(), (error) => this.#failed(error));
+    (windows) => this.#loaded(windows), (error) => this.#failed(error));
     this.#opening?.close();
     this.#opening = opened;
     this.element.classList.add('waiting');
@@ -244,14 +244,26 @@ export class Views {
       return;
     }
     this.#count.textContent = `${countOf(answer.total, 'row')} at position ${formatCount(answer.at)}, ${took}`;
-    const columns = answer.columns.join('\n');
-    if (columns !== this.#columns) {
-      this.#columns = columns;
-      this.#list.setColumns(answer.columns.map((name) => ({
-        label: content(name), width: 8, grow: 1, cell: (row) => content(cellText(row[name]).slice(0, 300)),
-      })));
-    }
+    this.#showColumns(answer.columns, isOtherView);
     this.#list.setRows(opened, isOtherView);
+  }
+
+  /** Shows a part of the rows that the reader has scrolled to. */
+  #loaded(windows) {
+    if (windows !== this.#windows) return;
+    this.#showColumns(windows.answer.columns, false);
+    this.#list.update();
+  }
+
+  /** Shows the columns of some rows. Those of other rows of the view stay, after them. */
+  #showColumns(names, isOtherView) {
+    const known = isOtherView ? [] : this.#columns;
+    const all = names.length < known.length ? [...new Set([...known, ...names])] : [...new Set([...names, ...known])];
+    if (!isOtherView && all.join('\n') === known.join('\n')) return;
+    this.#columns = all;
+    this.#list.setColumns(all.map((name) => ({
+      label: content(name), width: 8, grow: 1, cell: (row) => content(cellText(row[name]).slice(0, 300)),
+    })));
   }
 
   #showStored(answer) {
