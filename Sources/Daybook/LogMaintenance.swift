@@ -52,12 +52,14 @@ public struct LogMaintenance: Sendable {
     ///
     /// - Parameter progress: called with the part that has been read, from 0 to 1, on another thread.
     /// - Returns: the report with all damage.
-    /// - Throws: `LogError` if there is no log, it is of a newer version, or a file cannot be read.
+    /// - Throws: `LogError` if there is no log, it belongs to another account, it is of a newer version, or a
+    ///   file cannot be read.
     ///   `CancellationError` if the task is cancelled.
     /// - Complexity: O(bytes of the log); memory for one frame and the views.
     public func verify(
         progress: (@Sendable (_ part: Double) -> Void)? = nil
     ) async throws -> VerificationReport {
+        try checkAccount()
         let verification = try await LongRead.run(
             of: directory, environment.fileSystem, verifying: true, progress: progress
         ) { files in
@@ -81,13 +83,15 @@ public struct LogMaintenance: Sendable {
     ///   - isTrial: true to change nothing and only report what a repair would change.
     ///   - progress: called with the part that has been read, from 0 to 1, on another thread.
     /// - Returns: the replaced files, and the lost positions.
-    /// - Throws: `LogError`: `locked`, `noSuchLog`, `notALog`, `newerVersion`, `diskFull`, `readOnly`, `io`.
+    /// - Throws: `LogError`: `locked`, `noSuchLog`, `notALog`, `wrongAccount`, `newerVersion`, `diskFull`,
+    ///   `readOnly`, `io`.
     ///   `CancellationError` if the task is cancelled before anything was changed.
     /// - Complexity: O(bytes of the log).
     @discardableResult
     public func repair(
         isTrial: Bool = false, progress: (@Sendable (_ part: Double) -> Void)? = nil
     ) async throws -> RepairSummary {
+        try checkAccount()
         let wrong = try await wrongCheckpoints(progress)
         return try await BlockingWork.run { [self] in
             let repair = LogRepair(
@@ -113,6 +117,7 @@ public struct LogMaintenance: Sendable {
         to url: URL, progress: (@Sendable (_ part: Double) -> Void)? = nil
     ) async throws -> RepairSummary {
         let copy = try url.localPath()
+        try checkAccount()
         try await LongRead.run(
             of: directory, environment.fileSystem, verifying: true, progress: progress
         ) { files in
@@ -126,6 +131,17 @@ public struct LogMaintenance: Sendable {
             try? environment.fileSystem.removeAll(copy)
             throw error
         }
+    }
+
+    /// Throws `wrongAccount` if a readable segment names another account.
+    private func checkAccount() throws(LogError) {
+        let reader = LogReader(directory, fileSystem: environment.fileSystem)
+        guard let account, let owner = (try? reader.files())?.account, owner != account else {
+            return
+        }
+        throw LogError(
+            .wrongAccount, path: directory,
+            "the log belongs to another account; pass the account of this log")
     }
 
     private init(_ other: LogMaintenance, at directory: String) {
@@ -160,7 +176,8 @@ public struct LogDamage: Hashable, Sendable, CustomStringConvertible {
     public let offset: Int?
     /// The positions of the affected events, if they are known.
     public let positions: ClosedRange<Position>?
-    /// The positions whose events cannot be read, in order; empty if there are none, or none is known.
+    /// The positions whose events a reader does not reach, in order; empty if there are none, or none is known.
+    /// A repair also scans what is behind the damage, and keeps most of them.
     public let lost: [ClosedRange<Position>]
     /// False if events after the last range of `lost` are lost as well, and their number is not known.
     public let lostEndIsKnown: Bool

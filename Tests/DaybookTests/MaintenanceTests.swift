@@ -224,6 +224,22 @@ private struct Steps: Projection, Codable {
         #expect(try String(contentsOf: file, encoding: .utf8) == "mine")
     }
 
+    @Test func `the log of another account is neither verified nor repaired`() async throws {
+        let files = try await log(damaged: true)
+        let image = files.image
+        let other = try LogMaintenance(
+            at: Self.url, account: "b", rules: Self.rules, views: [Steps.self],
+            environment: LogEnvironment(fileSystem: files))
+        for attempt in [
+            { _ = try await other.verify() }, { try await other.repair() },
+            { try await other.salvage(to: URL(filePath: "/copy")) },
+        ] as [@Sendable () async throws -> Void] {
+            let error = await #expect(throws: LogError.self) { try await attempt() }
+            #expect(error?.code == .wrongAccount)
+        }
+        #expect(files.image == image)
+    }
+
     @Test(.verifies("REP-6"))
     func `on a disk, the log's files are copied, too`() async throws {
         let folder = try TemporaryFolder()
