@@ -116,7 +116,7 @@ public struct CitiesView: ListableView {
 
     public func rows() -> ViewRows {
         let saved = saved.filter { $0.value.contains { $0.value.value } }.map(\.key)
-        return ViewRows(Set(saved + cached.ids).sorted()) { id in
+        return ViewRows(ids: Set(saved + cached.ids)) { id in
             var row = ViewRow()
             row.appendField("cityId", id.string)
             row.appendField(

@@ -154,7 +154,7 @@ public struct AssetsView: ListableView {
 
     public func rows() -> ViewRows {
         let assets = entries.compactMap { $0.record?.asset }
-        return ViewRows(assets.sorted { EntityID($0.id) < EntityID($1.id) }) { $0.row }
+        return ViewRows(assets.sorted(byID: { EntityID($0.id) })) { $0.row }
     }
 }
 

@@ -53,13 +53,11 @@ public struct SettingsView: ListableView {
     func lwwTimestamp(of key: String) -> LWWTimestamp? { settings[EntityID(key)]?.lwwTimestamp }
 
     public func rows() -> ViewRows {
-        let present = settings.keys.sorted().compactMap { key in
-            json(of: key.string).map { (key, $0) }
-        }
-        return ViewRows(present) { key, value in
+        let present = settings.keys.filter { json(of: $0.string) != nil }
+        return ViewRows(ids: present) { key in
             var row = ViewRow()
             row.appendField("key", key.string)
-            row.appendField("value", raw: value)
+            row.appendField("value", raw: json(of: key.string))
             return row
         }
     }

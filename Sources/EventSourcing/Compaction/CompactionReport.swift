@@ -16,7 +16,7 @@ public struct CompactionReport: Hashable, Sendable {
         public var freedBytes = 0
         /// The number of kept events, by reason.
         public var kept: [KeptReason: Int] = [:]
-        /// The bytes of their lines, newlines included, before compression.
+        /// The bytes of the kept events' lines by reason, newlines included, before compression.
         public var keptBytes: [KeptReason: Int] = [:]
 
         /// Creates an empty report.
@@ -71,7 +71,7 @@ public struct CompactionReport: Hashable, Sendable {
     public var kept: [KeptReason: Int] {
         types.reduce(into: [:]) { $0.merge($1.kept, uniquingKeysWith: +) }
     }
-    /// The bytes of their lines before compression, by reason.
+    /// The bytes of the kept events' lines by reason, before compression.
     public var keptBytes: [KeptReason: Int] {
         types.reduce(into: [:]) { $0.merge($1.keptBytes, uniquingKeysWith: +) }
     }

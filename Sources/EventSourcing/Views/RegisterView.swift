@@ -126,7 +126,7 @@ extension RegisterView {
 
     /// One row for each key: the key's parts, the other members, the time of the newest change.
     public func rows() -> ViewRows {
-        ViewRows(registers.entries.sorted { $0.key < $1.key }) { id, entry in
+        ViewRows(registers.entries.sorted(byID: \.key)) { id, entry in
             var row = ViewRow()
             let parts = RegisterTable<Values>.parts(of: id, Self.keyNames.count)
             for (name, part) in zip(Self.keyNames, parts) { row.appendField(name, part) }
