@@ -177,7 +177,7 @@ let package = Package(
             name: "Studio",
             dependencies: [
                 "DaybookOffline", "EventSourcing", "LogFormat", "LogStorage",
-                forTools("FlyingFox", "FlyingFox"),
+                forTools("FlyingFox", "FlyingFox"), forTools("FlyingSocks", "FlyingFox"),
             ],
             path: "Tools/studio", resources: [.embedInCode("Pages")], swiftSettings: strict),
         .executableTarget(

@@ -72,21 +72,23 @@ import Testing
     }
 
     @Test(.verifies("STU-2"))
-    func `a segment that was sealed and compacted between two looks is noticed`() async throws {
+    func `a segment that was sealed and compacted between two observations is detected`()
+        async throws
+    {
         let log = try await CompactedLog()
         defer { log.folder.remove() }
-        func looks(_ watch: inout CompactionWatch) throws -> Bool {
-            watch.isRewritten(try LogReader(log.directory).outline())
+        func detects(_ watch: inout CompactionWatch) throws -> Bool {
+            watch.detectRewrite(in: try LogReader(log.directory).outline())
         }
         let store = try await CompactedLog.open(log.directory)
         var watch = CompactionWatch()
-        _ = try looks(&watch)
-        #expect(try !looks(&watch))
+        _ = try detects(&watch)
+        #expect(try !detects(&watch))
         try await Self.compactSettledNotes(store)
-        #expect(try looks(&watch))
-        #expect(try !looks(&watch))
+        #expect(try detects(&watch))
+        #expect(try !detects(&watch))
         try store.log.roll()
-        #expect(try !looks(&watch), "a segment that was sealed and not compacted")
+        #expect(try !detects(&watch), "a segment that was sealed and not compacted")
         try await store.close()
     }
 

@@ -13,21 +13,19 @@ extension API {
 
     /// GET /api/outbox
     func outbox() throws -> JSONObjectWriter {
-        let (entries, lag, isFolded, settled) = log.withState { state in
+        let (outbox, lag, isFolded, settled) = log.withState { state in
             (
-                state.fold.outbox.entries.map { $0 }, state.fold.lag, state.isFolded,
+                state.fold.outbox, state.fold.lag, state.isFolded,
                 state.index.positions(ofTypes: [SyncSettled.type])
             )
         }
+        let lanes = Lanes(outbox, entriesMax: Self.entriesMax)
         var reply = JSONObjectWriter()
         reply.appendMember("complete", isFolded)
-        reply.appendMember("total", entries.count)
-        reply.appendMember("counts", raw: Self.counts(entries).finished())
-        let lanes = Lanes(entries)
-        reply.appendMember(
-            "entries",
-            list: lanes.heldFirst(entries).prefix(Self.entriesMax).map { Self.row($0, lanes) })
-        reply.appendMember("lanes", list: lanes.rows(most: Self.lanesMax))
+        reply.appendMember("total", outbox.count)
+        reply.appendMember("counts", raw: lanes.counts.finished())
+        reply.appendMember("entries", list: lanes.entries.map { Self.row($0, lanes) })
+        reply.appendMember("lanes", list: lanes.rows(Self.lanesMax))
         reply.appendMember("batches", list: try batches(settled.suffix(Self.batchesMax)))
         reply.appendMember(
             "lag",
@@ -42,15 +40,8 @@ extension API {
         return reply
     }
 
-    private static func counts(_ entries: [OutboxEntry]) -> JSONObjectWriter {
-        .object { writer in
-            for status in [OutboxEntry.Status.pending, .failed, .conflict] {
-                writer.appendMember(status.rawValue, entries.count { $0.status == status })
-            }
-        }
-    }
-
-    private static func row(_ entry: OutboxEntry, _ lanes: Lanes) -> JSONObjectWriter {
+    private static func row(_ element: Lanes.Element, _ lanes: Lanes) -> JSONObjectWriter {
+        let entry = element.entry
         var row = identity(entry)
         row.appendMember("status", entry.status.rawValue)
         row.appendMember("parking", optional: entry.parking?.rawValue)
@@ -60,8 +51,8 @@ extension API {
         row.appendMember("message", optional: entry.errorMessage)
         row.appendMember("conflictsWith", optional: entry.conflictsWith?.text)
         row.appendMember("bytes", entry.lineBytes)
-        row.appendMember("behind", lanes.behind[entry.id] ?? 0)
-        row.appendMember("heldBy", optional: lanes.heldBy(entry)?.text)
+        row.appendMember("behind", lanes.behind(element))
+        row.appendMember("heldBy", optional: lanes.heldBy(element)?.text)
         return row
     }
 
@@ -133,47 +124,83 @@ extension API {
     }
 }
 
-/// The lanes of an outbox.
+/// The lanes of an outbox, and the entries that are shown. One pass: an outbox may have a million entries.
 private struct Lanes {
-    private var lanes: [EntityID: [OutboxEntry]]
-    /// The number of later events in the lane, by id.
-    private(set) var behind: [UUID: Int] = [:]
+    /// An entry and its index in its lane.
+    struct Element {
+        var entry: OutboxEntry
+        var lane: Int
+        /// The number of entries before it in the lane.
+        var before: Int
+    }
 
-    init(_ entries: [OutboxEntry]) {
-        lanes = Dictionary(grouping: entries) { EntityID($0.lane) }
-        for lane in lanes.values {
-            for (index, entry) in lane.enumerated() { behind[entry.id] = lane.count - 1 - index }
+    private struct Lane {
+        var first: OutboxEntry
+        var count = 0
+
+        var isHeld: Bool { first.status != .pending }
+    }
+
+    private var lanes: [Lane] = []
+    private var statuses: [OutboxEntry.Status: Int] = [:]
+    /// Parked ones and conflicts first, each group by position.
+    private(set) var entries: [Element] = []
+
+    /// - Complexity: O(entries).
+    init(_ outbox: Outbox, entriesMax: Int) {
+        var numbers: [EntityID: Int] = [:]
+        var pending: [Element] = []
+        for entry in outbox.entries {
+            let name = EntityID(entry.lane)
+            let number = numbers[name] ?? lanes.count
+            if number == lanes.count {
+                numbers[name] = number
+                lanes.append(Lane(first: entry))
+            }
+            let element = Element(entry: entry, lane: number, before: lanes[number].count)
+            lanes[number].count += 1
+            statuses[entry.status, default: 0] += 1
+            if entry.status != .pending {
+                entries.append(element)
+            } else if pending.count < entriesMax {
+                pending.append(element)
+            }
+        }
+        entries = Array((entries + pending).prefix(entriesMax))
+    }
+
+    /// The number of entries by status.
+    var counts: JSONObjectWriter {
+        .object { writer in
+            for status in [OutboxEntry.Status.pending, .failed, .conflict] {
+                writer.appendMember(status.rawValue, statuses[status] ?? 0)
+            }
         }
     }
 
-    /// The event that holds the lane of a waiting event; nil if none does.
-    func heldBy(_ entry: OutboxEntry) -> UUID? {
-        guard let first = lanes[EntityID(entry.lane)]?.first, first.id != entry.id,
-            first.status != .pending
-        else { return nil }
-        return first.id
+    /// The number of later entries in the lane.
+    func behind(_ element: Element) -> Int { lanes[element.lane].count - 1 - element.before }
+
+    /// The event that holds the lane of an entry; nil if none does.
+    func heldBy(_ element: Element) -> UUID? {
+        let lane = lanes[element.lane]
+        return element.before > 0 && lane.isHeld ? lane.first.id : nil
     }
 
-    /// The entries: parked ones and conflicts first, each group by position.
-    func heldFirst(_ entries: [OutboxEntry]) -> [OutboxEntry] {
-        entries.filter { $0.status != .pending } + entries.filter { $0.status == .pending }
-    }
-
-    /// The lanes: held ones first, then those with the most entries.
-    func rows(most count: Int) -> [JSONObjectWriter] {
-        let sorted = lanes.values.sorted { one, other in
-            let (oneIsHeld, otherIsHeld) = (
-                one[0].status != .pending, other[0].status != .pending
-            )
-            guard oneIsHeld == otherIsHeld else { return oneIsHeld }
-            return (other.count, one[0].position) < (one.count, other[0].position)
+    /// The first lanes: held ones first, then those with the most entries.
+    func rows(_ count: Int) -> [JSONObjectWriter] {
+        let order = lanes.indices.sorted { one, other in
+            let (one, other) = (lanes[one], lanes[other])
+            guard one.isHeld == other.isHeld else { return one.isHeld }
+            return (other.count, one.first.position) < (one.count, other.first.position)
         }
-        return sorted.prefix(count).map { lane in
-            .object {
-                $0.appendMember("lane", lane[0].lane)
+        return order.prefix(count).map { number in
+            let lane = lanes[number]
+            return .object {
+                $0.appendMember("lane", lane.first.lane)
                 $0.appendMember("entries", lane.count)
-                $0.appendMember("status", lane[0].status.rawValue)
-                $0.appendMember("first", Int(clamping: lane[0].position.rawValue))
+                $0.appendMember("status", lane.first.status.rawValue)
+                $0.appendMember("first", Int(clamping: lane.first.position.rawValue))
             }
         }
     }

@@ -1,15 +1,17 @@
-// Finds out whether another process has compacted a log since it was last looked at.
+// Detects that another process has compacted a log.
 
 import LogFormat
 import LogStorage
 
-/// The sealed segments of a log when it was last looked at.
+/// The sealed segments of a log at the last observation.
 struct CompactionWatch {
     private var sealed: [Position: LogReader.SegmentOutline] = [:]
 
-    /// Looks at the segments. True if one was rewritten since the last time. A segment that was not sealed
-    /// then and is compacted now was rewritten between.
-    mutating func isRewritten(_ outline: [LogReader.SegmentOutline]) -> Bool {
+    /// Observes the segments.
+    ///
+    /// - Returns: true if one was rewritten since the last observation. A segment that was not sealed then and
+    ///   is compacted now was rewritten between the two.
+    mutating func detectRewrite(in outline: [LogReader.SegmentOutline]) -> Bool {
         let before = sealed
         sealed = Dictionary(
             outline.filter(\.isSealed).map { ($0.base, $0) }, uniquingKeysWith: { $1 })

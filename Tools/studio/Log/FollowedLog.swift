@@ -71,9 +71,9 @@ final class FollowedLog: Sendable {
 
     private func followLines() {
         var cursor = LogCursor(directory)
-        // Looks before the first line is read, so that no compaction after that is overlooked.
+        // Before the first line is read, so that every later compaction is detected.
         var watch = CompactionWatch()
-        _ = isCompactedFurther(&watch)
+        _ = detectCompaction(&watch)
         var round = 0
         while !isStopped.load(ordering: .relaxed) {
             let before = withState { $0.index.count }
@@ -88,7 +88,7 @@ final class FollowedLog: Sendable {
             }
             if problem != nil { cursor = LogCursor(directory, after: cursor.position) }
             round += 1
-            if round % Self.roundsOfCompactionCheck == 0, isCompactedFurther(&watch) {
+            if round % Self.roundsOfCompactionCheck == 0, detectCompaction(&watch) {
                 // Events were removed: all is read anew.
                 withState { $0 = State(after: $0) }
                 cursor = LogCursor(directory)
@@ -117,8 +117,10 @@ final class FollowedLog: Sendable {
         }
     }
 
-    /// True if a compaction has rewritten a segment since the last call. Reads the end of each segment.
-    private func isCompactedFurther(_ watch: inout CompactionWatch) -> Bool {
+    /// Publishes the position through which the log is compacted. Reads the end of each segment.
+    ///
+    /// - Returns: true if a compaction has rewritten a segment since the last call.
+    private func detectCompaction(_ watch: inout CompactionWatch) -> Bool {
         guard let outline = try? LogReader(directory).outline() else { return false }
         let through = outline.reduce(Position.zero) { max($0, $1.compactedThrough) }
         withState { state in
@@ -126,7 +128,7 @@ final class FollowedLog: Sendable {
             state.fold.compactedThrough = through
             state.version += 1
         }
-        return watch.isRewritten(outline)
+        return watch.detectRewrite(in: outline)
     }
 
     // MARK: Folding
@@ -197,8 +199,12 @@ extension FollowedLog.State {
                 counts[status(of: kind, origin), default: 0] += events
             }
         }
+        var next = 0
         func count(_ position: Position) {
-            guard let ordinal = index.ordinal(at: position.rawValue) else { return }
+            // Waiting events are usually adjacent, so the next ordinal is tried first.
+            let isNext = next < index.count && index.positions[next] == position.rawValue
+            guard let ordinal = isNext ? next : index.ordinal(at: position.rawValue) else { return }
+            next = ordinal + 1
             counts[status(of: index.kind(ordinal), index.origins[ordinal]), default: 0] -= 1
             counts[status(ordinal), default: 0] += 1
         }

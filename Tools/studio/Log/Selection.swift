@@ -23,6 +23,8 @@ final class Selection: Sendable {
         /// The number of events of the index that the selection covers.
         var covered = 0
         var statusVersion = 0
+        /// True while the first search runs. A later one, of new events, adds to its hits.
+        var isFirstSearch = false
         /// The number of searches that were started.
         var search = 0
         /// The error that ended a search.
@@ -54,8 +56,10 @@ final class Selection: Sendable {
         var ordinals: [Int]
     }
 
-    /// The number of events that a search reads before it publishes its hits.
-    private static let portion = 32_768
+    /// The number of events that a search reads before it publishes its first hits, and at most later.
+    private static let portions = 4_096...65_536
+    /// Rows far from each other take a frame each: a screen of them is read before the search has ended.
+    private static let rowsWhileSearching = 50
 
     init(
         _ filter: EventFilter, newestFirst: Bool, of log: FollowedLog, since beginning: Int
@@ -110,6 +114,7 @@ final class Selection: Sendable {
     private func search(_ text: [UInt8], in candidates: [UInt32], extending: Bool) {
         let number = state.withLock { state in
             state.isComplete = false
+            state.isFirstSearch = !extending
             state.search += 1
             if !extending {
                 state.hits = .found([])
@@ -120,10 +125,12 @@ final class Selection: Sendable {
         Thread.detachNewThread { [self] in
             let search = TextSearch(lowercased: text)
             var start = 0
+            var portion = Self.portions.lowerBound
             // The hits that are newer than those of an earlier search, for a list with the newest first.
             var newer: [UInt32] = []
             while start < candidates.count {
-                let end = min(candidates.count, start + Self.portion)
+                let end = min(candidates.count, start + portion)
+                portion = min(2 * portion, Self.portions.upperBound)
                 let part =
                     isNewestFirst
                     ? candidates[(candidates.count - end)..<(candidates.count - start)]
@@ -151,6 +158,7 @@ final class Selection: Sendable {
                 guard state.search == number, case .found(let hits) = state.hits else { return }
                 if !newer.isEmpty { state.hits = .found(newer + hits) }
                 state.isComplete = true
+                state.isFirstSearch = false
             }
         }
     }
@@ -160,6 +168,7 @@ final class Selection: Sendable {
             guard state.search == number else { return }
             state.failure = error
             state.isComplete = true
+            state.isFirstSearch = false
         }
     }
 
@@ -177,20 +186,25 @@ final class Selection: Sendable {
         return isNewestFirst ? hits.reversed() : hits
     }
 
-    /// A page of the selection. While a search runs, waits up to 0.2 s for the first row of the page.
+    /// A page of the selection. While a search runs, waits up to 0.2 s for its rows; while the first
+    /// one runs, for one row, and returns at most 50.
     ///
     /// - Throws: the error that ended the search.
     func page(offset: Int, limit: Int) throws -> Page {
         let deadline = Date(timeIntervalSinceNow: 0.2)
         while true {
+            var isFirstSearch = false
             let page = try state.withLock { state in
                 if let failure = state.failure { throw failure }
+                isFirstSearch = state.isFirstSearch
+                let limit = isFirstSearch ? min(limit, Self.rowsWhileSearching) : limit
                 let range = min(offset, state.hits.count)..<min(offset + limit, state.hits.count)
                 return Page(
                     total: state.hits.count, isComplete: state.isComplete, read: state.read,
                     ordinals: ordinals(state.hits, range))
             }
-            if page.isComplete || !page.ordinals.isEmpty || Date() > deadline { return page }
+            let isEnough = isFirstSearch ? !page.ordinals.isEmpty : page.ordinals.count == limit
+            if page.isComplete || isEnough || Date() > deadline { return page }
             Thread.sleep(forTimeInterval: 0.01)
         }
     }

@@ -122,8 +122,13 @@ export class EventDetail {
   /** The newest events with the subject of an event: what became of a note is often in another event. */
   async #loadRelated({ subject }, signal) {
     if (subject == null) return { total: 0, rows: [] };
-    const { total, rows } = await this.#studio.source.events(new URLSearchParams({ subject }), 'newest', 0, subjectEvents, signal);
-    return { total, rows };
+    try {
+      const { total, rows } = await this.#studio.source.events(new URLSearchParams({ subject }), 'newest', 0, subjectEvents, signal);
+      return { total, rows };
+    } catch (error) {
+      if (isCancelled(error)) throw error;
+      return { total: 0, rows: [] };
+    }
   }
 
   #related({ position, subject }, { total, rows }) {

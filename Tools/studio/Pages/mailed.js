@@ -265,6 +265,7 @@ export class MailedSource {
       events += candidate.events;
       return lines.length <= events;
     });
+    if (block < 0) return null;
     return {
       segment,
       sealed: this.#data.files.segments.find(({ name }) => name === segment)?.sealed ?? false,

@@ -10,7 +10,7 @@ import { RowWindows } from './windows.js';
 
 const markBuckets = 300;
 const addressDelay = 250;
-const changesPerRequest = 50;
+const changesPerRequest = 20;
 
 /** The Views tab. */
 export class Views {
@@ -100,6 +100,7 @@ export class Views {
   hide() {
     this.#opening?.close();
     this.#windows?.close();
+    this.#shown = null;
   }
 
   /** Moves the focus into the filter of rows. */
@@ -255,7 +256,7 @@ export class Views {
     this.#list.update();
   }
 
-  /** Shows the columns of some rows. Those of other rows of the view stay, after them. */
+  /** Shows the columns of some rows. Those that are shown stay; the longer list gives the order. */
   #showColumns(names, isOtherView) {
     const known = isOtherView ? [] : this.#columns;
     const all = names.length < known.length ? [...new Set([...known, ...names])] : [...new Set([...names, ...known])];

@@ -77,10 +77,12 @@ export class RowWindows {
     this.#requests.set(number, request);
     try {
       const answer = await this.#load(number * windowSize, windowSize, request.signal);
+      // Until a search has ended, its answers have a part of the rows: those that are shown stay.
+      const known = answer.complete === false ? this.#windows.get(number)?.rows ?? [] : [];
       this.answer = answer;
-      this.total = answer.total;
+      this.total = answer.complete === false ? Math.max(this.total, answer.total) : answer.total;
       this.#windows.delete(number);
-      this.#windows.set(number, { rows: answer.rows, outdated: false });
+      this.#windows.set(number, { rows: known.length > answer.rows.length ? known : answer.rows, outdated: false });
       this.#dropOldest();
       this.#onChange(this);
     } finally {

@@ -24,7 +24,7 @@ package final class StudioServer: Sendable {
             API(log, isWritable: open != nil), token: Self.newToken(), open: open)
         server = HTTPServer(
             address: try .inet(ip4: "127.0.0.1", port: port), timeout: Self.timeout,
-            logger: .disabled, handler: handler)
+            pool: UndelayedSocketPool(), logger: .disabled, handler: handler)
     }
 
     /// The seconds in which a request must be answered: a verification reads the whole log.

@@ -14,12 +14,13 @@ struct ChangeCauses {
     private let positions: [UInt64]
     private var keyCount = 1
 
-    /// Bisects the events between the positions until each change has one event left, after which the row is
-    /// what it is at the end. The row may have been changed and set again later: of the last 64 later events
-    /// with the same subject, the last one that changed the row is the cause then.
+    /// Looks at the last 64 events whose subject is in the row's key: the last one after which the row is what
+    /// it is at the end, and before which it was not. For the changes that no such event explains, bisects all
+    /// events between the positions until each change has one left; if later events with the same subject
+    /// changed the row again, the last of them is the cause.
     ///
-    /// - Complexity: O(changes · (log events + later events of the subject)) states, each folded from a near
-    ///   one.
+    /// - Complexity: O(changes · events of the subject) states, or O(changes · (log events + later events of
+    ///   the subject)) for the others, each folded from a near one.
     init(
         of changes: [RowChanges.Change], view: Int, from: Position, to: Position,
         _ timeline: ViewTimeline, _ log: FollowedLog
@@ -39,23 +40,65 @@ struct ChangeCauses {
             try timeline.rows(of: view, at: from), try timeline.rows(of: view, at: to)
         )
         keyCount = RowChanges.keyCount(before, after)
+        let numbers = log.withState { state in
+            changes.map { change in
+                RowKey(change.anyRow, keyCount).parts.compactMap {
+                    state.index.names.existingNumber(of: $0.string)
+                }
+            }
+        }
+        let candidates = log.withState { state in
+            Self.positions(ofSubjects: numbers, among: positions, state.index)
+        }
+        for (change, candidates) in zip(changes, candidates) {
+            let key = RowKey(change.anyRow, keyCount)
+            found[change.key] = try candidates.last {
+                try row(key, at: $0) == change.after && row(key, at: $0 - 1) != change.after
+            }
+        }
+        let keys = Set(changes.map(\.key)).subtracting(found.keys)
+        guard !keys.isEmpty else { return }
         let last = keyed(after)
-        let keys = Set(changes.map(\.key))
+        let known = found
         try search(
             for: keys, in: 0..<positions.count, end: last.filter { keys.contains($0.key) })
-        for (key, position) in found {
+        let rows = Dictionary(
+            changes.map { ($0.key, RowKey($0.anyRow, keyCount)) }, uniquingKeysWith: { $1 })
+        for (key, position) in found where known[key] == nil {
+            guard let rowKey = rows[key] else { continue }
             let later = log.withState { state in
                 Self.positions(after: position, through: to.rawValue, state.index)
             }
             found[key] =
-                try later.suffix(Self.laterMax).last {
-                    try row(key, at: $0 - 1) != row(key, at: $0)
+                try later.suffix(Self.subjectEventsMax).last {
+                    try row(rowKey, at: $0 - 1) != row(rowKey, at: $0)
                 } ?? position
         }
     }
 
-    /// The most later events of a subject that are looked at.
-    private static let laterMax = 64
+    /// The most events of a subject that are looked at.
+    private static let subjectEventsMax = 64
+
+    /// The positions of the last events with one of some subjects, ascending, for each list of subjects.
+    private static func positions(
+        ofSubjects lists: [[UInt32]], among positions: [UInt64], _ index: EventIndex
+    ) -> [[UInt64]] {
+        var found = lists.map { _ in [UInt64]() }
+        var wanting: [UInt32: [Int]] = [:]
+        for (number, list) in lists.enumerated() {
+            for subject in Set(list) where subject != NameTable.none {
+                wanting[subject, default: []].append(number)
+            }
+        }
+        for position in positions.reversed() {
+            guard let ordinal = index.ordinal(at: position) else { continue }
+            for number in wanting[index.subjects[ordinal]] ?? []
+            where found[number].count < subjectEventsMax {
+                found[number].append(position)
+            }
+        }
+        return found.map { $0.reversed() }
+    }
 
     /// The positions of the later events about the subject of the event at a position.
     private static func positions(
@@ -71,9 +114,15 @@ struct ChangeCauses {
         .map { index.positions[$0] }
     }
 
-    private func row(_ key: String, at position: UInt64) throws -> ViewRow? {
-        try timeline.rows(of: view, at: Position(position))
-            .first { RowChanges.key($0, keyCount) == key }
+    private func row(_ key: RowKey, at position: UInt64) throws -> ViewRow? {
+        let list = try timeline.list(of: view, at: Position(position))
+        if keyCount == 1, list.isSortedByFirstField, let id = key.parts.first {
+            let offset = list.partitioningIndex { RowKey($0, 1).parts.first ?? id >= id }
+            guard offset < list.count, RowKey(list[offset], 1) == key else { return nil }
+            return try timeline.inserting(valuesOf: [list[offset]]).first
+        }
+        return try timeline.rows(of: view, at: Position(position))
+            .first { RowKey($0, keyCount) == key }
     }
 
     private func keyed(_ rows: [ViewRow]) -> [String: ViewRow] {

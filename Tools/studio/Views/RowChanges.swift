@@ -10,6 +10,9 @@ struct RowChanges {
         var before: ViewRow?
         var after: ViewRow?
 
+        /// The row, after the change unless it was removed.
+        var anyRow: ViewRow { after ?? before ?? ViewRow() }
+
         /// The names of the fields whose values differ.
         var members: [String] {
             guard let before, let after else { return [] }
@@ -57,12 +60,22 @@ struct RowChanges {
         } ?? fields
     }
 
-    /// The values of the leading fields.
+    /// The values of the leading fields as one text.
     static func key(_ row: ViewRow, _ count: Int) -> String {
-        row.fields.prefix(count).map { field in
-            field.json.first == UInt8(ascii: "\"")
-                ? JSONText.string(field.json.span.bytes, 1..<max(1, field.json.count - 1))
-                : String(decoding: field.json, as: UTF8.self)
-        }.joined(separator: " · ")
+        RowKey(row, count).parts.map(\.string).joined(separator: " · ")
+    }
+}
+
+/// The values of a row's leading fields.
+struct RowKey: Hashable {
+    var parts: [EntityID]
+
+    init(_ row: ViewRow, _ count: Int) {
+        parts = row.fields.prefix(count).map { field in
+            EntityID(
+                field.json.first == UInt8(ascii: "\"")
+                    ? JSONText.string(field.json.span.bytes, 1..<max(1, field.json.count - 1))
+                    : String(decoding: field.json, as: UTF8.self))
+        }
     }
 }

@@ -60,8 +60,7 @@ final class ViewTimeline: Sendable {
     static func folds(_ view: Int, _ index: EventIndex) -> (Int) -> Bool {
         guard let types = OfflineModel.views[view].eventTypes else { return { _ in true } }
         let numbers = Set(types.compactMap { index.names.existingNumber(of: $0) })
-        let isFolded = index.names.names.indices.map { numbers.contains(UInt32($0)) }
-        return { isFolded[Int(index.types[$0])] }
+        return { numbers.contains(index.types[$0]) }
     }
 
     /// The rows of a view after the event at a position, sorted by key.
@@ -69,10 +68,10 @@ final class ViewTimeline: Sendable {
     /// - Throws: as `page`.
     /// - Complexity: that of `page`, and O(rows).
     func rows(of view: Int, at position: Position) throws -> [ViewRow] {
-        let list = try list(of: view, at: position)
-        if let known = cache.withLock({ $0.rows[view, position] }) { return known }
-        let rows = try inserting(valuesOf: Array(list))
-        cache.withLock { $0.rows[view, position] = rows }
+        let (state, version) = try state(of: view, at: position)
+        if let known = cached(version, { $0.rows[view, position] }) { return known }
+        let rows = try inserting(valuesOf: Array(list(state, view, position, version)))
+        cache.withLock { if $0.version == version { $0.rows[view, position] = rows } }
         return rows
     }
 
@@ -90,15 +89,31 @@ final class ViewTimeline: Sendable {
         )
     }
 
-    private func list(of view: Int, at position: Position) throws -> ViewRows {
-        let state = try state(of: view, at: position)
-        if let known = cache.withLock({ $0.lists[view, position] }) { return known }
+    /// The rows of a view after the event at a position, without the values that are stored in events.
+    ///
+    /// - Throws: as `page`.
+    func list(of view: Int, at position: Position) throws -> ViewRows {
+        let (state, version) = try state(of: view, at: position)
+        return list(state, view, position, version)
+    }
+
+    private func list(
+        _ state: any ListableView, _ view: Int, _ position: Position, _ version: Int
+    ) -> ViewRows {
+        if let known = cached(version, { $0.lists[view, position] }) { return known }
         let list = state.rows()
-        cache.withLock { $0.lists[view, position] = list }
+        cache.withLock { if $0.version == version { $0.lists[view, position] = list } }
         return list
     }
 
-    private func state(of view: Int, at position: Position) throws -> any ListableView {
+    /// A value of the cache, unless it is of another version of the statuses: a retraction changes the past.
+    private func cached<Value: Sendable>(_ version: Int, _ value: (Cache) -> Value?) -> Value? {
+        cache.withLock { $0.version == version ? value($0) : nil }
+    }
+
+    private func state(
+        of view: Int, at position: Position
+    ) throws -> (state: any ListableView, version: Int) {
         let (snapshot, discarded, version, wanted) = try log.withState { state in
             let through = state.compactedThrough
             guard position >= through else { throw APIError.compacted(through) }
@@ -140,11 +155,11 @@ final class ViewTimeline: Sendable {
             cache.states.append(known)
             if cache.states.count > Self.cachedStatesMax { cache.states.removeFirst() }
         }
-        return known.state
+        return (known.state, version)
     }
 
     /// Inserts the values that are stored in events.
-    private func inserting(valuesOf rows: [ViewRow]) throws -> [ViewRow] {
+    func inserting(valuesOf rows: [ViewRow]) throws -> [ViewRow] {
         let ids = Set(rows.flatMap { $0.fields.compactMap(\.source?.event) })
         guard !ids.isEmpty else { return rows }
         let positions = log.withState { state in
