@@ -35,7 +35,7 @@ extension LogError: LocalizedError {
     public var recoverySuggestion: String? {
         switch code {
         case .noSuchLog:
-            "Check the path. A log is created in a folder whose parent exists, unless it is opened "
+            "Check the path. Only EventStore.open creates a log, in a folder whose parent exists, and not "
                 + "with create: false."
         case .notALog where !isDamage: "Choose an empty folder, or the folder of a log."
         case .newerVersion, .unknownFeature: "Update the app."

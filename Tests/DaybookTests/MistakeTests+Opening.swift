@@ -195,3 +195,13 @@ extension Mistake {
         },
     ]
 }
+
+extension MistakeTests {
+    @Test(.enabled(if: FileManager.default.fileExists(atPath: "/proc/self")))
+    func `a parent folder in which nothing can be created is not called missing`() async throws {
+        let error = await #expect(throws: LogError.self) {
+            try await EventStore.open(at: URL(filePath: "/proc/log"))
+        }
+        #expect(error?.description.contains("no folder can be created in /proc;") == true)
+    }
+}

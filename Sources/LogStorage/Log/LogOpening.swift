@@ -106,9 +106,13 @@ struct LogOpening: ~Copyable {
                 try fileSystem.syncDirectory(parent)
             } catch {
                 guard error.code == .notFound else { throw LogError(error) }
+                // Some file systems answer so for a folder that exists, such as /proc.
+                let isMissing = (try? fileSystem.list(parent)) == nil
                 throw LogError(
                     .noSuchLog, path: directory,
-                    "the parent folder \(parent) does not exist; create it, or choose another path")
+                    isMissing
+                        ? "the parent folder \(parent) does not exist; create it, or choose another path"
+                        : "no folder can be created in \(parent); choose another path")
             }
         }
         if names.isEmpty, !create {
