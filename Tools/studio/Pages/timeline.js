@@ -5,7 +5,7 @@ import { isCancelled } from './failure.js';
 import { FilterBar } from './filter.js';
 import { Histogram } from './histogram.js';
 import { List } from './list.js';
-import { filterOf } from './route.js';
+import { filterOf, parseFragment } from './route.js';
 import { statusMark } from './status.js';
 import { countOf, formatCount, formatShare, formatTime, visibleText } from './text.js';
 import { RowWindows } from './windows.js';
@@ -318,7 +318,9 @@ export class Timeline {
 
   #drawHistogram() {
     if (this.#histogramAnswer === null) return;
-    const [since, until] = [this.#parameters.get('since'), this.#parameters.get('until')];
+    // The URL is ahead of the parameters while its event is on the way: a late answer must not undo a selection.
+    const { parameters } = parseFragment(location.hash);
+    const [since, until] = [parameters.get('since'), parameters.get('until')];
     this.#histogram.show(this.#histogramAnswer, { since, until, isZoomed: this.#isZoomed(), zone: this.#studio.zone });
   }
 
