@@ -177,7 +177,7 @@ public struct LogDamage: Hashable, Sendable, CustomStringConvertible {
     /// The positions of the affected events, if they are known.
     public let positions: ClosedRange<Position>?
     /// The positions whose events a reader does not reach, in order; empty if there are none, or none is known.
-    /// A repair also scans what is behind the damage, and keeps most of them.
+    /// A repair also scans what comes after the damage, and keeps most of them.
     public let lost: [ClosedRange<Position>]
     /// False if events after the last range of `lost` are lost as well, and their number is not known.
     public let lostEndIsKnown: Bool

@@ -14,8 +14,8 @@ struct ChangeCauses {
     private let positions: [UInt64]
     private var keyCount = 1
 
-    /// Looks at the last 64 events whose subject is in the row's key: the last one after which the row is what
-    /// it is at the end, and before which it was not. For the changes that no such event explains, bisects all
+    /// Considers the last 64 events whose subject is in the row's key: the cause is the last one after which the
+    /// row is what it is at the end, and before which it was not. For the changes that no such event explains, bisects all
     /// events between the positions until each change has one left; if later events with the same subject
     /// changed the row again, the last of them is the cause.
     ///
@@ -40,43 +40,36 @@ struct ChangeCauses {
             try timeline.rows(of: view, at: from), try timeline.rows(of: view, at: to)
         )
         keyCount = RowChanges.keyCount(before, after)
-        let numbers = log.withState { state in
-            changes.map { change in
-                RowKey(change.anyRow, keyCount).parts.compactMap {
-                    state.index.names.existingNumber(of: $0.string)
-                }
-            }
-        }
+        let rowKeys = changes.map { RowKey($0.anyRow, keyCount) }
         let candidates = log.withState { state in
-            Self.positions(ofSubjects: numbers, among: positions, state.index)
+            let subjects = rowKeys.map { key in
+                key.parts.compactMap { state.index.names.existingNumber(of: $0.string) }
+            }
+            return Self.positions(ofSubjects: subjects, among: positions, state.index)
         }
-        for (change, candidates) in zip(changes, candidates) {
-            let key = RowKey(change.anyRow, keyCount)
+        for ((change, key), candidates) in zip(zip(changes, rowKeys), candidates) {
             found[change.key] = try candidates.last {
                 try row(key, at: $0) == change.after && row(key, at: $0 - 1) != change.after
             }
         }
         let keys = Set(changes.map(\.key)).subtracting(found.keys)
         guard !keys.isEmpty else { return }
-        let last = keyed(after)
-        let known = found
         try search(
-            for: keys, in: 0..<positions.count, end: last.filter { keys.contains($0.key) })
-        let rows = Dictionary(
-            changes.map { ($0.key, RowKey($0.anyRow, keyCount)) }, uniquingKeysWith: { $1 })
-        for (key, position) in found where known[key] == nil {
-            guard let rowKey = rows[key] else { continue }
+            for: keys, in: 0..<positions.count,
+            end: keyed(after).filter { keys.contains($0.key) })
+        for (change, key) in zip(changes, rowKeys) where keys.contains(change.key) {
+            guard let position = found[change.key] else { continue }
             let later = log.withState { state in
                 Self.positions(after: position, through: to.rawValue, state.index)
             }
-            found[key] =
+            found[change.key] =
                 try later.suffix(Self.subjectEventsMax).last {
-                    try row(rowKey, at: $0 - 1) != row(rowKey, at: $0)
+                    try row(key, at: $0 - 1) != row(key, at: $0)
                 } ?? position
         }
     }
 
-    /// The most events of a subject that are looked at.
+    /// The most events of a subject that are considered.
     private static let subjectEventsMax = 64
 
     /// The positions of the last events with one of some subjects, ascending, for each list of subjects.
