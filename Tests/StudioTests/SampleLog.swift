@@ -8,6 +8,7 @@ import Foundation
 import LogFormat
 import LogStorage
 import TestSupport
+import Testing
 
 @testable import Studio
 
@@ -239,6 +240,29 @@ extension SampleLog {
             return true
         }
         return state.rows().map { $0.filled { data[$0] } }
+    }
+
+    /// The positions of the events that changed a view's state, found by comparing each state with the next. A
+    /// note that is deleted again counts as changed.
+    static func naiveChanges(of view: Int, in directory: String) throws -> [Int] {
+        /// The number of ignored events, with which the state begins, and the rest.
+        func parts(_ state: any ListableView) throws -> (ArraySlice<UInt8>, ArraySlice<UInt8>) {
+            let bytes = try #require(try state.encodedState())
+            return (bytes.prefix(8), bytes.dropFirst(8))
+        }
+        let catalogue = OfflineModel.catalogue
+        return try LogReader(directory).fold(
+            catalogue: catalogue,
+            from: { (OfflineModel.views[view].init() as any ListableView, [Int]()) }
+        ) { fold, event in
+            let before = try parts(fold.0)
+            fold.0.fold(catalogue.newestForm(of: event))
+            let after = try parts(fold.0)
+            let isDeletion = fold.0 is NotesView && event.type == NoteDeleted.type
+            if after.1 != before.1 || isDeletion && after.0 == before.0 {
+                fold.1.append(Int(event.position.rawValue))
+            }
+        }.state.1
     }
 }
 

@@ -56,6 +56,20 @@ import Testing
         #expect(rowCounts.count { $0 > 0 } > 8)
     }
 
+    @Test func `an event is a change of a view if the states before and after it differ`() throws {
+        try Property.check("changes", runs: 40) { choices in
+            let log = try SampleLog(try Histories.random(&choices, 1...60))
+            defer { log.remove() }
+            try log.followed.readToEnd()
+            for view in ViewTimeline.names.indices {
+                choices.note(ViewTimeline.names[view])
+                let changes = log.followed.withState { $0.changes(of: view).map { Int($0) } }
+                try #require(
+                    changes == (try SampleLog.naiveChanges(of: view, in: log.directory)))
+            }
+        }
+    }
+
     @Test func `a position after the end is refused, and an unknown view is not found`() throws {
         let log = try SampleLog(Histories.statuses())
         defer { log.remove() }

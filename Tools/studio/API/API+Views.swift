@@ -120,19 +120,17 @@ extension API {
         let number = try ViewTimeline.number(of: name)
         let buckets = try parameters.integer("buckets", in: 1...5_000, default: 300)
         return log.withState { state in
-            let index = state.index
-            let folds = ViewTimeline.folds(number, index)
-            let first = index.positions.first ?? 1
+            let first = state.index.positions.first ?? 1
             let last = max(first, state.last.rawValue)
             let width = max(1, Double(last - first + 1) / Double(buckets))
             var counts = [Int](repeating: 0, count: buckets)
-            for ordinal in 0..<index.count where folds(ordinal) {
-                let bucket = Int(Double(index.positions[ordinal] - first) / width)
-                counts[min(buckets - 1, bucket)] += 1
+            for position in state.changes(of: number) where position >= first {
+                counts[min(buckets - 1, Int(Double(position - first) / width))] += 1
             }
             return .object {
                 $0.appendMember("first", Int(clamping: first))
                 $0.appendMember("last", Int(clamping: last))
+                $0.appendMember("complete", state.isFolded)
                 $0.appendMember("buckets", numbers: counts)
             }
         }
@@ -148,15 +146,13 @@ extension API {
         guard direction == "next" || direction == "previous" else {
             throw APIError.badRequest("to must be next or previous")
         }
-        let isNext = direction == "next"
-        let found = log.withState { state -> UInt64? in
-            let index = state.index
-            let folds = ViewTimeline.folds(number, index)
-            let found =
-                isNext
-                ? (index.ordinal(from: at.rawValue + 1)..<index.count).first(where: folds)
-                : (0..<index.ordinal(from: at.rawValue)).last(where: folds)
-            return found.map { index.positions[$0] }
+        let found = try log.withState { state -> UInt64? in
+            let changes = state.changes(of: number)
+            guard direction == "next" else { return changes.last { $0 < at.rawValue } }
+            let next = changes.partitioningIndex { $0 > at.rawValue }
+            guard next == changes.endIndex else { return changes[next] }
+            guard state.isFolded else { throw APIError.notReady }
+            return nil
         }
         return .object { $0.appendMember("position", optional: found.map { Position($0) }) }
     }

@@ -22,6 +22,8 @@ struct LogFold {
         Snapshot(position: .zero, states: OfflineModel.views.map { $0.init() as any ListableView })
     ]
 
+    /// The positions of the events that changed each view, ascending, in the order of `OfflineModel.views`.
+    private var changes: [[UInt64]] = OfflineModel.views.map { _ in [] }
     private var lagPoints: [LagPoint] = []
     private var lastTime: Timestamp?
     private var states: [any ListableView] = OfflineModel.views.map { $0.init() }
@@ -67,6 +69,19 @@ struct LogFold {
         snapshots.last { $0.position <= position } ?? snapshots[0]
     }
 
+    /// The positions of the events that changed a view after one position, through another, ascending.
+    /// O(log events).
+    func changes(
+        of view: Int, after first: Position, through last: Position
+    ) -> ArraySlice<UInt64> {
+        let positions = changes[view]
+        func offset(after position: Position) -> Int {
+            positions.partitioningIndex { $0 > position.rawValue }
+        }
+        let start = offset(after: first)
+        return positions[start..<max(start, offset(after: last))]
+    }
+
     /// Reads the records of retracted and reinstated events. If they change what was folded, the fold begins
     /// anew.
     mutating func readRecords(_ positions: [UInt64], in directory: String) throws {
@@ -107,8 +122,8 @@ struct LogFold {
         outbox.fold(event)
         if let counted = discarded.counted(event, by: OfflineModel.catalogue) {
             let event = OfflineModel.catalogue.newestForm(of: counted)
-            for view in Self.foldingViews[event.type] ?? [] { states[view].fold(event) }
-            for view in Self.foldingAll { states[view].fold(event) }
+            for view in Self.foldingViews[event.type] ?? [] { fold(event, into: view) }
+            for view in Self.foldingAll { fold(event, into: view) }
         }
         if count % snapshotSpacing == 0 {
             snapshots.append(Snapshot(position: last, states: states))
@@ -126,8 +141,25 @@ struct LogFold {
         }
     }
 
+    private mutating func fold(_ event: Event, into view: Int) {
+        states[view].fold(event)
+        if states[view].isChanged(byLast: event) { changes[view].append(event.position.rawValue) }
+    }
+
     private func lagPoint(at time: Timestamp) -> LagPoint {
         LagPoint(time: time, pending: outbox.count, oldest: outbox.entries.first?.timestamp)
+    }
+}
+
+extension Projection {
+    /// True if the event that was folded last changed the state: it set a value that the state holds now. An
+    /// event that is older than those values, or whose data is invalid, changes nothing.
+    fileprivate func isChanged(byLast event: Event) -> Bool {
+        guard let view = self as? any CompactableView else { return true }
+        return switch view.retention(of: event) {
+        case .needed(let reason): reason != .notUnderstood
+        case .superseded, .unconcerned: false
+        }
     }
 }
 

@@ -191,6 +191,14 @@ extension FollowedLog.State {
     /// True once the views and the outbox are at the end of the index.
     var isFolded: Bool { isIndexed && fold.last >= last }
 
+    /// The positions of the events that changed a view, ascending, as far as they are folded. Not those before
+    /// a compaction, where the view's state can no longer be shown.
+    func changes(of view: Int) -> ArraySlice<UInt64> {
+        let start = compactedThrough
+        return fold.changes(
+            of: view, after: start == .zero ? start : start.advanced(by: -1), through: last)
+    }
+
     /// The number of events by status. O((waiting and retracted events) log n).
     func statusCounts() -> [EventStatus: Int] {
         var counts: [EventStatus: Int] = [:]

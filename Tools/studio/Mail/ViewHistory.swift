@@ -14,12 +14,10 @@ enum ViewHistory {
     static func all(of api: API, _ log: FollowedLog) throws -> [JSONObjectWriter] {
         try ViewTimeline.names.indices.map { view in
             let positions = log.withState { state in
-                let folds = ViewTimeline.folds(view, state.index)
-                let through = state.compactedThrough.rawValue
+                let through = state.compactedThrough
                 // Of a compacted log the first state is the one at that position.
-                return (through > 0 ? [through] : [])
-                    + (state.index.ordinal(from: through + 1)..<state.index.count)
-                    .filter(folds).map { state.index.positions[$0] }
+                return (through > .zero ? [through.rawValue] : [])
+                    + state.fold.changes(of: view, after: through, through: state.last)
             }
             return try history(of: view, at: chosen(positions), api)
         }

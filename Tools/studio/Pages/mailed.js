@@ -170,14 +170,14 @@ export class MailedSource {
     const { first, last } = this.#data.log;
     const buckets = Array.from({ length: count }, () => 0);
     const width = ((last ?? 0) - (first ?? 0) + 1) / count;
-    for (const position of this.#foldedPositions(name)) buckets[Math.min(count - 1, Math.floor((position - first) / width))] += 1;
+    for (const { position } of this.#viewNamed(name).history) buckets[Math.max(0, Math.min(count - 1, Math.floor((position - first) / width)))] += 1;
     return { first, last, buckets };
   }
 
   async step(name, at, direction) {
-    const positions = this.#foldedPositions(name);
-    const position = direction === 'next' ? positions.find((other) => other > at) : positions.findLast((other) => other < at);
-    return position ?? null;
+    const { history } = this.#viewNamed(name);
+    const change = direction === 'next' ? history.find(({ position }) => position > at) : history.findLast(({ position }) => position < at);
+    return change?.position ?? null;
   }
 
   async changes(name, from, to, offset, limit) {
@@ -314,13 +314,6 @@ export class MailedSource {
       for (const key of removed ?? []) rows.delete(key);
     }
     return new Map(Array.from(rows).sort(([one], [other]) => (one < other ? -1 : 1)));
-  }
-
-  #foldedPositions(name) {
-    const { types, history } = this.#viewNamed(name);
-    if (types == null) return history.map((step) => step.position);
-    const folded = new Set(types);
-    return this.#lines.filter((line) => folded.has(line.row.type)).map((line) => line.position);
   }
 
   #lastChanges(name, from, to) {

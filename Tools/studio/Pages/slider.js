@@ -30,7 +30,7 @@ export class PositionSlider {
     this.#input.setAttribute('aria-valuetext', `position ${formatCount(position)}`);
   }
 
-  /** Sets the marks: the number of events that the view folds, in equal ranges of positions. */
+  /** Sets the marks: the number of events that changed the view, in equal ranges of positions. */
   set marks(buckets) {
     const most = Math.max(1, ...buckets);
     this.#picture.setAttribute('viewBox', `0 0 ${Math.max(1, buckets.length)} ${markHeight}`);

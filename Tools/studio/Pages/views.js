@@ -54,9 +54,9 @@ export class Views {
       element('h1', { class: 'visually-hidden' }, 'Views'), this.#names,
       element('div', { class: 'view-main' },
         element('div', { class: 'toolbar', role: 'group', 'aria-label': 'position' },
-          button('◀ previous change', () => this.slide(-1), { title: 'previous event that the view folds ( [ )' }),
+          button('◀ previous change', () => this.slide(-1), { title: 'previous event that changed the view ( [ )' }),
           this.#labelled('position', this.#positionField),
-          button('next change ▶', () => this.slide(1), { title: 'next event that the view folds ( ] )' }),
+          button('next change ▶', () => this.slide(1), { title: 'next event that changed the view ( ] )' }),
           this.#follow, this.#eventLink),
         this.#slider.element,
         element('div', { class: 'toolbar', role: 'group', 'aria-label': 'rows' }, this.#text,
@@ -119,7 +119,7 @@ export class Views {
     return false;
   }
 
-  /** Goes to the next (1) or previous (-1) event that the view folds. */
+  /** Goes to the next (1) or previous (-1) event that changed the view. */
   async slide(direction) {
     const { name, at } = this.#query();
     try {

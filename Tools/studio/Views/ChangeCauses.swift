@@ -10,7 +10,7 @@ struct ChangeCauses {
 
     private let view: Int
     private let timeline: ViewTimeline
-    /// The positions of the events that the view folds, ascending.
+    /// The positions of the events that changed the view, ascending.
     private let positions: [UInt64]
     private var keyCount = 1
 
@@ -27,14 +27,7 @@ struct ChangeCauses {
     ) throws {
         self.view = view
         self.timeline = timeline
-        positions = log.withState { state in
-            let folds = ViewTimeline.folds(view, state.index)
-            let range =
-                state.index.ordinal(
-                    from: from.rawValue + 1)..<state.index.ordinal(
-                    from: to.rawValue + 1)
-            return range.filter(folds).map { state.index.positions[$0] }
-        }
+        positions = log.withState { Array($0.fold.changes(of: view, after: from, through: to)) }
         guard !positions.isEmpty, !changes.isEmpty else { return }
         let (before, after) = (
             try timeline.rows(of: view, at: from), try timeline.rows(of: view, at: to)
