@@ -133,15 +133,8 @@ public struct LogMaintenance: Sendable {
         }
     }
 
-    /// Throws `wrongAccount` if a readable segment names another account.
     private func checkAccount() throws(LogError) {
-        let reader = LogReader(directory, fileSystem: environment.fileSystem)
-        guard let account, let owner = (try? reader.files())?.account, owner != account else {
-            return
-        }
-        throw LogError(
-            .wrongAccount, path: directory,
-            "the log belongs to another account; pass the account of this log")
+        try LogReader(directory, fileSystem: environment.fileSystem).checkAccount(account)
     }
 
     private init(_ other: LogMaintenance, at directory: String) {

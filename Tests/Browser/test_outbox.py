@@ -57,6 +57,22 @@ def test_a_status_selects_entries_by_its_link(page, field):
     expect(entries.nth(1)).to_contain_text(logs.CONFLICTING_NOTE)
 
 
+def test_entries_that_nothing_holds_are_due_and_may_be_under_way_while_a_writer_has_the_log(page, serve, field_log, tmp_path):
+    log = studio.copy(field_log, tmp_path / "log")
+    server = serve(log)
+    screen.wait_until_folded(server)
+    outbox = server.api("outbox")
+    due = [entry for entry in outbox["entries"] if entry["due"]]
+    assert due and outbox["due"] == len(due)
+    assert all(entry["status"] == "PENDING" and entry["heldBy"] is None for entry in due)
+    screen.show(page, server, "outbox")
+    main = page.locator("main")
+    expect(main).to_contain_text(f"{len(due)} entries are due: no writer has the log open")
+    with studio.Writer(log) as writer:
+        writer.record(events.city_saved("live", "city", 100))
+        expect(main).to_contain_text(f"{len(due) + 1} entries are due: a writer has the log open, so they may be under way")
+
+
 def test_batches_and_verdicts_are_shown_as_they_were_recorded(page, field):
     screen.show(page, field, "outbox")
     batch = page.get_by_role("region", name="batches and verdicts").get_by_role("row").nth(1)

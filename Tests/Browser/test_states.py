@@ -113,6 +113,21 @@ def test_the_account_of_the_log_is_named(page, serve, tmp_path):
     expect(page.locator("#facts")).to_contain_text("account mei")
 
 
+def test_the_log_of_another_account_is_not_shown(page, serve, tmp_path):
+    log = studio.import_events(tmp_path / "log", [events.city_saved("first", "lisbon", 0)], "--account", "mei")
+    server = serve(log, "--account", "ada")
+    page.goto(server.address)
+    expect(banners(page)).to_contain_text("The log is of another account")
+    expect(banners(page)).to_contain_text("It is the log of mei")
+    show_every_tab(page)
+    assert server.api("events")["total"] == 0
+    screen.show(page, serve(log, "--account", "mei"))
+    expect(banners(page)).to_be_empty()
+    expect(screen.count(page)).to_have_text("1 event")
+    refused = studio.logtool("studio", log, "--account", "ada", "--html", tmp_path / "page.html", codes=(65,))
+    assert refused == "" and not (tmp_path / "page.html").exists()
+
+
 def test_a_log_that_is_compacted_meanwhile_is_read_anew(page, serve, field_log, tmp_path):
     log = studio.copy(field_log, tmp_path / "log")
     server = serve(log)

@@ -98,7 +98,7 @@ import Testing
     @Test func `the file is complete in itself, and of its owner only`() throws {
         let log = try SampleLog(Histories.statuses())
         defer { log.remove() }
-        let page = try MailedPage(of: log.directory)
+        let page = try MailedPage(of: log.directory, account: nil)
         let html = try html(page, in: log.folder)
         let path = log.folder.appending("studio.html").path
         let attributes = try FileManager.default.attributesOfItem(atPath: path)
@@ -126,7 +126,7 @@ import Testing
         let text = "</script><script>alert(1)</script><!--"
         let log = try SampleLog(Histories.statuses(text: text))
         defer { log.remove() }
-        let html = try html(MailedPage(of: log.directory), in: log.folder)
+        let html = try html(MailedPage(of: log.directory, account: nil), in: log.folder)
         #expect(!html.contains("alert(1)<") && !html.contains("<script>alert"))
         let lines = try data(html).column("lines", "line").compactMap(\.stringValue)
         #expect(lines.count { $0.contains(text) } == 4)
@@ -136,7 +136,7 @@ import Testing
         let events = try Histories.rich()
         let log = try SampleLog(events)
         defer { log.remove() }
-        let page = try MailedPage(of: log.directory)
+        let page = try MailedPage(of: log.directory, account: nil)
         #expect(page.events == events.count && page.leftOut == 0)
         let data = try data(html(page, in: log.folder))
         guard case .object(let members) = data else { throw POSIXError(.EINVAL) }
@@ -170,6 +170,6 @@ import Testing
     }
 
     @Test func `a log that does not exist has no file`() throws {
-        #expect(throws: LogError.self) { try MailedPage(of: "/nowhere/at-all") }
+        #expect(throws: LogError.self) { try MailedPage(of: "/nowhere/at-all", account: nil) }
     }
 }

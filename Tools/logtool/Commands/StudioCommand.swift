@@ -21,6 +21,8 @@ struct StudioCommand: AsyncParsableCommand {
 
     @Argument(help: "The log's folder.", completion: .directory)
     var directory: String
+    @Option(help: "The account that the log must have.")
+    var account: String?
     @Option(help: "The port of 127.0.0.1; 0 for a free one.")
     var port: UInt16 = 0
     @Flag(help: "Open the address in the browser.")
@@ -35,6 +37,7 @@ struct StudioCommand: AsyncParsableCommand {
     var html: String?
 
     func validate() throws {
+        guard account != "" else { throw ValidationError("--account needs a name.") }
         if html != nil, port != 0 || open || write {
             throw ValidationError("--html cannot be used with --port, --open or --write.")
         }
@@ -49,10 +52,11 @@ struct StudioCommand: AsyncParsableCommand {
     }
 
     private func serve() async throws {
-        let (directory, opensBrowser) = (directory, open)
+        let (directory, account, opensBrowser) = (directory, account, open)
         let server = try StudioServer(
-            directory, port: port,
-            open: write ? { @Sendable in try await ToolStore.open(directory) } : nil)
+            directory, account: account, port: port,
+            open: write
+                ? { @Sendable in try await ToolStore.open(directory, account: account) } : nil)
         do {
             try await server.run { address in
                 Stdout.write(Array("listening on \(address)\n".utf8))
@@ -82,7 +86,7 @@ struct StudioCommand: AsyncParsableCommand {
     }
 
     private func writePage(to path: String) throws {
-        let page = try MailedPage(of: directory)
+        let page = try MailedPage(of: directory, account: account)
         try page.write(to: path)
         Message.note("wrote \(path): \(page.events) events, \(page.byteCount) bytes")
     }

@@ -24,6 +24,7 @@ extension API {
         reply.appendMember("complete", isFolded)
         reply.appendMember("total", outbox.count)
         reply.appendMember("counts", raw: lanes.counts.finished())
+        reply.appendMember("due", lanes.dueCount)
         reply.appendMember("entries", list: lanes.entries.map { Self.row($0, lanes) })
         reply.appendMember("lanes", list: lanes.rows(Self.lanesMax))
         reply.appendMember("batches", list: try batches(settled.suffix(Self.batchesMax)))
@@ -53,6 +54,7 @@ extension API {
         row.appendMember("bytes", entry.lineBytes)
         row.appendMember("behind", lanes.behind(element))
         row.appendMember("heldBy", optional: lanes.heldBy(element)?.text)
+        row.appendMember("due", lanes.isDue(element))
         return row
     }
 
@@ -139,8 +141,14 @@ private struct Lanes {
         var count = 0
 
         var isHeld: Bool { first.status != .pending }
+
+        /// True if nothing keeps the lane from being sent.
+        func isDue(at time: Timestamp) -> Bool {
+            !isHeld && first.nextAttemptAt.map { $0 <= time } ?? true
+        }
     }
 
+    private let now = Timestamp(Date())
     private var lanes: [Lane] = []
     private var statuses: [OutboxEntry.Status: Int] = [:]
     /// Parked ones and conflicts first, each group by position.
@@ -185,6 +193,14 @@ private struct Lanes {
     func heldBy(_ element: Element) -> UUID? {
         let lane = lanes[element.lane]
         return element.before > 0 && lane.isHeld ? lane.first.id : nil
+    }
+
+    /// True if the entry is sent next, or is under way: a sending is recorded when the server has answered.
+    func isDue(_ element: Element) -> Bool { lanes[element.lane].isDue(at: now) }
+
+    /// The number of entries that are due. O(lanes).
+    var dueCount: Int {
+        lanes.reduce(0) { $0 + ($1.isDue(at: now) ? $1.count : 0) }
     }
 
     /// The first lanes: held ones first, then those with the most entries.

@@ -11,6 +11,8 @@ import Synchronization
 /// A log, read without its lock.
 final class FollowedLog: Sendable {
     let directory: String
+    /// The account that the log must have; nil accepts any.
+    private let account: String?
     private let state = Mutex(State())
     private let isStopped = Atomic(false)
     private static let pause = 0.25
@@ -37,7 +39,10 @@ final class FollowedLog: Sendable {
     }
 
     /// Creates a follower of the log in a folder. Opens nothing.
-    init(_ directory: String) { self.directory = directory }
+    init(_ directory: String, account: String? = nil) {
+        self.directory = directory
+        self.account = account
+    }
 
     /// Starts the threads. They end after `stop()`.
     func start() {
@@ -101,6 +106,7 @@ final class FollowedLog: Sendable {
 
     private func readLines(_ cursor: inout LogCursor) -> LogProblem? {
         do {
+            try LogReader(directory).checkAccount(account)
             _ = try cursor.poll { prefix, line in
                 try append(prefix, line)
                 return !isStopped.load(ordering: .relaxed)
@@ -278,6 +284,7 @@ struct LogProblem: Hashable, Sendable {
             case .newerVersion, .unknownFeature: "newer"
             case .noSuchLog: "noLog"
             case .notALog: "notALog"
+            case .wrongAccount: "wrongAccount"
             default: "io"
             }
         message = error.description

@@ -25,10 +25,12 @@ package struct MailedPage {
 
     /// Reads a log.
     ///
-    /// - Throws: `LogError` if there is no log; a damaged one is shown up to the damage.
+    /// - Parameter account: the account that the log must have; nil accepts any.
+    /// - Throws: `LogError` if there is no log, or `wrongAccount`; a damaged log is shown up to the damage.
     /// - Complexity: O(bytes), and 2,000 states of each view.
-    package init(of directory: String) throws {
+    package init(of directory: String, account: String?) throws {
         self.directory = directory
+        try LogReader(directory).checkAccount(account)
         let log = FollowedLog(directory)
         log.start()
         defer { log.stop() }

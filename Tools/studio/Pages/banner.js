@@ -8,6 +8,7 @@ const problemTitles = {
   newer: 'The log has a newer format',
   noLog: 'There is no log here',
   notALog: 'The folder is no log',
+  wrongAccount: 'The log is of another account',
   io: 'The log cannot be read',
 };
 
@@ -17,6 +18,7 @@ const problemHints = {
     const shown = last == null ? 'No event can be shown' : `Everything before the damage is shown, through position ${formatCount(last)}`;
     return `${shown}. The Files tab marks the damage.`;
   },
+  wrongAccount: ({ account }) => `It is the log of ${account}. Nothing of it is shown.`,
   noLog: () => 'The page waits for it: a log appears when an app opens one here, or when `logtool import` makes one.',
   io: () => 'The page tries again by itself.',
 };
@@ -25,9 +27,10 @@ const problemRemedies = {
   damaged: '`logtool repair` shows what can be saved; it changes nothing without --yes.',
   newer: 'Open it with a logtool of the release that writes it, or a later one.',
   notALog: 'Name the folder that holds the segments.',
+  wrongAccount: 'Name the folder of the account that you look for, or start `logtool studio` without --account.',
 };
 
-const grave = new Set(['damaged', 'newer', 'notALog', 'io']);
+const grave = new Set(['damaged', 'newer', 'notALog', 'wrongAccount', 'io']);
 
 function commandParts(text) {
   // Parts between backticks are commands.

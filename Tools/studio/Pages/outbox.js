@@ -33,6 +33,7 @@ export class Outbox extends PageTab {
       complete ? '' : element('p', { class: 'note', role: 'status' }, 'the log is still being read; the numbers grow'),
       this.#counts(),
       total === 0 ? element('p', { class: 'empty' }, 'The outbox is empty: no event waits for the server.') : '',
+      this.#due(),
       total === 0 ? '' : section('Lanes', this.#lanes()),
       total === 0 ? '' : section('Entries', this.#entries()),
       section('Lag', lag.length < 2 ? noteLine('there is too little to plot yet') : this.#lag()),
@@ -49,6 +50,16 @@ export class Outbox extends PageTab {
     return element('div', { class: 'tiles', role: 'group', 'aria-label': 'entries by status' },
       tile(null, 'all', total),
       ['PENDING', 'FAILED', 'CONFLICT'].map((status) => tile(status, statusOfEntry(status), counts[status] ?? 0)));
+  }
+
+  /** What is sent next or at this moment: the log records a sending with the server's answer. */
+  #due() {
+    const { due } = this.answer;
+    if (due === 0) return '';
+    const entries = `${countOf(due, 'entry', 'entries')} ${due === 1 ? 'is' : 'are'} due: `;
+    return noteLine(this.studio.log.isOpen
+      ? `${entries}a writer has the log open, so they may be under way. A sending is recorded with the server's answer.`
+      : `${entries}no writer has the log open. They are sent when an app opens it and reaches the server.`);
   }
 
   #lanes() {
@@ -97,6 +108,7 @@ export class Outbox extends PageTab {
   #entryStatus(entry) {
     const notes = [];
     if (entry.parking) notes.push(entry.parking);
+    if (entry.due) notes.push(this.studio.log.isOpen ? 'due, or under way' : 'due');
     if (entry.behind > 0) notes.push(`${formatCount(entry.behind)} wait after it`);
     const link = (label, id) => (id ? element('div', {}, element('a', { href: this.studio.link('timeline', { id }) }, label)) : '');
     return [statusMark(statusOfEntry(entry.status)), noteBlock(notes.join(', ')),

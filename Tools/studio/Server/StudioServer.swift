@@ -14,12 +14,14 @@ package final class StudioServer: Sendable {
     ///
     /// - Parameters:
     ///   - directory: the log's folder.
+    ///   - account: the account that the log must have; nil accepts any.
     ///   - port: the port; 0 for one that the system chooses.
     ///   - open: opens the log for writing, for a decision on the outbox; nil refuses decisions.
     package init(
-        _ directory: String, port: UInt16, open: (@Sendable () async throws -> EventStore)?
+        _ directory: String, account: String?, port: UInt16,
+        open: (@Sendable () async throws -> EventStore)?
     ) throws {
-        log = FollowedLog(directory)
+        log = FollowedLog(directory, account: account)
         handler = StudioHandler(
             API(log, isWritable: open != nil), token: Self.newToken(), open: open)
         server = HTTPServer(
