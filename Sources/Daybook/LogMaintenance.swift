@@ -133,8 +133,15 @@ public struct LogMaintenance: Sendable {
         }
     }
 
+    /// Throws `wrongAccount` if a readable segment names another account.
     private func checkAccount() throws(LogError) {
-        try LogReader(directory, fileSystem: environment.fileSystem).checkAccount(account)
+        let reader = LogReader(directory, fileSystem: environment.fileSystem)
+        guard let account, let owner = (try? reader.files())?.account, owner != account else {
+            return
+        }
+        throw LogError(
+            .wrongAccount, path: directory,
+            "the log belongs to another account; pass the account of this log")
     }
 
     private init(_ other: LogMaintenance, at directory: String) {

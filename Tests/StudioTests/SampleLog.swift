@@ -243,7 +243,7 @@ extension SampleLog {
     }
 
     /// The positions of the events that changed a view's state, found by comparing each state with the next. A
-    /// note that is deleted again counts as changed.
+    /// note or a download job that is deleted again counts as changed.
     static func naiveChanges(of view: Int, in directory: String) throws -> [Int] {
         /// The number of ignored events, with which the state begins, and the rest.
         func parts(_ state: any ListableView) throws -> (ArraySlice<UInt8>, ArraySlice<UInt8>) {
@@ -258,7 +258,9 @@ extension SampleLog {
             let before = try parts(fold.0)
             fold.0.fold(catalogue.newestForm(of: event))
             let after = try parts(fold.0)
-            let isDeletion = fold.0 is NotesView && event.type == NoteDeleted.type
+            let isDeletion =
+                fold.0 is NotesView && event.type == NoteDeleted.type
+                || fold.0 is DownloadsView && event.type == DownloadRemoved.type
             if after.1 != before.1 || isDeletion && after.0 == before.0 {
                 fold.1.append(Int(event.position.rawValue))
             }

@@ -100,14 +100,6 @@ package struct LogReader: Sendable {
         return (names.count, bytes, String(decoding: id, as: UTF8.self), header?.account)
     }
 
-    /// Throws `wrongAccount` if a readable segment names an account other than `account`; nil accepts any.
-    package func checkAccount(_ account: String?) throws(LogError) {
-        guard let account, let owner = (try? files())?.account, owner != account else { return }
-        throw LogError(
-            .wrongAccount, path: directory,
-            "the log belongs to another account; pass the account of this log")
-    }
-
     /// A segment's name, size and footer fields, known without reading its lines.
     package struct SegmentOutline: Sendable {
         package var base: Position

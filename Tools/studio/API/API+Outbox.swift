@@ -54,7 +54,6 @@ extension API {
         row.appendMember("bytes", entry.lineBytes)
         row.appendMember("behind", lanes.behind(element))
         row.appendMember("heldBy", optional: lanes.heldBy(element)?.text)
-        row.appendMember("due", lanes.isDue(element))
         return row
     }
 
@@ -141,14 +140,8 @@ private struct Lanes {
         var count = 0
 
         var isHeld: Bool { first.status != .pending }
-
-        /// True if nothing keeps the lane from being sent.
-        func isDue(at time: Timestamp) -> Bool {
-            !isHeld && first.nextAttemptAt.map { $0 <= time } ?? true
-        }
     }
 
-    private let now = Timestamp(Date())
     private var lanes: [Lane] = []
     private var statuses: [OutboxEntry.Status: Int] = [:]
     /// Parked ones and conflicts first, each group by position.
@@ -195,13 +188,8 @@ private struct Lanes {
         return element.before > 0 && lane.isHeld ? lane.first.id : nil
     }
 
-    /// True if the entry is sent next, or is under way: a sending is recorded when the server has answered.
-    func isDue(_ element: Element) -> Bool { lanes[element.lane].isDue(at: now) }
-
-    /// The number of entries that are due. O(lanes).
-    var dueCount: Int {
-        lanes.reduce(0) { $0 + ($1.isDue(at: now) ? $1.count : 0) }
-    }
+    /// The number of entries that no parked event and no conflict holds. O(lanes).
+    var dueCount: Int { lanes.reduce(0) { $0 + ($1.isHeld ? 0 : $1.count) } }
 
     /// The first lanes: held ones first, then those with the most entries.
     func rows(_ count: Int) -> [JSONObjectWriter] {

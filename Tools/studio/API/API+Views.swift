@@ -147,12 +147,11 @@ extension API {
             throw APIError.badRequest("to must be next or previous")
         }
         let found = try log.withState { state -> UInt64? in
+            guard state.isFolded || at <= state.fold.last else { throw APIError.notReady }
             let changes = state.changes(of: number)
             guard direction == "next" else { return changes.last { $0 < at.rawValue } }
             let next = changes.partitioningIndex { $0 > at.rawValue }
-            guard next == changes.endIndex else { return changes[next] }
-            guard state.isFolded else { throw APIError.notReady }
-            return nil
+            return next < changes.endIndex ? changes[next] : nil
         }
         return .object { $0.appendMember("position", optional: found.map { Position($0) }) }
     }

@@ -48,8 +48,11 @@ final class API: Sendable {
     /// Answers a GET request.
     ///
     /// - Parameter path: the path after `/api/`, in parts.
+    /// - Throws: `APIError`; `LogError`, `wrongAccount` for anything but the overview.
     func answer(_ path: [String], _ parameters: Parameters) throws -> APIReply {
-        switch (path.first, path.count) {
+        // The overview says whose log it is.
+        if path != ["log"] { try log.checkAccount() }
+        return switch (path.first, path.count) {
         case ("log", 1): APIReply(try overview())
         case ("events", 1): APIReply(try events(parameters))
         case ("rank", 1): APIReply(try rank(parameters))

@@ -152,8 +152,9 @@ struct LogFold {
 }
 
 extension Projection {
-    /// True if the event that was folded last changed the state: it set a value that the state holds now. An
-    /// event that is older than those values, or whose data is invalid, changes nothing.
+    /// True if the event that was folded last changed the state: it set a value that the state holds now, or
+    /// deleted a note or a download job, possibly once more. An event that is older than those values, or whose
+    /// data is invalid, changes nothing.
     fileprivate func isChanged(byLast event: Event) -> Bool {
         guard let view = self as? any CompactableView else { return true }
         return switch view.retention(of: event) {

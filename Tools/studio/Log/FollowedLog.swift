@@ -46,8 +46,21 @@ final class FollowedLog: Sendable {
 
     /// Starts the threads. They end after `stop()`.
     func start() {
+        // Before the first answer, so that no page asks for more of another account's log.
+        do { try checkAccount() } catch { withState { $0.problem = LogProblem(error) } }
         Thread.detachNewThread { self.followLines() }
         Thread.detachNewThread { self.followFold() }
+    }
+
+    /// Throws `wrongAccount` if the log on the disk is not the wanted account's, or its account cannot be read.
+    func checkAccount() throws(LogError) {
+        guard let account else { return }
+        let files = try LogReader(directory).files()
+        guard files.segments > 0, files.account != account else { return }
+        throw LogError(
+            .wrongAccount, path: directory,
+            files.account == nil
+                ? "the log belongs to no account" : "the log belongs to another account")
     }
 
     func stop() { isStopped.store(true, ordering: .relaxed) }
@@ -92,6 +105,14 @@ final class FollowedLog: Sendable {
                 state.last = cursor.position
             }
             if problem != nil { cursor = LogCursor(directory, after: cursor.position) }
+            if problem?.code == "wrongAccount", before > 0 {
+                // Another log is in the folder now.
+                withState { state in
+                    state = State(after: state)
+                    state.problem = problem
+                }
+                cursor = LogCursor(directory)
+            }
             round += 1
             if round % Self.roundsOfCompactionCheck == 0, detectCompaction(&watch) {
                 // Events were removed: all is read anew.
@@ -106,7 +127,7 @@ final class FollowedLog: Sendable {
 
     private func readLines(_ cursor: inout LogCursor) -> LogProblem? {
         do {
-            try LogReader(directory).checkAccount(account)
+            try checkAccount()
             _ = try cursor.poll { prefix, line in
                 try append(prefix, line)
                 return !isStopped.load(ordering: .relaxed)
@@ -288,7 +309,8 @@ struct LogProblem: Hashable, Sendable {
             default: "io"
             }
         message = error.description
-        remedy = error.recoverySuggestion
+        // That of the account is for the app that opens the log; the page has one of its own.
+        remedy = error.code == .wrongAccount ? nil : error.recoverySuggestion
         guard error.code == .corrupt else { return }
         segment = error.path.split(separator: "/").last.map(String.init)
         (offset, positions) = (error.offset, error.positions)

@@ -30,8 +30,8 @@ package struct MailedPage {
     /// - Complexity: O(bytes), and 2,000 states of each view.
     package init(of directory: String, account: String?) throws {
         self.directory = directory
-        try LogReader(directory).checkAccount(account)
-        let log = FollowedLog(directory)
+        let log = FollowedLog(directory, account: account)
+        try log.checkAccount()
         log.start()
         defer { log.stop() }
         while !log.withState({ $0.isFolded || $0.foldProblem != nil }) {

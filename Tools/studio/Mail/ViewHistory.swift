@@ -19,7 +19,10 @@ enum ViewHistory {
                 return (through > .zero ? [through.rawValue] : [])
                     + state.fold.changes(of: view, after: through, through: state.last)
             }
-            return try history(of: view, at: chosen(positions), api)
+            var history = try history(of: view, at: chosen(positions), api)
+            history.appendMember(
+                "changes", numbers: log.withState { $0.changes(of: view).map { Int(clamping: $0) } })
+            return history
         }
     }
 

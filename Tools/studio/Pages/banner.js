@@ -18,7 +18,7 @@ const problemHints = {
     const shown = last == null ? 'No event can be shown' : `Everything before the damage is shown, through position ${formatCount(last)}`;
     return `${shown}. The Files tab marks the damage.`;
   },
-  wrongAccount: ({ account }) => `It is the log of ${account}. Nothing of it is shown.`,
+  wrongAccount: ({ account }) => `${account == null ? 'It names no account' : `It is the log of ${account}`}. Nothing else of it is shown.`,
   noLog: () => 'The page waits for it: a log appears when an app opens one here, or when `logtool import` makes one.',
   io: () => 'The page tries again by itself.',
 };

@@ -170,14 +170,16 @@ export class MailedSource {
     const { first, last } = this.#data.log;
     const buckets = Array.from({ length: count }, () => 0);
     const width = ((last ?? 0) - (first ?? 0) + 1) / count;
-    for (const { position } of this.#viewNamed(name).history) buckets[Math.max(0, Math.min(count - 1, Math.floor((position - first) / width)))] += 1;
+    for (const position of this.#viewNamed(name).changes) {
+      if (position >= first) buckets[Math.min(count - 1, Math.floor((position - first) / width))] += 1;
+    }
     return { first, last, buckets };
   }
 
   async step(name, at, direction) {
-    const { history } = this.#viewNamed(name);
-    const change = direction === 'next' ? history.find(({ position }) => position > at) : history.findLast(({ position }) => position < at);
-    return change?.position ?? null;
+    const { changes } = this.#viewNamed(name);
+    const position = direction === 'next' ? changes.find((other) => other > at) : changes.findLast((other) => other < at);
+    return position ?? null;
   }
 
   async changes(name, from, to, offset, limit) {

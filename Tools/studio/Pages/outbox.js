@@ -52,14 +52,14 @@ export class Outbox extends PageTab {
       ['PENDING', 'FAILED', 'CONFLICT'].map((status) => tile(status, statusOfEntry(status), counts[status] ?? 0)));
   }
 
-  /** What is sent next or at this moment: the log records a sending with the server's answer. */
+  /** The note about the entries that nothing holds. The log does not say whether a request is under way. */
   #due() {
     const { due } = this.answer;
     if (due === 0) return '';
     const entries = `${countOf(due, 'entry', 'entries')} ${due === 1 ? 'is' : 'are'} due: `;
     return noteLine(this.studio.log.isOpen
-      ? `${entries}a writer has the log open, so they may be under way. A sending is recorded with the server's answer.`
-      : `${entries}no writer has the log open. They are sent when an app opens it and reaches the server.`);
+      ? `${entries}nothing holds them. The log was not closed: a writer may have it open, and they may be under way. The log records a sending with the server's answer.`
+      : `${entries}nothing holds them. No writer has the log open: they are sent when an app opens it and reaches the server.`);
   }
 
   #lanes() {
@@ -108,7 +108,7 @@ export class Outbox extends PageTab {
   #entryStatus(entry) {
     const notes = [];
     if (entry.parking) notes.push(entry.parking);
-    if (entry.due) notes.push(this.studio.log.isOpen ? 'due, or under way' : 'due');
+    if (entry.status === 'PENDING' && !entry.heldBy) notes.push(this.studio.log.isOpen ? 'due, or under way' : 'due');
     if (entry.behind > 0) notes.push(`${formatCount(entry.behind)} wait after it`);
     const link = (label, id) => (id ? element('div', {}, element('a', { href: this.studio.link('timeline', { id }) }, label)) : '');
     return [statusMark(statusOfEntry(entry.status)), noteBlock(notes.join(', ')),

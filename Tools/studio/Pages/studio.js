@@ -37,6 +37,7 @@ class Studio {
   #lastParameters = {};
   #route = parseFragment(location.hash);
   #version = null;
+  #wasOpen = null;
   #shownTab = null;
   #pollTimer = null;
   #failure = null;
@@ -168,6 +169,13 @@ class Studio {
   async #showRoute() {
     this.#showHeader();
     if (this.log === null) return;
+    if (this.#isOfAnotherAccount()) {
+      // The server refuses all else; the banner says why.
+      this.#tabs[this.#shownTab]?.hide();
+      this.#shownTab = null;
+      setChildren(document.getElementById('main'), element('h1', { class: 'visually-hidden' }, 'The log of another account'));
+      return;
+    }
     const { tab, parameters } = this.#route;
     this.#tabs[tab] ??= this.#createTab(tab);
     if (this.#shownTab !== tab) {
@@ -177,6 +185,10 @@ class Studio {
       this.#shownTab = tab;
     }
     await this.#tabs[tab].show(parameters);
+  }
+
+  #isOfAnotherAccount() {
+    return this.log.problem?.code === 'wrongAccount';
   }
 
   #createTab(tab) {
@@ -201,11 +213,11 @@ class Studio {
 
   async #logRead() {
     const isFirst = this.#version === null;
-    const isChanged = this.log.version !== this.#version;
-    this.#version = this.log.version;
+    const isChanged = this.log.version !== this.#version || this.log.isOpen !== this.#wasOpen;
+    [this.#version, this.#wasOpen] = [this.log.version, this.log.isOpen];
     this.#showHeader();
     this.#showBanners();
-    if (isFirst) await this.#showRoute();
+    if (isFirst || this.#shownTab === null || this.#isOfAnotherAccount()) await this.#showRoute();
     else if (isChanged) await this.#tab()?.refresh();
   }
 

@@ -48,6 +48,7 @@ struct APIError: Error {
             let status =
                 switch error.code {
                 case .locked: 503
+                case .wrongAccount: 403
                 case .noSuchLog, .notALog: 404
                 default: 500
                 }
