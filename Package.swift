@@ -24,6 +24,12 @@ let libLZ4: [SwiftSetting] =
     hasLibLZ4
     ? [.define("LIBLZ4", .when(platforms: [.linux, .macOS], traits: libLZ4Traits))] : []
 
+// Where rows in SQL are compiled.
+let sqlTraits = tools.union(["SQL"])
+func forSQL(_ name: String, _ package: String) -> Target.Dependency {
+    .product(name: name, package: package, condition: .when(traits: sqlTraits))
+}
+
 // Where metrics and traces are compiled in.
 let instrumentationTraits = tools.union(["Instrumentation"])
 func forInstrumentation(_ name: String, _ package: String) -> Target.Dependency {
@@ -45,6 +51,7 @@ let package = Package(
         .library(name: "Daybook", targets: ["Daybook"]),
         .library(name: "DaybookOffline", targets: ["DaybookOffline"]),
         .library(name: "DaybookSecrets", targets: ["DaybookSecrets"]),
+        .library(name: "DaybookSQL", targets: ["DaybookSQL"]),
         .library(name: "DaybookTestKit", targets: ["DaybookTestKit"]),
     ],
     traits: [
@@ -68,6 +75,11 @@ let package = Package(
             description: """
                 For apps: durations, failures and amounts go to swift-metrics and swift-distributed-tracing, \
                 which are fetched then. Without it there are log lines only. The tools have it.
+                """),
+        .trait(
+            name: "SQL",
+            description: """
+                For apps: the product DaybookSQL, rows in the app's own SQLite, on GRDB, which is fetched then.
                 """),
         .default(enabledTraits: ["Tools"]),
     ],
@@ -168,6 +180,10 @@ let package = Package(
         .target(
             name: "DaybookSecrets",
             dependencies: ["Cryptography", "EventSourcing", "LogStorage", "Replay"],
+            swiftSettings: strict),
+        // Of its own: GRDB is fetched for it.
+        .target(
+            name: "DaybookSQL", dependencies: ["Daybook", forSQL("GRDB", "GRDB.swift")],
             swiftSettings: strict),
 
         // The tools.
@@ -413,6 +429,14 @@ let package = Package(
             dependencies: [
                 "Cryptography", "DaybookOffline", "DaybookSecrets", "DaybookTestKit", "LogStorage",
                 "Replay", "TestSupport",
+            ],
+            swiftSettings: strict),
+        .testTarget(
+            name: "DaybookSQLTests",
+            dependencies: [
+                "Daybook", "DaybookOffline", "DaybookSQL", "DaybookTestKit", "EventGenerators",
+                "TestSupport",
+                forTools("GRDB", "GRDB.swift"),
             ],
             swiftSettings: strict),
         .testTarget(

@@ -71,8 +71,8 @@ public actor EventStore {
     var checkpointing: Checkpointing
     /// Stored states of views that this program does not know.
     let unknownStates: [StoredState]
-    /// The views that need every event of their types.
-    let needs: ViewNeeds
+    /// The views, and the rows in databases, that need every event of their types.
+    private(set) var needs: ViewNeeds
     private var commitSignals: [UUID: AsyncStream<Void>.Continuation] = [:]
     var compaction = CompactionControl()
     /// The tables of `transient(_:)`, by their `TransientState` type.
@@ -207,6 +207,23 @@ public actor EventStore {
 
     /// True if the event at a position is retracted: it counts as never recorded.
     package func isRetracted(_ position: Position) -> Bool { views.discarded.contains(position) }
+
+    /// The last durable position, and the positions of all retracted events, ascending, at one moment.
+    package var durableState: (last: Position, retracted: [Position]) {
+        (lastDurable, views.discarded.all)
+    }
+
+    /// States of which types the rows of a projection in a database need all events: compaction keeps them, also
+    /// after the store is opened again.
+    ///
+    /// - Parameter types: the types; nil if the rows need no events that later ones have superseded.
+    package func setNeed(ofRows projection: String, _ types: Set<String>?) {
+        let new = needs.settingRows(projection, to: types)
+        guard new != needs else { return }
+        needs = new
+        checkpointing.areNeedsNew = catalogue.isConcerned(by: needs)
+        checkpointIfDue()
+    }
 
     /// The lines at positions as a JSON array, byte for byte as they are stored: the body of a request to
     /// the server. Commits pending events first if they are among them, so that no event is sent that

@@ -30,7 +30,8 @@ struct StoreOpening {
         let states = checkpoint?.states ?? []
         needs =
             keepsUnknownStates
-            ? views.needs.merging(storedIn: states, except: views.names) : views.needs
+            ? views.needs.merging(storedIn: states, except: views.names)
+            : views.needs.mergingRows(storedIn: states)
         views.discarded = DiscardedEvents(restoredFrom: states)
         instruments.measure(.restore) { views.restore(states) }
         var floorThrough = Position.zero

@@ -44,6 +44,30 @@ struct ViewNeeds: Codable, Hashable, Sendable {
         return result
     }
 
+    /// These needs and the stored ones of rows in databases, which are stated again only after the store is open.
+    func mergingRows(storedIn states: [StoredState]) -> ViewNeeds {
+        var result = self
+        result.merge(
+            (ViewNeeds(restoredFrom: states)?.needs ?? []).filter {
+                $0.view.hasPrefix(Self.rowsPrefix)
+            })
+        return result
+    }
+
+    /// These needs with that of the rows of one projection, in place of the earlier one.
+    ///
+    /// - Parameter types: the types of which the rows need all events; nil for none.
+    func settingRows(_ projection: String, to types: Set<String>?) -> ViewNeeds {
+        let view = Self.rowsPrefix + projection
+        var result = self
+        result.needs.removeAll { $0.view == view }
+        if let types { result.merge([Need(view: view, types: types.sorted())]) }
+        return result
+    }
+
+    /// Begins the name of a need that rows in a database have.
+    private static let rowsPrefix = "rows/"
+
     /// The views that need an event of a type, in its newest form. O(views).
     func views(needing type: String) -> [String] {
         needs.filter { $0.types?.contains(type) ?? true }.map(\.view)

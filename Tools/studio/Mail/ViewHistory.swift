@@ -21,7 +21,8 @@ enum ViewHistory {
             }
             var history = try history(of: view, at: chosen(positions), api)
             history.appendMember(
-                "changes", numbers: log.withState { $0.changes(of: view).map { Int(clamping: $0) } })
+                "changes", numbers: log.withState { $0.changes(of: view).map { Int(clamping: $0) } }
+            )
             return history
         }
     }

@@ -1,0 +1,144 @@
+// Brings the tables of projections to the end of a log, batch by batch. The next batch is read while the last one
+// is written. Spec/model/sql.md, SQL-3.
+
+import Daybook
+import GRDB
+
+/// The projections of one database on their way to the end of a log.
+struct CatchUp: Sendable {
+    private let store: EventStore
+    private let database: any DatabaseWriter
+    private let writer: ProjectionWriter
+    private let types: Set<String>
+    private var reader: LogBatchReader
+    /// The batch that was read while the last one was written.
+    private var next: LogBatch?
+    /// The number of events in a batch. It adapts, so that a transaction takes about 50 ms: readers of the
+    /// database and the app's own transactions wait no longer, and observers are notified as rarely.
+    private var count = 256
+    /// The projections' records, as the database has them.
+    private(set) var records: [String: ProjectionRecord]
+    /// The last position that all projections include. It may be greater than the recorded ones, if the events in
+    /// between are of other types.
+    private(set) var through: Position
+
+    /// The greatest number of positions between the recorded and the actual one.
+    private static let unrecordedMax: UInt64 = 65_536
+    private static let countRange = 64...16_384
+
+    init(
+        _ store: EventStore, _ database: any DatabaseWriter, _ writer: ProjectionWriter,
+        _ records: [String: ProjectionRecord]
+    ) {
+        self.store = store
+        self.database = database
+        self.writer = writer
+        self.records = records
+        types = writer.projections.reduce(into: []) { $0.formUnion($1.types) }
+        through = records.values.map(\.through).min() ?? .zero
+        reader = LogBatchReader(store, after: through, types: types)
+    }
+
+    /// The projections whose rows include an event that is retracted, or leave out one that is not.
+    ///
+    /// - Parameter retracted: all retracted positions.
+    /// - Throws: `LogError`.
+    func staleProjections(_ retracted: [Position]) async throws -> [Projecting] {
+        var stale: [Projecting] = []
+        for projection in writer.projections {
+            guard let record = records[projection.name] else { continue }
+            if try await record.isStale(retracted, projection, store) { stale.append(projection) }
+        }
+        return stale
+    }
+
+    /// Applies the next batch.
+    ///
+    /// - Parameters:
+    ///   - end: the last durable position.
+    ///   - retracted: all retracted positions at that moment. No projection is stale.
+    /// - Returns: false at the end.
+    /// - Throws: `RecordsMoved`, `DatabaseError`, `LogError`. The next call applies the same events again.
+    mutating func advance(through end: Position, retracted: [Position]) async throws -> Bool {
+        if next == nil {
+            (reader, next) = try await Self.read(reader, through: end, count)
+        }
+        guard var batch = next else { return false }
+        batch.events.removeAll { retracted.contains($0.position) }
+        let passedOver = retracted.prefix { $0 <= batch.last }.map(\.rawValue)
+        let isWritten =
+            !batch.events.isEmpty
+            || records.values.contains {
+                batch.last.rawValue - min($0.through, batch.last).rawValue > Self.unrecordedMax
+            }
+        guard isWritten else {
+            through = batch.last
+            next = nil
+            return true
+        }
+        async let read = Self.read(reader, through: end, count)
+        let began = ContinuousClock.now
+        do {
+            records = try await write(batch, retracted: passedOver)
+        } catch {
+            _ = try? await read
+            throw error
+        }
+        adapt(to: ContinuousClock.now - began, batch)
+        through = batch.last
+        // What was read of the log is applied before an error of the rest is reported.
+        next = nil
+        (reader, next) = try await read
+        return true
+    }
+
+    private mutating func adapt(to duration: Duration, _ batch: LogBatch) {
+        guard batch.events.count >= count / 2 else { return }
+        if duration < .milliseconds(25) { count = min(count * 2, Self.countRange.upperBound) }
+        if duration > .milliseconds(100) { count = max(count / 2, Self.countRange.lowerBound) }
+    }
+
+    private static func read(
+        _ reader: LogBatchReader, through end: Position, _ count: Int
+    ) async throws -> (LogBatchReader, LogBatch?) {
+        try await BlockingWork.run {
+            var reader = reader
+            let batch = try reader.next(through: end, count: count)
+            return (reader, batch)
+        }
+    }
+
+    private func write(
+        _ batch: LogBatch, retracted: [UInt64]
+    ) async throws -> [String: ProjectionRecord] {
+        let (writer, records) = (writer, records)
+        func write(isCareful: Bool) async throws -> [String: ProjectionRecord] {
+            try await database.write { db in
+                try writer.apply(
+                    batch, to: records, retracted: retracted, isCareful: isCareful, in: db)
+            }
+        }
+        // Savepoints around each event would cost a tenth of the time, and hardly any event fails.
+        do { return try await write(isCareful: false) } catch is BatchFailure {
+            return try await write(isCareful: true)
+        }
+    }
+}
+
+extension ProjectionRecord {
+    /// True if other events of the projection are retracted than those that its rows leave out.
+    ///
+    /// - Parameter retracted: all retracted positions.
+    /// - Throws: `LogError`.
+    func isStale(
+        _ retracted: [Position], _ projection: Projecting, _ store: EventStore
+    ) async throws -> Bool {
+        let present = retracted.prefix { $0 <= through }.map(\.rawValue)
+        guard present != self.retracted else { return false }
+        for position in Set(present).symmetricDifference(self.retracted) {
+            guard let event = try await store.event(at: Position(position)) else { return true }
+            if projection.types.contains(store.catalogue.newestForm(of: event).type) { return true }
+        }
+        return false
+    }
+}

@@ -1,0 +1,53 @@
+// Rows in SQL from the events of a store. Spec/model/sql.md.
+
+@_exported import Daybook
+import GRDB
+
+extension EventStore {
+    /// Computes the tables of projections in a database of the app, and follows the log from then on.
+    ///
+    /// ```swift
+    /// let rows = try await store.project(into: pool, [TripRows()])
+    /// let planned = try await store.append(TripPlanned(trip: "spring", stop: "north pier"))
+    /// try await rows.reach(planned.position)
+    /// let trips = try await pool.read { try Trip.fetchAll($0) }
+    /// ```
+    ///
+    /// Returns when the tables exist. Their rows are computed in the background; `ProjectedRows.reach(_:)` waits
+    /// for them. Rows that the log does not match are computed anew: see `RebuildReason`. A log that has nothing
+    /// new causes no write. A database belongs to the rows of one log.
+    ///
+    /// - Parameters:
+    ///   - database: the database. Its other tables are not touched. With a `DatabasePool`, readers never wait.
+    ///   - projections: the projections, all that the database has of this log.
+    /// - Throws: `EventError` (`refused`) for no or invalid projections, naming them; what `create` throws;
+    ///   `DatabaseError`; `LogError`.
+    public nonisolated func project(
+        into database: any DatabaseWriter, _ projections: [any SQLProjection]
+    ) async throws -> ProjectedRows {
+        let projections = projections.map { Projecting($0) }
+        try Self.check(projections)
+        for projection in projections {
+            await setNeed(
+                ofRows: projection.name, projection.allowsCompaction ? nil : projection.types)
+        }
+        let rows = ProjectedRows(self, database, projections)
+        try await rows.open()
+        return rows
+    }
+
+    private static func check(_ projections: [Projecting]) throws(EventError) {
+        guard !projections.isEmpty else { throw EventError(.refused, "no projection is given") }
+        var names: Set<String> = []
+        for projection in projections {
+            let name = projection.name
+            guard !name.isEmpty else { throw EventError(.refused, "a projection has no name") }
+            guard names.insert(name).inserted else {
+                throw EventError(.refused, "two projections have the name \(name)")
+            }
+            guard !projection.types.isEmpty else {
+                throw EventError(.refused, "the projection \(name) names no event type")
+            }
+        }
+    }
+}

@@ -1,0 +1,111 @@
+// Applies batches of events to the tables of projections: the rows and the positions in one transaction.
+// Spec/model/sql.md, SQL-2 and SQL-3.
+
+import Daybook
+import GRDB
+
+/// The projections of one database.
+struct ProjectionWriter: Sendable {
+    let projections: [Projecting]
+    let log: String
+    let writer: String
+
+    /// The record of a projection that has applied nothing.
+    func newRecord(_ projection: Projecting, _ objects: [SchemaObject]) -> ProjectionRecord {
+        ProjectionRecord(
+            name: projection.name, version: projection.version, log: log, writer: writer,
+            position: 0, retracted: [], objects: objects)
+    }
+
+    /// Creates the tables of a projection, and its record.
+    func create(_ projection: Projecting, in db: Database) throws -> ProjectionRecord {
+        let before = Set(try SchemaObject.all(in: db))
+        try projection.create(in: db)
+        let created = try SchemaObject.all(in: db).filter { !before.contains($0) }
+        let record = newRecord(projection, created)
+        try record.insert(db, onConflict: .replace)
+        try db.execute(
+            sql: "DELETE FROM daybook_parked WHERE projection = ?", arguments: [projection.name])
+        return record
+    }
+
+    /// Applies a batch to the projections that are behind it, and writes their positions.
+    ///
+    /// - Parameters:
+    ///   - known: the records as the caller knows them.
+    ///   - retracted: the retracted positions up to the batch's last one.
+    ///   - isCareful: true to undo and park single events that fail; false to throw `BatchFailure`, after which
+    ///     the caller rolls back and applies the batch carefully.
+    /// - Returns: the new records.
+    /// - Throws: `RecordsMoved` if the database has other records: another process has written, or the file was
+    ///   replaced. `DatabaseError`.
+    func apply(
+        _ batch: LogBatch, to known: [String: ProjectionRecord], retracted: [UInt64],
+        isCareful: Bool, in db: Database
+    ) throws -> [String: ProjectionRecord] {
+        let stored = try ProjectionRecord.all(in: db)
+        var records = known
+        for projection in projections {
+            guard var record = known[projection.name], record.through < batch.last else { continue }
+            guard stored[projection.name] == record else { throw RecordsMoved() }
+            let through = record.through
+            for event in batch.events
+            where event.position > through && projection.types.contains(event.type) {
+                if isCareful {
+                    try Self.applyOrPark(event, projection, in: db)
+                } else {
+                    do { try projection.projection.apply(event, in: db) } catch {
+                        throw error.isOfDatabase ? error : BatchFailure()
+                    }
+                }
+            }
+            record.position = Int64(clamping: batch.last.rawValue)
+            record.event = batch.lastID ?? record.event
+            record.retracted = retracted
+            try record.update(db)
+            records[projection.name] = record
+        }
+        return records
+    }
+
+    /// Applies an event; if that fails, undoes what it has changed, and parks it.
+    ///
+    /// - Returns: true if it was applied.
+    @discardableResult
+    static func applyOrPark(
+        _ event: Event, _ projection: Projecting, in db: Database
+    ) throws -> Bool {
+        do {
+            try db.inSavepoint {
+                try projection.projection.apply(event, in: db)
+                return .commit
+            }
+            return true
+        } catch {
+            if error.isOfDatabase { throw error }
+            try ParkedProjection(projection.name, event, error).insert(db, onConflict: .replace)
+            return false
+        }
+    }
+}
+
+/// An event of a batch could not be applied.
+struct BatchFailure: Error {}
+
+/// The records in the database are not those that were last written.
+struct RecordsMoved: Error {}
+
+extension Error {
+    /// True for an error of the database as a whole, after which no other event can be applied either: a full
+    /// disk, a lock, a damaged file.
+    var isOfDatabase: Bool {
+        guard let error = self as? DatabaseError else { return self is CancellationError }
+        switch error.resultCode {
+        case .SQLITE_BUSY, .SQLITE_LOCKED, .SQLITE_NOMEM, .SQLITE_READONLY, .SQLITE_INTERRUPT,
+            .SQLITE_IOERR, .SQLITE_CORRUPT, .SQLITE_FULL, .SQLITE_CANTOPEN, .SQLITE_PROTOCOL,
+            .SQLITE_NOTADB, .SQLITE_ABORT, .SQLITE_PERM, .SQLITE_NOLFS, .SQLITE_AUTH:
+            return true
+        default: return false
+        }
+    }
+}

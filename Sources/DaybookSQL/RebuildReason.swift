@@ -1,0 +1,31 @@
+// Why the rows of a projection are computed anew. Spec/model/sql.md, SQL-4.
+
+import Daybook
+
+/// A reason for which the rows of a projection are computed anew from the log.
+public enum RebuildReason: Hashable, Sendable, CustomStringConvertible {
+    /// The tables are of another version of the projection.
+    case version(Int)
+    /// The rows were computed from another log.
+    case otherLog
+    /// Tables are missing.
+    case missingTables
+    /// The log was copied, or restored from a backup: from then on it may have other events.
+    case copiedLog
+    /// The rows include events that the log does not have: it was restored to an earlier state.
+    case aheadOfLog(Position)
+    /// An event that the rows include was retracted, or one that they leave out was reinstated.
+    case retraction
+
+    public var description: String {
+        switch self {
+        case .version(let version): "the tables are of version \(version)"
+        case .missingTables: "tables are missing"
+        case .otherLog: "the rows are of another log"
+        case .copiedLog: "the log was copied or restored since the rows were computed"
+        case .aheadOfLog(let position):
+            "the rows are computed through position \(position), where the log has no or another event"
+        case .retraction: "an event that the rows include was retracted or reinstated"
+        }
+    }
+}

@@ -1,0 +1,121 @@
+// The tables, indexes, triggers and views of a projection, to be dropped or copied. Spec/model/sql.md, SQL-5.
+
+import Foundation
+import GRDB
+
+/// An object of a database's schema.
+struct SchemaObject: Codable, Hashable, Sendable {
+    enum Kind: String, Codable {
+        case table, index, trigger, view
+        case virtualTable = "virtual"
+    }
+
+    let kind: Kind
+    let name: String
+
+    /// The objects of a database in the order of their creation: not those of SQLite or of this library, nor
+    /// the tables in which a virtual table keeps its content.
+    static func all(in db: Database, schema: String = "main") throws -> [SchemaObject] {
+        let kinds = try Row.fetchAll(
+            db, sql: "SELECT name, type FROM pragma_table_list WHERE schema = ?",
+            arguments: [schema])
+        let kindOfTable = Dictionary(
+            kinds.map { ($0["name"] as String, $0["type"] as String) }, uniquingKeysWith: { $1 })
+        return try Row.fetchAll(
+            db,
+            sql: "SELECT type, name FROM \(schema.quotedDatabaseIdentifier).sqlite_schema "
+                + "WHERE sql IS NOT NULL ORDER BY rowid"
+        ).compactMap { row in
+            let (type, name): (String, String) = (row["type"], row["name"])
+            guard !name.lowercased().hasPrefix("sqlite_"), !name.lowercased().hasPrefix("daybook_")
+            else { return nil }
+            guard type == "table" else {
+                return Kind(rawValue: type).map { .init(kind: $0, name: name) }
+            }
+            switch kindOfTable[name] {
+            case "shadow": return nil
+            case "virtual": return SchemaObject(kind: .virtualTable, name: name)
+            default: return SchemaObject(kind: .table, name: name)
+            }
+        }
+    }
+}
+
+extension [SchemaObject] {
+    /// Drops the objects that exist.
+    func drop(from db: Database) throws {
+        // What reads a table goes before it.
+        for kind in [SchemaObject.Kind.trigger, .view, .virtualTable, .index, .table] {
+            for object in self where object.kind == kind {
+                let keyword = kind == .virtualTable ? "TABLE" : kind.rawValue.uppercased()
+                try db.execute(
+                    sql: "DROP \(keyword) IF EXISTS main.\(object.name.quotedDatabaseIdentifier)")
+            }
+        }
+    }
+
+    /// Creates the objects of an attached database anew in the main one, with their content.
+    ///
+    /// - Parameter schema: the name of the attached database.
+    func copy(from schema: String, in db: Database) throws {
+        func create(_ kinds: Set<SchemaObject.Kind>) throws {
+            for object in self where kinds.contains(object.kind) {
+                guard
+                    let sql = try String.fetchOne(
+                        db,
+                        sql: "SELECT sql FROM \(schema.quotedDatabaseIdentifier).sqlite_schema "
+                            + "WHERE name = ?", arguments: [object.name])
+                else { continue }
+                try db.execute(sql: sql)
+                if kinds.contains(.table) { try copyContent(of: object, from: schema, in: db) }
+            }
+        }
+        // Indexes are built at the end, which is faster, and triggers must not see the copied rows.
+        try create([.table, .virtualTable])
+        try create([.index, .view])
+        try create([.trigger])
+    }
+
+    private func copyContent(
+        of object: SchemaObject, from schema: String, in db: Database
+    ) throws {
+        let table = object.name.quotedDatabaseIdentifier
+        if object.kind == .virtualTable, try Self.readsAnotherTable(object.name, schema, db) {
+            return try db.execute(sql: "INSERT INTO main.\(table)(\(table)) VALUES ('rebuild')")
+        }
+        let columns = try Row.fetchAll(
+            db, sql: "SELECT name, pk, type FROM pragma_table_xinfo(?, ?) WHERE hidden = 0",
+            arguments: [object.name, schema])
+        var names = columns.map { $0["name"] as String }
+        let isWithoutRowID =
+            try Bool.fetchOne(
+                db, sql: "SELECT wr FROM pragma_table_list WHERE schema = ? AND name = ?",
+                arguments: [schema, object.name]) ?? false
+        if !isWithoutRowID,
+            let rowID = ["rowid", "_rowid_", "oid"].first(where: { name in
+                !names.contains { $0.lowercased() == name }
+            })
+        {
+            // Other tables may refer to rows by it.
+            names.append(rowID)
+        }
+        let list = names.map(\.quotedDatabaseIdentifier).joined(separator: ", ")
+        try db.execute(
+            sql: "INSERT INTO main.\(table)(\(list)) SELECT \(list) FROM "
+                + "\(schema.quotedDatabaseIdentifier).\(table)")
+    }
+
+    /// True for a full-text index of the rows of another table.
+    private static func readsAnotherTable(
+        _ name: String, _ schema: String, _ db: Database
+    ) throws -> Bool {
+        let sql =
+            try String.fetchOne(
+                db,
+                sql:
+                    "SELECT sql FROM \(schema.quotedDatabaseIdentifier).sqlite_schema WHERE name = ?",
+                arguments: [name]) ?? ""
+        return sql.range(of: #"\bcontent\s*="#, options: [.regularExpression, .caseInsensitive])
+            != nil
+    }
+}

@@ -1,0 +1,228 @@
+// Rows in SQL: each event is applied exactly once, and the rows are those of the log.
+
+import Daybook
+import DaybookSQL
+import DaybookTestKit
+import EventGenerators
+import Foundation
+import GRDB
+import TestSupport
+import Testing
+
+@Suite(.verifies("SQL-1")) struct ProjectionTests {
+    @Test func `an appended event has its row when its position is reached`() async throws {
+        let bench = try SQLBench()
+        defer { bench.remove() }
+        let store = try await bench.open()
+        let rows = try await store.project(into: bench.pool, [TripRows(), WordRows()])
+        let named = try await store.append(StopNamed(trip: "spring", name: "north pier"))
+        try await store.append(WordWritten(text: "hello"))
+        let last = try await store.append(StopNamed(trip: "spring", name: "harbour"))
+        try await rows.reach(named.position)
+        try await rows.reach(last.position)
+        let found = try await ExpectedRows(bench.pool)
+        #expect(found.trips == ["spring": "harbour"])
+        #expect(found.changes == ["spring", "spring"] && found.words == ["hello"])
+        let hits = try await bench.pool.read { db in
+            try String.fetchAll(
+                db,
+                sql: "SELECT trip.id FROM tripText JOIN trip ON trip.rowid = tripText.rowid "
+                    + "WHERE tripText MATCH 'harbour'")
+        }
+        #expect(hits == ["spring"])
+        try await store.close()
+    }
+
+    @Test func `a relaxed event is durable before its row is written`() async throws {
+        let bench = try SQLBench()
+        defer { bench.remove() }
+        let store = try await bench.open()
+        let rows = try await store.project(into: bench.pool, [TripRows(), WordRows()])
+        let word = try await store.append(WordWritten(text: "soon"), durability: .relaxed)
+        try await rows.reach(word.position)
+        #expect(await store.lastDurable >= word.position)
+        #expect(try await ExpectedRows(bench.pool).words == ["soon"])
+        await #expect(throws: EventError.self) {
+            try await rows.reach(word.position.advanced(by: 1))
+        }
+        try await store.close()
+    }
+
+    @Test func `opening again with nothing new writes nothing`() async throws {
+        let bench = try SQLBench()
+        defer { bench.remove() }
+        var store = try await bench.open()
+        var rows = try await store.project(into: bench.pool, [TripRows(), WordRows()])
+        try await rows.reach(try await store.append(WordWritten(text: "one")).position)
+        try await store.close()
+        await rows.close()
+        let before = try await bench.dataVersion()
+        store = try await bench.open()
+        rows = try await store.project(into: bench.pool, [TripRows(), WordRows()])
+        try await rows.reach(await store.lastDurable)
+        // An event of another type changes no row, and is not written either.
+        let other = try await store.append(EventDraft(type: "com.example.other"))
+        try await rows.reach(other.position)
+        #expect(try await bench.dataVersion() == before)
+        try await store.close()
+    }
+
+    @Test func `an event that fails is parked with its error, and the others go on`() async throws {
+        let bench = try SQLBench()
+        defer { bench.remove() }
+        let store = try await bench.open()
+        let rows = try await store.project(into: bench.pool, [TripRows(), WordRows()])
+        var drafts: [StopNamed] = []
+        for number in 0..<40 {
+            drafts.append(
+                StopNamed(trip: "trip-\(number)", name: number == 7 ? "fail late" : "stop"))
+        }
+        let appended = try await store.append(try drafts.map { try EventDraft($0) })
+        try await rows.reach(try #require(appended.last).position)
+        let parked = try await rows.parked()
+        #expect(parked.map(\.position) == [appended[7].position])
+        #expect(parked.first?.id == appended[7].id && parked.first?.projection == "trips")
+        #expect(parked.first?.error.contains("too late") == true)
+        let found = try await ExpectedRows(bench.pool)
+        // What it had changed before it failed is undone.
+        #expect(found.changes.count == 39 && found.trips["trip-7"] == nil)
+        #expect(try await rows.retryParked() == 0)
+        #expect(try await rows.parked().count == 1)
+        try await store.close()
+    }
+
+    @Test func `a parked event is applied by a retry once the projection can`() async throws {
+        let bench = try SQLBench()
+        defer { bench.remove() }
+        var store = try await bench.open()
+        var rows = try await store.project(into: bench.pool, [TripRows(), WordRows()])
+        let last = try await store.append(StopNamed(trip: "a", name: "fail"))
+        try await rows.reach(last.position)
+        try await store.close()
+        await rows.close()
+        store = try await bench.open()
+        rows = try await store.project(into: bench.pool, [LenientTripRows(), WordRows()])
+        #expect(try await rows.retryParked() == 1)
+        #expect(try await rows.parked().isEmpty)
+        #expect(try await ExpectedRows(bench.pool).trips == ["a": "fail"])
+        try await store.close()
+    }
+
+    @Test func `observers see one change for a batch`() async throws {
+        let bench = try SQLBench()
+        defer { bench.remove() }
+        let store = try await bench.open()
+        let rows = try await store.project(into: bench.pool, [TripRows(), WordRows()])
+        try await rows.reach(.zero)
+        let observation = ValueObservation.tracking { db in
+            try Int.fetchOne(db, sql: "SELECT count(*) FROM word") ?? 0
+        }.removeDuplicates()
+        var counts = observation.values(in: bench.pool).makeAsyncIterator()
+        #expect(try await counts.next() == 0)
+        let appended = try await store.append(
+            try (0..<200).map { try EventDraft(WordWritten(text: "\($0)")) })
+        try await rows.reach(try #require(appended.last).position)
+        #expect(try await counts.next() == 200)
+        try await store.close()
+    }
+
+    @Test(arguments: [RebuildReason.version(1), .otherLog, .retraction, .missingTables])
+    func `rows that do not fit the log are computed anew`(_ reason: RebuildReason) async throws {
+        let bench = try SQLBench()
+        defer { bench.remove() }
+        var store = try await bench.open()
+        var rows = try await store.project(into: bench.pool, [TripRows(), WordRows()])
+        for number in 0..<300 {
+            let name = "stop \(number)"
+            try await store.append(
+                StopNamed(trip: "trip-\(number % 70)", name: name), durability: .relaxed)
+            try await store.append(WordWritten(text: name), durability: .relaxed)
+        }
+        try await store.flush()
+        try await rows.reach(await store.lastDurable)
+        #expect(try await ExpectedRows(bench.pool) == ExpectedRows(store))
+        var trips: any SQLProjection = TripRows()
+        switch reason {
+        case .version: trips = TripRows2()
+        case .retraction:
+            let event = try #require(try await store.event(at: Position(5)))
+            try await store.append(
+                record: EventsDiscarded(
+                    by: store.incarnation,
+                    events: [EventTarget(position: event.position, id: event.id)],
+                    reason: .discarded))
+        case .missingTables:
+            try await bench.pool.write { db in try db.execute(sql: "DROP TABLE change") }
+        default: break
+        }
+        try await rows.reach(await store.lastDurable)
+        if reason != .retraction {
+            try await store.close()
+            await rows.close()
+            store = try await bench.open(reason == .otherLog ? "other" : "log")
+            rows = try await store.project(into: bench.pool, [trips, WordRows()])
+            if reason == .otherLog { try await store.append(WordWritten(text: "other")) }
+            try await rows.reach(await store.lastDurable)
+        }
+        #expect(try await ExpectedRows(bench.pool) == ExpectedRows(store))
+        #expect(rows.status.rebuilding.isEmpty && rows.status.problem == nil)
+        if case .version = reason {
+            let lengths = try await bench.pool.read { db in
+                try Int.fetchAll(db, sql: "SELECT length FROM trip WHERE name IS NOT NULL")
+            }
+            #expect(lengths.count == 70)
+        }
+        // The full-text index is that of the new rows.
+        try await bench.pool.write { db in
+            try db.execute(sql: "INSERT INTO tripText (tripText) VALUES ('integrity-check')")
+        }
+        // No file of the building remains.
+        #expect(try bench.files() == ["rows.sqlite"])
+        try await store.close()
+    }
+}
+
+/// The projection of a release that has learnt to apply the events that failed.
+struct LenientTripRows: SQLProjection {
+    static let name = "trips", version = 1
+    static let events: [any EventPayload.Type] = [StopNamed.self]
+
+    static func create(in db: Database) throws { try TripRows.create(in: db) }
+
+    func apply(_ event: Event, in db: Database) throws {
+        let stop = try event.payload(as: StopNamed.self)
+        try db.upsert(into: "trip", ["id": stop.trip], set: ["name": stop.name], by: event)
+    }
+}
+
+/// A folder with a log and a database.
+final class SQLBench: Sendable {
+    private let folder: TemporaryFolder
+    let pool: DatabasePool
+
+    init() throws {
+        folder = try TemporaryFolder()
+        pool = try DatabasePool(path: folder.path + "/rows.sqlite")
+    }
+
+    func open(_ name: String = "log") async throws -> EventStore {
+        try await EventStore.open(
+            at: URL(filePath: folder.path + "/" + name), rules: [], compaction: nil)
+    }
+
+    /// A number that changes with each commit to the database by another connection.
+    func dataVersion() async throws -> Int {
+        try await pool.write { db in try Int.fetchOne(db, sql: "SELECT total_changes()") ?? 0 }
+    }
+
+    /// The names of the database's files, without those of SQLite's journal.
+    func files() throws -> [String] {
+        try FileManager.default.contentsOfDirectory(atPath: folder.path)
+            .filter { $0.hasPrefix("rows") && !$0.hasSuffix("-wal") && !$0.hasSuffix("-shm") }
+    }
+
+    func remove() {
+        try? pool.close()
+        folder.remove()
+    }
+}
