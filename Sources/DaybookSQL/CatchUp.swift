@@ -64,10 +64,12 @@ struct CatchUp: Sendable {
             (reader, next) = try await Self.read(reader, through: end, count)
         }
         guard var batch = next else { return false }
+        // Also if all of its events are retracted, so that a reinstatement is detected.
+        let hasWantedEvents = !batch.events.isEmpty
         batch.events.removeAll { retracted.contains($0.position) }
         let passedOver = retracted.prefix { $0 <= batch.last }.map(\.rawValue)
         let isWritten =
-            !batch.events.isEmpty
+            hasWantedEvents
             || records.values.contains {
                 batch.last.rawValue - min($0.through, batch.last).rawValue > Self.unrecordedMax
             }
@@ -118,10 +120,38 @@ struct CatchUp: Sendable {
                     batch, to: records, retracted: retracted, isCareful: isCareful, in: db)
             }
         }
-        // Savepoints around each event would cost a tenth of the time, and hardly any event fails.
-        do { return try await write(isCareful: false) } catch is BatchFailure {
-            return try await write(isCareful: true)
+        // Savepoints around each event cost time, and hardly any event fails.
+        do { return try await write(isCareful: false) } catch  where !error.isOfDatabase {}
+        do { return try await write(isCareful: true) } catch  where !error.isOfDatabase {}
+        return try await writeOneByOne(batch, retracted: retracted)
+    }
+
+    /// Applies a batch with an event that ends the transaction itself, or that the commit refuses, as a deferred
+    /// foreign key does: with one transaction for each event.
+    private func writeOneByOne(
+        _ batch: LogBatch, retracted: [UInt64]
+    ) async throws -> [String: ProjectionRecord] {
+        let writer = writer
+        var records = records
+        let singles = batch.events.map {
+            LogBatch(events: [$0], last: $0.position, lastID: $0.id.uuidString.lowercased())
         }
+        for single in singles + [LogBatch(last: batch.last, lastID: batch.lastID)] {
+            let known = records
+            let passedOver = retracted.filter { $0 <= single.last.rawValue }
+            do {
+                records = try await database.write { db in
+                    try writer.apply(
+                        single, to: known, retracted: passedOver, isCareful: true, in: db)
+                }
+            } catch  where !error.isOfDatabase && !single.events.isEmpty {
+                records = try await database.write { db in
+                    try writer.park(
+                        single, error, records: known, retracted: passedOver, in: db)
+                }
+            }
+        }
+        return records
     }
 }
 

@@ -18,19 +18,20 @@ extension Database {
     ///   - key: the key's columns and their values.
     ///   - values: the columns to set and their values.
     ///   - event: the event that sets them.
-    ///   - stamp: the column of the timestamps of `values`, of type `BLOB`.
+    ///   - lwwColumn: the column of the LWW timestamps of `values`, of type `BLOB`.
     /// - Returns: true if the values were set; false if a later event has set them.
     /// - Throws: `DatabaseError`.
     /// - Complexity: O(log rows).
     @discardableResult
     public func upsert(
-        into table: String, _ key: KeyValuePairs<String, (any DatabaseValueConvertible)?>,
+        into table: String, _ key: KeyValuePairs<String, any DatabaseValueConvertible>,
         set values: KeyValuePairs<String, (any DatabaseValueConvertible)?>, by event: Event,
-        stamp: String = "lww"
+        lwwColumn: String = "lww"
     ) throws -> Bool {
         let keys = key.map(\.key.quotedDatabaseIdentifier)
-        let columns = values.map(\.key.quotedDatabaseIdentifier) + [stamp.quotedDatabaseIdentifier]
-        let (table, stamp) = (table.quotedDatabaseIdentifier, stamp.quotedDatabaseIdentifier)
+        let columns =
+            values.map(\.key.quotedDatabaseIdentifier) + [lwwColumn.quotedDatabaseIdentifier]
+        let (table, lww) = (table.quotedDatabaseIdentifier, lwwColumn.quotedDatabaseIdentifier)
         let changes = columns.map { "\($0) = excluded.\($0)" }
         let places = Array(repeating: "?", count: keys.count + columns.count)
         let statement = try cachedStatement(
@@ -39,11 +40,12 @@ extension Database {
                 VALUES (\(places.joined(separator: ", ")))
                 ON CONFLICT (\(keys.joined(separator: ", ")))
                 DO UPDATE SET \(changes.joined(separator: ", "))
-                WHERE \(table).\(stamp) IS NULL OR excluded.\(stamp) > \(table).\(stamp)
+                WHERE \(table).\(lww) IS NULL OR excluded.\(lww) >= \(table).\(lww)
                 """)
         try statement.execute(
             arguments: StatementArguments(
-                key.map(\.value) + values.map(\.value) + [event.lwwTimestamp]))
+                key.map { $0.value as (any DatabaseValueConvertible)? } + values.map(\.value)
+                    + [event.lwwTimestamp]))
         return changesCount > 0
     }
 }

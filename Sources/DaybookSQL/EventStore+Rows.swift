@@ -1,6 +1,7 @@
 // Rows in SQL from the events of a store. Spec/model/sql.md.
 
 @_exported import Daybook
+import Foundation
 import GRDB
 
 extension EventStore {
@@ -13,8 +14,9 @@ extension EventStore {
     /// let trips = try await pool.read { try Trip.fetchAll($0) }
     /// ```
     ///
-    /// Returns when the tables exist. Their rows are computed in the background; `ProjectedRows.reach(_:)` waits
-    /// for them. Rows that the log does not match are computed anew: see `RebuildReason`. A log that has nothing
+    /// Returns when the tables exist; those of another version, or with missing ones, when their rows are computed
+    /// anew and `reach` returns. Rows are computed in the background; `ProjectedRows.reach(_:)`
+    /// waits for them. Rows that the log does not match are computed anew: see `RebuildReason`. A log that has nothing
     /// new causes no write. A database belongs to the rows of one log.
     ///
     /// - Parameters:
@@ -27,10 +29,10 @@ extension EventStore {
     ) async throws -> ProjectedRows {
         let projections = projections.map { Projecting($0) }
         try Self.check(projections)
-        for projection in projections {
-            await setNeed(
-                ofRows: projection.name, projection.allowsCompaction ? nil : projection.types)
-        }
+        let needing = projections.filter { !$0.allowsCompaction }
+        await setNeeds(
+            ofRowsIn: URL(filePath: database.path).lastPathComponent,
+            Dictionary(uniqueKeysWithValues: needing.map { ($0.name, $0.types) }))
         let rows = ProjectedRows(self, database, projections)
         try await rows.open()
         return rows

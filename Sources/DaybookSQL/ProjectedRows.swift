@@ -105,10 +105,13 @@ public final class ProjectedRows: Sendable {
     /// - Throws: `DatabaseError`, `LogError`; then nothing has changed.
     @discardableResult
     public func retryParked() async throws -> Int {
-        let parked = try await parked()
+        let rebuilding = status.rebuilding
+        let parked = try await parked().filter { rebuilding[$0.projection] == nil }
         var events: [Position: Event] = [:]
         for entry in parked where events[entry.position] == nil {
-            guard let event = try await store.event(at: entry.position) else { continue }
+            guard let event = try await store.event(at: entry.position), event.id == entry.id else {
+                continue
+            }
             events[entry.position] = store.catalogue.newestForm(of: event)
         }
         let (writer, known) = (writer, events)
@@ -135,7 +138,7 @@ public final class ProjectedRows: Sendable {
         }
     }
 
-    /// Ends the following. A batch that is being written is finished. The rows stay.
+    /// Ends the following. A batch that is being written is rolled back or committed. The rows stay.
     public func close() async {
         let following = state.withLock { $0.following }
         following?.cancel()
@@ -146,33 +149,21 @@ public final class ProjectedRows: Sendable {
 
     /// Creates missing tables, finds out which ones must be built anew, and begins to follow.
     func open() async throws {
-        let known = try await database.read { db in try ProjectionRecord.all(in: db) }
-        let objects = try await database.read { db in Set(try SchemaObject.all(in: db)) }
+        SideDatabase.removeAll(beside: database)
+        let (known, objects) = try await present()
         var rebuilding: [String: RebuildReason] = [:]
         var created: [Projecting] = []
         for projection in writer.projections {
-            guard let record = known[projection.name] else {
+            guard let record = known[projection.name], record.log == writer.log else {
                 created.append(projection)
                 continue
             }
-            guard let reason = try await reason(toRebuild: projection, record, objects) else {
-                continue
-            }
-            rebuilding[projection.name] = reason
-            // The rows of another log, perhaps of another account, are not shown any longer.
-            if reason == .otherLog { created.append(projection) }
+            rebuilding[projection.name] = try await reason(
+                toRebuild: projection, record, objects)
         }
-        let (writer, new) = (writer, created)
-        if !new.isEmpty {
-            try await database.write { db in
-                try ProjectionRecord.createTables(in: db)
-                for projection in new {
-                    try ProjectionRecord.all(in: db)[projection.name]?.objects.drop(from: db)
-                    _ = try writer.create(projection, in: db)
-                }
-            }
-            for projection in new { rebuilding[projection.name] = nil }
-        }
+        // The rows of another log, perhaps of another account, are not shown any longer.
+        let foreign = known.values.filter { $0.log != writer.log }
+        try await create(created, dropping: foreign)
         let reasons = rebuilding
         state.withLock { state in
             state.status.rebuilding = reasons
@@ -180,10 +171,34 @@ public final class ProjectedRows: Sendable {
         }
     }
 
+    /// The records and the objects of the database.
+    private func present() async throws -> ([String: ProjectionRecord], Set<SchemaObject>) {
+        try await database.read { db in
+            (try ProjectionRecord.all(in: db), Set(try SchemaObject.all(in: db)))
+        }
+    }
+
+    private func create(_ new: [Projecting], dropping old: [ProjectionRecord]) async throws {
+        guard !new.isEmpty || !old.isEmpty else { return }
+        let writer = writer
+        try await database.writeWithoutTransaction { db in
+            try db.withoutForeignKeys {
+                try ProjectionRecord.createTables(in: db)
+                for record in old {
+                    try record.objects.drop(from: db)
+                    try record.delete(db)
+                    try db.execute(
+                        sql: "DELETE FROM daybook_parked WHERE projection = ?",
+                        arguments: [record.name])
+                }
+                for projection in new { _ = try writer.create(projection, in: db) }
+            }
+        }
+    }
+
     private func reason(
         toRebuild projection: Projecting, _ record: ProjectionRecord, _ objects: Set<SchemaObject>
     ) async throws -> RebuildReason? {
-        if record.log != writer.log { return .otherLog }
         if record.version != projection.version { return .version(record.version) }
         if !objects.isSuperset(of: record.objects) { return .missingTables }
         if record.writer != writer.writer { return .copiedLog }
@@ -212,32 +227,39 @@ public final class ProjectedRows: Sendable {
         var catchUp: CatchUp?
         var builds: [String: Build] = [:]
         var pause = Duration.milliseconds(250)
+        var isOver = false
         for await _ in signals {
-            repeat {
+            while !Task.isCancelled {
                 do {
                     try await advance(&catchUp, &builds)
-                    pause = .milliseconds(250)
+                    if status.rebuilding.isEmpty { pause = .milliseconds(250) }
                     state.withLock { $0.status.problem = nil }
-                } catch is CancellationError {
                     break
                 } catch is RecordsMoved {
                     catchUp = nil
-                    continue
+                } catch let error as LogError where error.code == .suspended {
+                    break
                 } catch let error as LogError where error.code == .closed {
+                    isOver = true
+                    break
+                } catch is OtherOwner {
+                    isOver = true
                     break
                 } catch {
+                    guard !Task.isCancelled else { break }
                     catchUp = nil
                     fail(error)
                     try? await store.environment.sleep(pause)
                     pause = min(pause * 2, .seconds(30))
-                    continue
                 }
-                break
-            } while !Task.isCancelled
-            if Task.isCancelled { break }
+            }
+            if Task.isCancelled || isOver { break }
         }
         for build in builds.values { build.task.cancel() }
-        for build in builds.values { _ = try? await build.task.value }
+        for build in builds.values {
+            _ = try? await build.task.value
+            try? build.side.remove()
+        }
         end()
     }
 
@@ -256,15 +278,31 @@ public final class ProjectedRows: Sendable {
     private func advance(
         _ catchUp: inout CatchUp?, _ builds: inout [String: Build]
     ) async throws {
-        guard await !store.isSuspended else { return }
+        try await store.checkOpen()
+        var failure: (any Error)?
         for (name, build) in builds where build.isDone.value.load(ordering: .acquiring) {
-            builds[name] = nil
-            try await build.task.value
-            _ = try await build.side.swap(into: database)
-            state.withLock { $0.status.rebuilding[name] = nil }
-            catchUp = nil
+            do {
+                do { try await build.task.value } catch {
+                    // It begins anew.
+                    builds[name] = nil
+                    throw error
+                }
+                // If the tables cannot be copied, what was built is kept for the next try.
+                _ = try await build.side.swap(into: database)
+                builds[name] = nil
+                state.withLock { $0.status.rebuilding[name] = nil }
+                catchUp = nil
+            } catch { failure = error }
         }
+        try await catchUpToEnd(&catchUp, &builds)
+        if let failure { throw failure }
+    }
+
+    private func catchUpToEnd(
+        _ catchUp: inout CatchUp?, _ builds: inout [String: Build]
+    ) async throws {
         while !Task.isCancelled {
+            try await store.checkOpen()
             let rebuilding = status.rebuilding
             for name in rebuilding.keys where builds[name] == nil {
                 builds[name] = begin(building: name)
@@ -272,7 +310,12 @@ public final class ProjectedRows: Sendable {
             let active = writer.projections.filter { rebuilding[$0.name] == nil }
             guard !active.isEmpty else { return }
             var current: CatchUp
-            if let catchUp { current = catchUp } else { current = try await newCatchUp(active) }
+            if let catchUp {
+                current = catchUp
+            } else {
+                guard let new = try await newCatchUp(active) else { continue }
+                current = new
+            }
             let (end, retracted) = await store.durableState
             let stale = try await current.staleProjections(retracted)
             guard stale.isEmpty else {
@@ -291,14 +334,37 @@ public final class ProjectedRows: Sendable {
         }
     }
 
-    private func newCatchUp(_ active: [Projecting]) async throws -> CatchUp {
-        let names = Set(active.map(\.name))
-        let records = try await database.read { db in try ProjectionRecord.all(in: db) }
+    /// Begins to follow from where the database is. Another process may have changed it.
+    ///
+    /// - Returns: nil if rows must be built anew.
+    /// - Throws: `OtherOwner` if the database has rows of another log.
+    private func newCatchUp(_ active: [Projecting]) async throws -> CatchUp? {
+        let (known, objects) = try await present()
+        guard known.values.allSatisfy({ $0.log == writer.log }) else { throw OtherOwner() }
+        let missing = active.filter { known[$0.name] == nil }
+        guard missing.isEmpty else {
+            try await create(missing, dropping: [])
+            return nil
+        }
+        var records: [String: ProjectionRecord] = [:]
+        var reasons: [String: RebuildReason] = [:]
+        for projection in active {
+            guard let record = known[projection.name] else { continue }
+            records[projection.name] = record
+            reasons[projection.name] = try await reason(toRebuild: projection, record, objects)
+        }
+        guard reasons.isEmpty else {
+            let new = reasons
+            state.withLock { $0.status.rebuilding.merge(new) { $1 } }
+            return nil
+        }
         return CatchUp(
             store, database,
-            ProjectionWriter(projections: active, log: writer.log, writer: writer.writer),
-            records.filter { names.contains($0.key) })
+            ProjectionWriter(projections: active, log: writer.log, writer: writer.writer), records)
     }
+
+    /// The database has the rows of another log: another store has taken it over.
+    private struct OtherOwner: Error {}
 
     private func begin(building name: String) -> Build? {
         guard let projection = writer.projections.first(where: { $0.name == name }) else {

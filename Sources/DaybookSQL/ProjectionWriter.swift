@@ -34,30 +34,50 @@ struct ProjectionWriter: Sendable {
     /// - Parameters:
     ///   - known: the records as the caller knows them.
     ///   - retracted: the retracted positions up to the batch's last one.
-    ///   - isCareful: true to undo and park single events that fail; false to throw `BatchFailure`, after which
-    ///     the caller rolls back and applies the batch carefully.
+    ///   - isCareful: true to undo and park single events that fail; false to throw their errors, after which the
+    ///     caller rolls back and applies the batch carefully.
     /// - Returns: the new records.
-    /// - Throws: `RecordsMoved` if the database has other records: another process has written, or the file was
-    ///   replaced. `DatabaseError`.
+    /// - Throws: `RecordsMoved` if the database has other records, or lacks tables: another process has written,
+    ///   or the file was replaced. `DatabaseError`.
     func apply(
         _ batch: LogBatch, to known: [String: ProjectionRecord], retracted: [UInt64],
         isCareful: Bool, in db: Database
     ) throws -> [String: ProjectionRecord] {
+        try write(batch, known, retracted, in: db) { event, projection in
+            if isCareful {
+                try Self.applyOrPark(event, projection, in: db)
+            } else {
+                try projection.projection.apply(event, in: db)
+            }
+        }
+    }
+
+    /// Parks the event of a batch of one, and writes the positions.
+    ///
+    /// - Throws: as `apply`.
+    func park(
+        _ batch: LogBatch, _ error: any Error, records known: [String: ProjectionRecord],
+        retracted: [UInt64], in db: Database
+    ) throws -> [String: ProjectionRecord] {
+        try write(batch, known, retracted, in: db) { event, projection in
+            try ParkedProjection(projection.name, event, error).insert(db, onConflict: .replace)
+        }
+    }
+
+    private func write(
+        _ batch: LogBatch, _ known: [String: ProjectionRecord], _ retracted: [UInt64],
+        in db: Database, _ body: (Event, Projecting) throws -> Void
+    ) throws -> [String: ProjectionRecord] {
         let stored = try ProjectionRecord.all(in: db)
         var records = known
         for projection in projections {
-            guard var record = known[projection.name], record.through < batch.last else { continue }
+            guard var record = known[projection.name] else { throw RecordsMoved() }
+            guard record.through < batch.last else { continue }
             guard stored[projection.name] == record else { throw RecordsMoved() }
             let through = record.through
             for event in batch.events
             where event.position > through && projection.types.contains(event.type) {
-                if isCareful {
-                    try Self.applyOrPark(event, projection, in: db)
-                } else {
-                    do { try projection.projection.apply(event, in: db) } catch {
-                        throw error.isOfDatabase ? error : BatchFailure()
-                    }
-                }
+                try body(event, projection)
             }
             record.position = Int64(clamping: batch.last.rawValue)
             record.event = batch.lastID ?? record.event
@@ -82,15 +102,18 @@ struct ProjectionWriter: Sendable {
             }
             return true
         } catch {
-            if error.isOfDatabase { throw error }
+            guard !error.isOfDatabase, db.isInsideTransaction else { throw error }
+            // Without its tables, every event would fail.
+            if let record = try ProjectionRecord.all(in: db)[projection.name],
+                !Set(try SchemaObject.all(in: db)).isSuperset(of: record.objects)
+            {
+                throw RecordsMoved()
+            }
             try ParkedProjection(projection.name, event, error).insert(db, onConflict: .replace)
             return false
         }
     }
 }
-
-/// An event of a batch could not be applied.
-struct BatchFailure: Error {}
 
 /// The records in the database are not those that were last written.
 struct RecordsMoved: Error {}
@@ -99,11 +122,13 @@ extension Error {
     /// True for an error of the database as a whole, after which no other event can be applied either: a full
     /// disk, a lock, a damaged file.
     var isOfDatabase: Bool {
-        guard let error = self as? DatabaseError else { return self is CancellationError }
+        guard let error = self as? DatabaseError else {
+            return self is RecordsMoved || self is CancellationError && Task.isCancelled
+        }
         switch error.resultCode {
         case .SQLITE_BUSY, .SQLITE_LOCKED, .SQLITE_NOMEM, .SQLITE_READONLY, .SQLITE_INTERRUPT,
             .SQLITE_IOERR, .SQLITE_CORRUPT, .SQLITE_FULL, .SQLITE_CANTOPEN, .SQLITE_PROTOCOL,
-            .SQLITE_NOTADB, .SQLITE_ABORT, .SQLITE_PERM, .SQLITE_NOLFS, .SQLITE_AUTH:
+            .SQLITE_NOTADB, .SQLITE_PERM, .SQLITE_NOLFS, .SQLITE_AUTH:
             return true
         default: return false
         }

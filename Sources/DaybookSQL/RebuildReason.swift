@@ -6,8 +6,6 @@ import Daybook
 public enum RebuildReason: Hashable, Sendable, CustomStringConvertible {
     /// The tables are of another version of the projection.
     case version(Int)
-    /// The rows were computed from another log.
-    case otherLog
     /// Tables are missing.
     case missingTables
     /// The log was copied, or restored from a backup: from then on it may have other events.
@@ -21,7 +19,6 @@ public enum RebuildReason: Hashable, Sendable, CustomStringConvertible {
         switch self {
         case .version(let version): "the tables are of version \(version)"
         case .missingTables: "tables are missing"
-        case .otherLog: "the rows are of another log"
         case .copiedLog: "the log was copied or restored since the rows were computed"
         case .aheadOfLog(let position):
             "the rows are computed through position \(position), where the log has no or another event"

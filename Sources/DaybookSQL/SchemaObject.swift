@@ -13,6 +13,9 @@ struct SchemaObject: Codable, Hashable, Sendable {
     let kind: Kind
     let name: String
 
+    /// The kind as the schema names it.
+    fileprivate var schemaType: String { kind == .virtualTable ? "table" : kind.rawValue }
+
     /// The objects of a database in the order of their creation: not those of SQLite or of this library, nor
     /// the tables in which a virtual table keeps its content.
     static func all(in db: Database, schema: String = "main") throws -> [SchemaObject] {
@@ -27,8 +30,8 @@ struct SchemaObject: Codable, Hashable, Sendable {
                 + "WHERE sql IS NOT NULL ORDER BY rowid"
         ).compactMap { row in
             let (type, name): (String, String) = (row["type"], row["name"])
-            guard !name.lowercased().hasPrefix("sqlite_"), !name.lowercased().hasPrefix("daybook_")
-            else { return nil }
+            let isOfLibrary = name == "daybook_projections" || name == "daybook_parked"
+            guard !name.lowercased().hasPrefix("sqlite_"), !isOfLibrary else { return nil }
             guard type == "table" else {
                 return Kind(rawValue: type).map { .init(kind: $0, name: name) }
             }
@@ -42,15 +45,25 @@ struct SchemaObject: Codable, Hashable, Sendable {
 }
 
 extension [SchemaObject] {
-    /// Drops the objects that exist.
+    /// Drops the objects that exist, and notifies observers. Foreign keys are off, or rows of the app that refer
+    /// to the tables would be deleted, too.
     func drop(from db: Database) throws {
-        // What reads a table goes before it.
+        try notifyObservers(in: db)
+        // Triggers and views, which read tables, before them; tables that refer to others before those.
         for kind in [SchemaObject.Kind.trigger, .view, .virtualTable, .index, .table] {
-            for object in self where object.kind == kind {
+            for object in reversed() where object.kind == kind {
                 let keyword = kind == .virtualTable ? "TABLE" : kind.rawValue.uppercased()
                 try db.execute(
                     sql: "DROP \(keyword) IF EXISTS main.\(object.name.quotedDatabaseIdentifier)")
             }
+        }
+    }
+
+    /// Notifies observers of all tables: GRDB does not observe that they are dropped.
+    func notifyObservers(in db: Database) throws {
+        for object in self where object.kind == .table || object.kind == .virtualTable {
+            guard try db.tableExists(object.name) else { continue }
+            try db.notifyChanges(in: Table(object.name))
         }
     }
 
@@ -64,16 +77,22 @@ extension [SchemaObject] {
                     let sql = try String.fetchOne(
                         db,
                         sql: "SELECT sql FROM \(schema.quotedDatabaseIdentifier).sqlite_schema "
-                            + "WHERE name = ?", arguments: [object.name])
+                            + "WHERE name = ? AND type = ?",
+                        arguments: [object.name, object.schemaType])
                 else { continue }
                 try db.execute(sql: sql)
-                if kinds.contains(.table) { try copyContent(of: object, from: schema, in: db) }
+                if object.kind == .table { try copyContent(of: object, from: schema, in: db) }
             }
         }
-        // Indexes are built at the end, which is faster, and triggers must not see the copied rows.
-        try create([.table, .virtualTable])
-        try create([.index, .view])
+        // Indexes are built at the end, which is faster, and triggers must not see the copied rows. The index of a
+        // full-text search may read a table or a view.
+        try create([.table])
+        try create([.index, .view, .virtualTable])
+        for object in self where object.kind == .virtualTable {
+            try copyContent(of: object, from: schema, in: db)
+        }
         try create([.trigger])
+        try notifyObservers(in: db)
     }
 
     private func copyContent(
@@ -103,6 +122,15 @@ extension [SchemaObject] {
         try db.execute(
             sql: "INSERT INTO main.\(table)(\(list)) SELECT \(list) FROM "
                 + "\(schema.quotedDatabaseIdentifier).\(table)")
+        guard try db.tableExists("sqlite_sequence"),
+            try db.tableExists("sqlite_sequence", in: schema)
+        else { return }
+        try db.execute(
+            sql: "DELETE FROM main.sqlite_sequence WHERE name = ?", arguments: [object.name])
+        try db.execute(
+            sql: "INSERT INTO main.sqlite_sequence SELECT * FROM "
+                + "\(schema.quotedDatabaseIdentifier).sqlite_sequence WHERE name = ?",
+            arguments: [object.name])
     }
 
     /// True for a full-text index of the rows of another table.

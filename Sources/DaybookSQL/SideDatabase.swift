@@ -12,6 +12,17 @@ struct SideDatabase: Sendable {
     private let writer: ProjectionWriter
 
     private static let schema = "daybook_built"
+    private static let suffix = "-daybook-"
+
+    /// Removes the files that an earlier process has left beside a database.
+    static func removeAll(beside database: any DatabaseWriter) {
+        let url = URL(filePath: database.path)
+        let folder = url.deletingLastPathComponent().path
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
+        for name in names where name.hasPrefix(url.lastPathComponent + suffix) {
+            try? FileManager.default.removeItem(atPath: folder + "/" + name)
+        }
+    }
 
     /// - Parameter database: the database that gets the tables.
     init(_ projection: Projecting, beside database: any DatabaseWriter, _ writer: ProjectionWriter)
@@ -22,7 +33,7 @@ struct SideDatabase: Sendable {
         let isFile = FileManager.default.fileExists(atPath: database.path)
         path =
             isFile
-            ? database.path + "-daybook-" + Self.fileName(projection.name)
+            ? database.path + Self.suffix + Self.fileName(projection.name)
             : FileManager.default.temporaryDirectory
                 .appending(component: "daybook-\(UUID().uuidString)").path
     }
@@ -38,18 +49,31 @@ struct SideDatabase: Sendable {
 
     /// Builds the tables from the log's first event to its durable end.
     ///
-    /// - Throws: as `CatchUp.advance`.
+    /// - Throws: as `CatchUp.advance`; then there is no file.
     func build(_ store: EventStore, _ appConfiguration: Configuration) async throws {
+        do {
+            while try await !tryToBuild(store, appConfiguration) {}
+        } catch {
+            try? remove()
+            throw error
+        }
+    }
+
+    /// - Returns: false if an event was retracted after it was applied.
+    private func tryToBuild(
+        _ store: EventStore, _ appConfiguration: Configuration
+    ) async throws -> Bool {
         try remove()
         // SQLite would create it readable for others.
         _ = try POSIXFileSystem().open(path, .createNew)
         var configuration = appConfiguration
         configuration.journalMode = .default
         configuration.prepareDatabase { db in
-            // The file is removed unless it is complete, so it need not survive a power cut.
+            // The file is used only when it is complete, so it need not survive a power cut.
             try db.execute(sql: "PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF")
         }
         let queue = try DatabaseQueue(path: path, configuration: configuration)
+        defer { try? queue.close() }
         let (writer, projection) = (writer, projection)
         let record = try await queue.write { db in
             try ProjectionRecord.createTables(in: db)
@@ -59,14 +83,12 @@ struct SideDatabase: Sendable {
         var isBehind = true
         while isBehind {
             try Task.checkCancellation()
+            try await store.checkOpen()
             let (end, retracted) = await store.durableState
-            guard try await catchUp.staleProjections(retracted).isEmpty else {
-                try queue.close()
-                return try await build(store, appConfiguration)
-            }
+            guard try await catchUp.staleProjections(retracted).isEmpty else { return false }
             isBehind = try await catchUp.advance(through: end, retracted: retracted)
         }
-        try queue.close()
+        return true
     }
 
     /// Replaces the projection's tables in a database by those that were built, with the record and the parked
@@ -80,10 +102,7 @@ struct SideDatabase: Sendable {
             try? db.execute(sql: "DETACH DATABASE \(Self.schema)")
             try db.execute(sql: "ATTACH DATABASE ? AS \(Self.schema)", arguments: [path])
             defer { try? db.execute(sql: "DETACH DATABASE \(Self.schema)") }
-            var swapped: ProjectionRecord?
-            try db.inTransaction(.immediate) {
-                // The tables of a projection may refer to each other, and the app's to them.
-                try db.execute(sql: "PRAGMA defer_foreign_keys = ON")
+            return try db.withoutForeignKeys {
                 try ProjectionRecord.createTables(in: db)
                 try ProjectionRecord.all(in: db)[name]?.objects.drop(from: db)
                 guard
@@ -95,19 +114,14 @@ struct SideDatabase: Sendable {
                 try record.objects.copy(from: Self.schema, in: db)
                 try record.insert(db, onConflict: .replace)
                 try db.execute(
-                    sql: """
-                        DELETE FROM daybook_parked WHERE projection = ?1;
-                        """, arguments: [name])
+                    sql: "DELETE FROM daybook_parked WHERE projection = ?", arguments: [name])
                 try db.execute(
                     sql: """
                         INSERT INTO daybook_parked SELECT * FROM \(Self.schema).daybook_parked
-                        WHERE projection = ?1
+                        WHERE projection = ?
                         """, arguments: [name])
-                swapped = record
-                return .commit
+                return record
             }
-            guard let swapped else { throw DatabaseError(message: "nothing was built") }
-            return swapped
         }
         try remove()
         return record
@@ -119,5 +133,22 @@ struct SideDatabase: Sendable {
         where FileManager.default.fileExists(atPath: path + suffix) {
             try FileManager.default.removeItem(atPath: path + suffix)
         }
+    }
+}
+
+extension Database {
+    /// Runs a transaction that does not act on foreign keys: tables are dropped and created anew in it, and rows of
+    /// the app that refer to them stay.
+    func withoutForeignKeys<Value>(_ body: () throws -> Value) throws -> Value {
+        let areOn = try Bool.fetchOne(self, sql: "PRAGMA foreign_keys") ?? false
+        try execute(sql: "PRAGMA foreign_keys = OFF")
+        defer { if areOn { try? execute(sql: "PRAGMA foreign_keys = ON") } }
+        var value: Value?
+        try inTransaction(.immediate) {
+            value = try body()
+            return .commit
+        }
+        guard let value else { throw DatabaseError(message: "the transaction did not run") }
+        return value
     }
 }

@@ -126,8 +126,10 @@ import Testing
         try await store.close()
     }
 
-    @Test(arguments: [RebuildReason.version(1), .otherLog, .retraction, .missingTables])
-    func `rows that do not fit the log are computed anew`(_ reason: RebuildReason) async throws {
+    enum Misfit: CaseIterable { case version, otherLog, retraction, missingTables }
+
+    @Test(.verifies("SQL-4", "SQL-5"), arguments: Misfit.allCases)
+    func `rows that do not fit the log are computed anew`(_ reason: Misfit) async throws {
         let bench = try SQLBench()
         defer { bench.remove() }
         var store = try await bench.open()
@@ -166,7 +168,7 @@ import Testing
         }
         #expect(try await ExpectedRows(bench.pool) == ExpectedRows(store))
         #expect(rows.status.rebuilding.isEmpty && rows.status.problem == nil)
-        if case .version = reason {
+        if reason == .version {
             let lengths = try await bench.pool.read { db in
                 try Int.fetchAll(db, sql: "SELECT length FROM trip WHERE name IS NOT NULL")
             }
@@ -180,6 +182,104 @@ import Testing
         #expect(try bench.files() == ["rows.sqlite"])
         try await store.close()
     }
+
+    @Test(.verifies("SQL-2"))
+    func `an event that is reinstated before its row was written has one`()
+        async throws
+    {
+        let bench = try SQLBench()
+        defer { bench.remove() }
+        let store = try await bench.open()
+        let named = try await store.append(StopNamed(trip: "a", name: "pier"))
+        let targets = [EventTarget(position: named.position, id: named.id)]
+        try await store.append(
+            record: EventsDiscarded(by: store.incarnation, events: targets, reason: .discarded))
+        let rows = try await store.project(into: bench.pool, [TripRows(), WordRows()])
+        try await rows.reach(await store.lastDurable)
+        #expect(try await ExpectedRows(bench.pool).trips.isEmpty)
+        try await store.append(record: EventsReinstated(by: store.incarnation, events: targets))
+        try await rows.reach(await store.lastDurable)
+        #expect(try await ExpectedRows(bench.pool).trips == ["a": "pier"])
+        try await store.close()
+        await rows.close()
+    }
+
+    @Test(.verifies("SQL-3")) func `an event that only the commit refuses is parked`() async throws
+    {
+        let bench = try SQLBench()
+        defer { bench.remove() }
+        let store = try await bench.open()
+        let rows = try await store.project(into: bench.pool, [StrictRows()])
+        let appended = try await store.append(
+            try ["a", "unknown", "b"].map { try EventDraft(WordWritten(text: $0)) })
+        try await rows.reach(appended[2].position)
+        #expect(try await rows.parked().map(\.position) == [appended[1].position])
+        let words = try await bench.pool.read { db in
+            try String.fetchAll(db, sql: "SELECT text FROM use ORDER BY text")
+        }
+        #expect(words == ["a", "b"])
+        try await store.close()
+        await rows.close()
+    }
+
+    @Test(.verifies("SQL-5")) func `rows of the app that refer to a projection's rows stay`()
+        async throws
+    {
+        let bench = try SQLBench()
+        defer { bench.remove() }
+        var store = try await bench.open()
+        var rows = try await store.project(into: bench.pool, [TripRows(), WordRows()])
+        try await rows.reach(try await store.append(StopNamed(trip: "a", name: "pier")).position)
+        try await bench.pool.write { db in
+            try db.execute(
+                sql: """
+                    CREATE TABLE favourite (trip TEXT REFERENCES trip (id) ON DELETE CASCADE);
+                    INSERT INTO favourite VALUES ('a');
+                    """)
+        }
+        try await store.close()
+        await rows.close()
+        store = try await bench.open()
+        rows = try await store.project(into: bench.pool, [TripRows2(), WordRows()])
+        try await rows.reach(await store.lastDurable)
+        let (favourites, areOn) = try await bench.pool.write { db in
+            (
+                try String.fetchAll(db, sql: "SELECT trip FROM favourite"),
+                try Bool.fetchOne(db, sql: "PRAGMA foreign_keys")
+            )
+        }
+        #expect(favourites == ["a"] && areOn == true)
+        try await store.close()
+        await rows.close()
+    }
+
+    @Test(.verifies("SQL-4")) func `the rows of another log are gone, also for observers`()
+        async throws
+    {
+        let bench = try SQLBench()
+        defer { bench.remove() }
+        let first = try await bench.open()
+        let rows = try await first.project(into: bench.pool, [TripRows(), WordRows()])
+        try await rows.reach(try await first.append(WordWritten(text: "secret")).position)
+        let observation = ValueObservation.tracking { db in
+            try String.fetchAll(db, sql: "SELECT text FROM word")
+        }.removeDuplicates()
+        var texts = observation.values(in: bench.pool).makeAsyncIterator()
+        #expect(try await texts.next() == ["secret"])
+        // The rows of the first store still follow, and must not write into the second one's tables.
+        let second = try await bench.open("other")
+        let others = try await second.project(into: bench.pool, [WordRows()])
+        #expect(try await texts.next() == [])
+        try await first.append(WordWritten(text: "late"))
+        try await others.reach(try await second.append(WordWritten(text: "other")).position)
+        #expect(try await texts.next() == ["other"])
+        await rows.close()
+        await others.close()
+        let tables = try await bench.pool.read { db in try db.tableExists("trip") }
+        #expect(!tables)
+        try await first.close()
+        try await second.close()
+    }
 }
 
 /// The projection of a release that has learnt to apply the events that failed.
@@ -192,6 +292,27 @@ struct LenientTripRows: SQLProjection {
     func apply(_ event: Event, in db: Database) throws {
         let stop = try event.payload(as: StopNamed.self)
         try db.upsert(into: "trip", ["id": stop.trip], set: ["name": stop.name], by: event)
+    }
+}
+
+/// Words that a deferred foreign key refuses unless they are known.
+struct StrictRows: SQLProjection {
+    static let name = "strict", version = 1
+    static let events: [any EventPayload.Type] = [WordWritten.self]
+
+    static func create(in db: Database) throws {
+        try db.execute(
+            sql: """
+                CREATE TABLE known (text TEXT NOT NULL PRIMARY KEY);
+                INSERT INTO known VALUES ('a'), ('b');
+                CREATE TABLE use (
+                    text TEXT NOT NULL REFERENCES known (text) DEFERRABLE INITIALLY DEFERRED);
+                """)
+    }
+
+    func apply(_ event: Event, in db: Database) throws {
+        let word = try event.payload(as: WordWritten.self)
+        try db.execute(sql: "INSERT INTO use VALUES (?)", arguments: [word.text])
     }
 }
 
@@ -210,7 +331,7 @@ final class SQLBench: Sendable {
             at: URL(filePath: folder.path + "/" + name), rules: [], compaction: nil)
     }
 
-    /// A number that changes with each commit to the database by another connection.
+    /// The number of rows that the pool's writer has changed.
     func dataVersion() async throws -> Int {
         try await pool.write { db in try Int.fetchOne(db, sql: "SELECT total_changes()") ?? 0 }
     }

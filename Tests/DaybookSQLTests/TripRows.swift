@@ -84,14 +84,16 @@ struct ExpectedRows: Equatable {
 
     /// Computes the rows from the log's events, without those that are retracted.
     init(_ store: EventStore) async throws {
-        var stamps: [String: LWWTimestamp] = [:]
+        var lwwTimestamps: [String: LWWTimestamp] = [:]
         for try await event in store.recordedEvents() {
             guard await !store.isRetracted(event.position) else { continue }
             if let stop = try? event.payload(as: StopNamed.self), event.type == StopNamed.type {
                 guard stop.name?.hasPrefix("fail") != true else { continue }
                 changes.append(stop.trip)
-                guard stamps[stop.trip].map({ $0 < event.lwwTimestamp }) ?? true else { continue }
-                stamps[stop.trip] = event.lwwTimestamp
+                guard lwwTimestamps[stop.trip].map({ $0 < event.lwwTimestamp }) ?? true else {
+                    continue
+                }
+                lwwTimestamps[stop.trip] = event.lwwTimestamp
                 trips[stop.trip] = .some(stop.name)
             }
             if event.type == WordWritten.type {

@@ -11,14 +11,14 @@ import Testing
 
 @Suite(.verifies("SQL-6")) struct UpsertTests {
     @Test func `the order of a timestamp's bytes is that of the timestamps`() throws {
-        try Property.check("stamps", runs: 500) { choices in
-            func stamp() -> LWWTimestamp {
+        try Property.check("lwwTimestamps", runs: 500) { choices in
+            func lwwTimestamp() -> LWWTimestamp {
                 LWWTimestamp(
                     time: Timestamp(milliseconds: Int64(choices.int(in: -300...300))),
                     source: UInt128(choices.int(in: 0...3)) << UInt128(choices.int(in: 0...120)),
                     sequence: UInt64(choices.int(in: 0...600)))
             }
-            let (one, other) = (stamp(), stamp())
+            let (one, other) = (lwwTimestamp(), lwwTimestamp())
             let bytes = [one, other].map { Data.fromDatabaseValue($0.databaseValue) ?? Data() }
             try #require(bytes.allSatisfy { $0.count == 32 })
             try #require((one < other) == bytes[0].lexicographicallyPrecedes(bytes[1]))

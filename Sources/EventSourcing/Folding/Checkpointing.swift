@@ -65,10 +65,18 @@ struct Checkpointing {
 
     /// Ends a checkpoint.
     ///
-    /// - Parameter stateBytes: the bytes of its states.
-    mutating func finish(stateBytes: Int) {
+    /// - Parameters:
+    ///   - stateBytes: the bytes of its states.
+    ///   - storesNeeds: false if the needs have changed since it was begun.
+    mutating func finish(stateBytes: Int, storesNeeds: Bool = true) {
         self.stateBytes = stateBytes
-        areNeedsNew = false
+        if storesNeeds { areNeedsNew = false }
+    }
+
+    /// Makes a checkpoint due because rows in a database have stated new needs.
+    mutating func makeNeedsNew() {
+        areNeedsNew = true
+        hasTriedNeeds = false
     }
 }
 

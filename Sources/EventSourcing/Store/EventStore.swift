@@ -213,15 +213,15 @@ public actor EventStore {
         (lastDurable, views.discarded.all)
     }
 
-    /// States of which types the rows of a projection in a database need all events: compaction keeps them, also
-    /// after the store is opened again.
+    /// States of which types the rows in a database need all events: compaction keeps them, also after the store
+    /// is opened again. Replaces what was stated for the database before.
     ///
-    /// - Parameter types: the types; nil if the rows need no events that later ones have superseded.
-    package func setNeed(ofRows projection: String, _ types: Set<String>?) {
-        let new = needs.settingRows(projection, to: types)
+    /// - Parameter types: the types, by the names of the projections.
+    package func setNeeds(ofRowsIn database: String, _ types: [String: Set<String>]) {
+        let new = needs.settingRows(in: database, types)
         guard new != needs else { return }
         needs = new
-        checkpointing.areNeedsNew = catalogue.isConcerned(by: needs)
+        checkpointing.makeNeedsNew()
         checkpointIfDue()
     }
 
@@ -347,7 +347,7 @@ public actor EventStore {
                 try await BlockingWork.run(.utility) { try job.run() }
             }
             instruments.count(.checkpointBytes, stateBytes)
-            checkpointing.finish(stateBytes: stateBytes)
+            checkpointing.finish(stateBytes: stateBytes, storesNeeds: job.needs == needs)
         }
         checkpointing.running = task
         return task

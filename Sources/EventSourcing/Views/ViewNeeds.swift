@@ -54,14 +54,14 @@ struct ViewNeeds: Codable, Hashable, Sendable {
         return result
     }
 
-    /// These needs with that of the rows of one projection, in place of the earlier one.
+    /// These needs with those of the rows in one database, in place of the earlier ones.
     ///
-    /// - Parameter types: the types of which the rows need all events; nil for none.
-    func settingRows(_ projection: String, to types: Set<String>?) -> ViewNeeds {
-        let view = Self.rowsPrefix + projection
+    /// - Parameter types: the types of which the rows of each projection need all events.
+    func settingRows(in database: String, _ types: [String: Set<String>]) -> ViewNeeds {
+        let prefix = Self.rowsPrefix + database + "/"
         var result = self
-        result.needs.removeAll { $0.view == view }
-        if let types { result.merge([Need(view: view, types: types.sorted())]) }
+        result.needs.removeAll { $0.view.hasPrefix(prefix) }
+        result.merge(types.map { Need(view: prefix + $0.key, types: $0.value.sorted()) })
         return result
     }
 
