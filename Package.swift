@@ -202,6 +202,8 @@ let package = Package(
                 "DaybookOffline", "EventSourcing", "LogFormat", "LogStorage", "StandardStreams",
                 "Studio",
                 forTools("ArgumentParser", "swift-argument-parser"),
+                // SQLite itself, without GRDB.
+                forTools("GRDBSQLite", "GRDB.swift"),
                 .product(name: "Logging", package: "swift-log"),
             ],
             path: "Tools/logtool",
@@ -468,7 +470,8 @@ let package = Package(
         .testTarget(
             name: "ToolTests",
             dependencies: [
-                "DaybookOffline", "DaybookTestKit", "LogFormat", "LogStorage", "TestSupport",
+                "DaybookOffline", "DaybookTestKit", "EventGenerators", "EventSourcing", "LogFormat",
+                "LogStorage", "TestSupport",
                 "WireHistories", "logtool", "syncserver",
             ],
             exclude: ["Golden"],

@@ -283,7 +283,7 @@ import Testing
 
     @Test(arguments: [
         "", "import", "inspect", "verify", "views", "why", "parked", "compact", "replay",
-        "export", "repair", "studio",
+        "export", "repair", "sql", "studio",
     ])
     func `every command has help with an example`(command: String) throws {
         let arguments = command.isEmpty ? ["--help"] : [command, "--help"]

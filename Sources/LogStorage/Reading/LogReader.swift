@@ -161,6 +161,34 @@ package struct LogReader: Sendable {
         return count
     }
 
+    /// The position of the event with an id; nil if there is none.
+    ///
+    /// - Throws: `LogError`, as `forEachLine`; a segment that is compacted during the call may be reported as
+    ///   damaged.
+    /// - Complexity: O(segments · log ids), and O(bytes) of a segment that is not sealed.
+    package func position(of id: UInt128) throws -> Position? {
+        for segment in try outline().reversed() {
+            guard segment.isSealed else {
+                var found: Position?
+                var cursor = LogCursor(
+                    directory, after: segment.base.advanced(by: -1), fileSystem: fileSystem)
+                try cursor.poll { prefix, _ in
+                    if prefix.id == id { found = prefix.position }
+                    return found == nil
+                }
+                if let found { return found }
+                continue
+            }
+            let sealed = try SealedSegment(SegmentName.of(segment.base), in: directory, fileSystem)
+            for entry in try sealed.candidateFrames(id: id) {
+                let frame = try DecodedFrame.read(
+                    sealed.file, path: sealed.path, entry, allowsHoles: sealed.footer.isCompacted)
+                if let line = frame.line(id: id) { return line.prefix.position }
+            }
+        }
+        return nil
+    }
+
     /// Looks up the record of a removed line that has not expired at `now`, in milliseconds since 1970; nil
     /// if there is none.
     ///

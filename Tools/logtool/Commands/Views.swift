@@ -43,7 +43,7 @@ struct Views: AsyncParsableCommand {
     private func work() throws {
         let progress = Progress("folded", of: .bytes(LogReader(directory).bytesToRead()))
         let reader = LogReader(directory, fileSystem: CountingFileSystem(progress))
-        try refuseCompactedPosition(reader)
+        try EventData.refuseCompacted(at, reader)
         let wantsOutbox = name == nil || name == Outbox.name
         let ((states, outbox), outcome) = try reader.fold(
             through: at.map { Position($0) }, catalogue: OfflineModel.catalogue,
@@ -60,7 +60,7 @@ struct Views: AsyncParsableCommand {
         progress.finish()
         if let tail = outcome.tornTail { Message.note(Inspect.message(for: tail)) }
         // Again, because a compaction may have run while the log was read.
-        try refuseCompactedPosition(reader)
+        try EventData.refuseCompacted(at, reader)
         // The last position counts also if compaction has removed its line.
         if let at, at > outcome.last.rawValue {
             Message.error(
@@ -69,7 +69,7 @@ struct Views: AsyncParsableCommand {
         }
         var rows: [ViewRow] = []
         for state in states {
-            guard let filled = try insertEventData(Array(state.rows()), reader) else {
+            guard let filled = try EventData.insert(into: Array(state.rows()), reader) else {
                 // Compaction has removed a replaced value between the passes.
                 return try work()
             }
@@ -81,33 +81,6 @@ struct Views: AsyncParsableCommand {
         writer.finish()
     }
 
-    /// Inserts the values that are stored in events, with one more pass over the log if there are any.
-    ///
-    /// - Returns: nil if an event is no longer in the log.
-    private func insertEventData(_ rows: [ViewRow], _ reader: LogReader) throws -> [ViewRow]? {
-        let wanted = Set(rows.flatMap { $0.fields.compactMap(\.source?.event) })
-        guard !wanted.isEmpty else { return rows }
-        var data: [UUID: [UInt8]] = [:]
-        try reader.forEachEvent(from: Position(1), catalogue: OfflineModel.catalogue) { event in
-            if wanted.contains(event.id) {
-                data[event.id] = OfflineModel.catalogue.newestForm(of: event).content.json
-            }
-            return data.count < wanted.count
-        }
-        return data.count == wanted.count ? rows.map { $0.filled { data[$0] } } : nil
-    }
-
-    /// Refuses a position before `compactedThrough`: its state would lack values replaced since then.
-    private func refuseCompactedPosition(_ reader: LogReader) throws {
-        guard let at else { return }
-        let through = try reader.compactedThrough()
-        guard at < through.rawValue else { return }
-        Message.error(
-            "the log is compacted through position \(through); the state at \(at) can no longer be "
-                + "rebuilt")
-        throw Exit.badData
-    }
-
     private func named(_ view: String, _ row: ViewRow) -> ViewRow {
         guard name == nil else { return row }
         var result = ViewRow()
@@ -116,20 +89,11 @@ struct Views: AsyncParsableCommand {
         return result
     }
 
-    /// Writes the outbox with the data of its events, which the view does not contain.
     private func list(
         _ outbox: Outbox, _ reader: LogReader, _ writer: inout RowWriter
     ) throws {
-        var entries = outbox.entries.makeIterator()
-        guard var entry = entries.next() else { return }
-        try reader.forEachEvent(
-            from: entry.position, catalogue: OfflineModel.catalogue
-        ) { event in
-            guard event.position == entry.position else { return true }
-            writer.write(named(Outbox.name, entry.row(data: event.content.json)))
-            guard let next = entries.next() else { return false }
-            entry = next
-            return true
+        try EventData.forEachEntry(of: outbox, reader) { entry, data in
+            writer.write(named(Outbox.name, entry.row(data: data)))
         }
     }
 }

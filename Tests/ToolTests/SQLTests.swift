@@ -1,0 +1,152 @@
+// Questions to a log in SQL: the tables have what the log has, and nothing can be written.
+
+import DaybookOffline
+import DaybookTestKit
+import EventGenerators
+import EventSourcing
+import Foundation
+import LogStorage
+import TestSupport
+import Testing
+
+@testable import logtool
+
+@Suite(.verifies("TOOL-52")) struct SQLTests {
+    private func withSample(_ body: (_ log: String) throws -> Void) throws {
+        let folder = try TemporaryFolder()
+        defer { folder.remove() }
+        let run = try ToolRun.logtool("import", folder.log, Tool.sample)
+        try #require(run.status == 0, "\(run.messages)")
+        try body(folder.log)
+    }
+
+    private func rows(_ log: String, _ sql: String, _ options: String...) throws -> [[String: Any]]
+    {
+        let run = try ToolRun.logtool("sql", [log, sql, "--output", "ndjson"] + options)
+        try #require(run.status == 0, "\(run.messages)")
+        return try run.output.split(separator: "\n").map {
+            try #require(
+                try JSONSerialization.jsonObject(with: Data($0.utf8)) as? [String: Any])
+        }
+    }
+
+    @Test func `events have the members of their lines`() throws {
+        try withSample { log in
+            var expected: [String] = []
+            try LogReader(log).forEachEvent(catalogue: OfflineModel.catalogue) { event in
+                let data = event.content.json.map { String(decoding: $0, as: UTF8.self) } ?? "-"
+                expected.append(
+                    "\(event.position) \(event.id.text) \(event.type) \(event.subject ?? "-") "
+                        + "\(event.lane) \(event.source.text) \(event.sequence) \(event.time) \(data)"
+                )
+                return true
+            }
+            let found = try rows(
+                log,
+                "select printf('%d %s %s %s %s %s %d %s %s', position, id, type, "
+                    + "ifnull(subject, '-'), lane, source, sequence, time, ifnull(data, '-')) as line "
+                    + "from events")
+            #expect(found.map { $0["line"] as? String } == expected)
+            #expect(expected.count > 50)
+        }
+    }
+
+    @Test func `bounds on position, id and type give the rows of a filter`() throws {
+        try withSample { log in
+            let all = try rows(log, "select position, id, type from events")
+            let (id, type) = (
+                try #require(all[20]["id"] as? String), try #require(all[20]["type"] as? String)
+            )
+            func positions(_ condition: String) throws -> [Int?] {
+                try rows(log, "select position from events where \(condition)").map {
+                    $0["position"] as? Int
+                }
+            }
+            #expect(try positions("position > 5 and position <= 9") == [6, 7, 8, 9])
+            #expect(try positions("position >= 5 and position < 7") == [5, 6])
+            #expect(try positions("position = 3 or position = 9") == [3, 9])
+            #expect(try positions("position = -1").isEmpty)
+            #expect(try positions("position > -1").count == all.count)
+            #expect(try positions("id = '\(id)'") == [21])
+            #expect(try positions("id = '00000000-0000-4000-8000-000000000000'").isEmpty)
+            #expect(try positions("id = 'other'").isEmpty)
+            let ofType = all.filter { ($0["type"] as? String) == type }.map {
+                $0["position"] as? Int
+            }
+            #expect(try positions("type = '\(type)'") == ofType)
+            #expect(try positions("type = '\(type.dropLast())'").isEmpty)
+            #expect(
+                try positions("1 order by position desc")
+                    == all.map { $0["position"] as? Int }.reversed())
+        }
+    }
+
+    @Test(arguments: OfflineModel.views.map { $0.name } + [Outbox.name])
+    func `a view's table has the rows that logtool views prints`(_ view: String) throws {
+        try withSample { log in
+            for at in [nil, "30"] {
+                let options = at.map { ["--at", $0] } ?? []
+                let printed = try ToolRun.logtool(
+                    "views", [log, view, "--output", "ndjson"] + options)
+                let count = printed.output.split(separator: "\n").count
+                let run = try ToolRun.logtool(
+                    "sql", [log, "select count(*) as n from \(view)", "--output", "csv"] + options)
+                #expect(run.output == "n\r\n\(count)\r\n")
+            }
+        }
+    }
+
+    @Test func `the columns of the views are the fields of all rows`() throws {
+        try Property.check("columns", runs: 30) { choices in
+            var log = RandomLog()
+            for _ in 0..<200 { try choices.group { try log.step(&$0) } }
+            for view in OfflineModel.views {
+                var state = view.init() as any ListableView
+                for event in log.history.events where view.folds(event.type) { state.fold(event) }
+                let columns = Set(try #require(LogTables.columns[view.name]))
+                for row in state.rows() {
+                    let unknown = row.fields.map(\.name).filter { !columns.contains($0) }
+                    try #require(unknown.isEmpty, "\(view.name): \(unknown)")
+                }
+            }
+        }
+    }
+
+    @Test(arguments: [
+        "delete from events", "insert into notes values (1)", "create table t (x)",
+        "attach ':memory:' as other", "pragma journal_mode = wal", "begin", "vacuum",
+        "select load_extension('x')", "drop table events", "select nothing from events",
+        "select * from nowhere", "not sql",
+    ])
+    func `a statement that does anything but read is refused`(_ sql: String) throws {
+        try withSample { log in
+            let before = try FileManager.default.contentsOfDirectory(atPath: log).sorted()
+            let run = try ToolRun.logtool(
+                "sql", log, "select 1 as one; \(sql)", "--output", "ndjson")
+            #expect(run.status == 64 && run.output == "{\"one\":1}\n")
+            #expect(run.messages.hasPrefix("logtool: "))
+            #expect(try FileManager.default.contentsOfDirectory(atPath: log).sorted() == before)
+        }
+    }
+
+    @Test func `statements come from an argument, a file or standard input`() throws {
+        try withSample { log in
+            let sql = "-- the first\nselect 1 as a;\nselect 'x,\"y' as b, null as c;\n"
+            let run = try ToolRun.logtool("sql", log, "--output", "csv", input: sql)
+            #expect(run.output == "a\r\n1\r\nb,c\r\n\"x,\"\"y\",\r\n")
+            let file = log + ".sql"
+            try Data(sql.utf8).write(to: URL(filePath: file))
+            let ofFile = try ToolRun.logtool("sql", log, "--file", file, "--output", "csv")
+            #expect(ofFile.output == run.output)
+        }
+    }
+
+    @Test func `a log that is missing or damaged ends with its exit code`() throws {
+        let missing = try ToolRun.logtool("sql", "/nowhere/at-all", "select 1")
+        #expect(missing.status == 66)
+        let damaged = Tool.root.appending(path: "Spec/vectors/damaged").path
+        let run = try ToolRun.logtool(
+            "sql", damaged, "select position from events", "--output", "ndjson")
+        #expect(run.status == 65 && run.output == "{\"position\":1}\n{\"position\":2}\n")
+    }
+}

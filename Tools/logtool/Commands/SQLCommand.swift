@@ -1,0 +1,105 @@
+// logtool sql: answers questions to a log in SQL. Spec/operations/logtool.md, TOOL-52.
+
+import ArgumentParser
+import DaybookOffline
+import Foundation
+import LogFormat
+import LogStorage
+
+struct SQLCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "sql",
+        abstract: "Answers questions to a log in SQL.",
+        discussion: """
+            Tables: events (\(eventColumns)); segments; outbox; and the views: \(viewNames). Without a \
+            statement it reads statements from standard input. Only reads, whatever the statement.
+
+            Example: logtool sql ./log "select type, count(*) from events group by type"
+            """)
+
+    @Argument(help: "The log's folder.", completion: .directory)
+    var directory: String
+    @Argument(help: "The statements, separated by semicolons.")
+    var statements: String?
+    @Option(help: "A file with statements.", completion: .file(extensions: ["sql"]))
+    var file: String?
+    @Option(help: "The log as it was at this position.")
+    var at: UInt64?
+    @Option(help: "table, json, ndjson or csv. Default: table on a terminal, else ndjson.")
+    var output: SQLOutputFormat?
+
+    private static var eventColumns: String {
+        EventsTable.Column.allCases.map { "\($0)" }.joined(separator: ", ")
+    }
+    private static var viewNames: String {
+        OfflineModel.views.map { $0.name }.joined(separator: ", ")
+    }
+
+    func validate() throws {
+        if statements != nil, file != nil {
+            throw ValidationError("Statements and --file cannot be used together.")
+        }
+    }
+
+    func run() async throws {
+        try await Exit.mapping {
+            let reader = LogReader(directory)
+            _ = try reader.files()
+            try EventData.refuseCompacted(at, reader)
+            let query = try SQLQuery(LogTables.all(reader, through: at.map { Position($0) }))
+            let format = output ?? (isatty(STDOUT_FILENO) == 1 ? .table : .ndjson)
+            do {
+                if let sql = try givenStatements() {
+                    try answer(sql, query, format)
+                } else {
+                    try answerInput(query, format)
+                }
+            } catch let error as SQLError {
+                Message.error(error.description)
+                throw Exit.usage
+            }
+        }
+    }
+
+    private func givenStatements() throws -> String? {
+        guard let file else { return statements }
+        do { return try String(contentsOfFile: file, encoding: .utf8) } catch {
+            Message.error("\(file): the file cannot be read")
+            throw Exit.noLog
+        }
+    }
+
+    private func answer(_ sql: String, _ query: SQLQuery, _ format: SQLOutputFormat) throws {
+        var writer: SQLRowWriter?
+        defer { writer?.finish() }
+        try query.run(
+            sql,
+            begin: { columns in
+                writer?.finish()
+                writer = SQLRowWriter(format, columns)
+            },
+            row: { writer?.write($0) })
+    }
+
+    /// Answers the statements of standard input: all at its end, or on a terminal each at its semicolon.
+    private func answerInput(_ query: SQLQuery, _ format: SQLOutputFormat) throws {
+        guard isatty(STDIN_FILENO) == 1 else {
+            var text = ""
+            while let line = readLine(strippingNewline: false) { text += line }
+            return try answer(text, query, format)
+        }
+        Message.note("statements end with a semicolon, the prompt with Control-D")
+        var statement = ""
+        while true {
+            Message.write(statement.isEmpty ? "sql> " : "...> ")
+            guard let line = readLine(strippingNewline: false) else { break }
+            statement += line
+            guard SQLQuery.isComplete(statement) else { continue }
+            do { try answer(statement, query, format) } catch let error as SQLError {
+                Message.error(error.description)
+            }
+            statement = ""
+        }
+        Message.write("\n")
+    }
+}

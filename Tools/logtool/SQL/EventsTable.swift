@@ -1,0 +1,259 @@
+// The table of a log's events. Of the bounds of a query, those of position, id and type are applied while the log
+// is read, so that frames and lines outside of them are not decoded.
+
+import DaybookOffline
+import Foundation
+import LogFormat
+import LogStorage
+
+/// The table `events`.
+final class EventsTable: SQLTable {
+    /// The columns, in the order of their numbers.
+    enum Column: Int, CaseIterable {
+        case position, id, type, subject, lane, source, sequence, time, data, own, baseid
+        case causationid, bytes, line
+
+        fileprivate var declaration: String {
+            switch self {
+            case .position, .sequence, .own, .bytes: "\(self) INTEGER"
+            case .line: "\(self) TEXT HIDDEN"
+            default: "\(self) TEXT"
+            }
+        }
+    }
+
+    private let reader: LogReader
+    private let last: Position
+
+    /// - Parameter last: the last position of the table; later events are left out.
+    init(_ reader: LogReader, through last: Position) {
+        self.reader = reader
+        self.last = last
+        super.init(
+            name: "events",
+            declaration: Column.allCases.map(\.declaration).joined(separator: ", "))
+    }
+
+    override var rowEstimate: Int { 1_000_000 }
+
+    override func uses(_ bound: SQLBound) -> Bool {
+        switch Column(rawValue: bound.column) {
+        case .position: true
+        case .id, .type: bound.comparison == .equal
+        default: false
+        }
+    }
+
+    override func isSorted(byColumn column: Int) -> Bool { Column(rawValue: column) == .position }
+
+    override func rows(within bounds: [(SQLBound, SQLValue)]) throws -> SQLRows {
+        var first = Position(1)
+        var last = last
+        var type: [UInt8]?
+        for (bound, value) in bounds {
+            switch (Column(rawValue: bound.column), value) {
+            case (.position, .integer(let number)):
+                let position = Position(UInt64(max(0, number)))
+                switch bound.comparison {
+                case .equal:
+                    first = max(first, position)
+                    last = min(last, number < 0 ? .zero : position)
+                case .greater: first = max(first, number < 0 ? first : position.next)
+                case .greaterOrEqual: first = max(first, position)
+                case .less:
+                    last = min(last, position == .zero ? .zero : position.advanced(by: -1))
+                case .lessOrEqual: last = min(last, position)
+                }
+            case (.id, .text(let text)):
+                let id = UUID(uuidString: String(decoding: text, as: UTF8.self))
+                guard let found = try id.flatMap({ try reader.position(of: $0.integer) }) else {
+                    return SQLRows()
+                }
+                first = max(first, found)
+                last = min(last, found)
+            case (.type, .text(let text)): type = text
+            default: break
+            }
+        }
+        guard first <= last else { return SQLRows() }
+        return EventRows(reader.directory, first, last, type)
+    }
+}
+
+/// The lines of a log from one position to another, read in portions.
+private final class EventRows: SQLRows {
+    private let directory: String
+    private let last: Position
+    /// The wanted type with the quotation mark that ends it; nil for all.
+    private let type: [UInt8]?
+    private var cursor: LogCursor
+    private var bytes: [UInt8] = []
+    private var lines: [(prefix: LinePrefix, range: Range<Int>)] = []
+    private var index = -1
+    private var isComplete = false
+    /// The error to throw after the present lines.
+    private var failure: (any Error)?
+    /// The members of the present line; nil until one is asked for.
+    private var members: LineMembers?
+
+    private static let portionBytes = 256 * 1_024
+
+    init(_ directory: String, _ first: Position, _ last: Position, _ type: [UInt8]?) {
+        self.directory = directory
+        self.last = last
+        // A type with a character that JSON escapes is compared by SQLite alone.
+        let isPlain = type?.allSatisfy { $0 >= 0x20 && $0 != 0x22 && $0 != 0x5C } ?? false
+        self.type = isPlain ? type.map { $0 + [0x22] } : nil
+        cursor = LogCursor(directory, after: first.advanced(by: -1))
+    }
+
+    override func next() throws -> Bool {
+        members = nil
+        index += 1
+        while index >= lines.count {
+            guard !isComplete else { return false }
+            try read()
+        }
+        return true
+    }
+
+    private func read() throws {
+        bytes.removeAll(keepingCapacity: true)
+        lines.removeAll(keepingCapacity: true)
+        index = 0
+        var read = 0
+        isComplete = true
+        if let failure { throw failure }
+        do { try poll(&read) } catch {
+            // The lines before the damage come first.
+            guard !lines.isEmpty else { throw error }
+            (failure, isComplete) = (error, false)
+        }
+        if cursor.position >= last { isComplete = true }
+    }
+
+    private func poll(_ read: inout Int) throws {
+        try cursor.poll(through: last) { prefix, line in
+            read += line.byteCount
+            if self.hasWantedType(line, prefix) {
+                let start = self.bytes.count
+                line.withUnsafeBytes { self.bytes.append(contentsOf: $0) }
+                self.lines.append((prefix, start..<self.bytes.count))
+            }
+            self.isComplete = read < Self.portionBytes
+            return self.isComplete
+        }
+    }
+
+    private func hasWantedType(_ line: RawSpan, _ prefix: LinePrefix) -> Bool {
+        guard let type else { return true }
+        let start = prefix.byteCount
+        guard line.byteCount >= start + type.count else { return false }
+        let found = line.extracting(start..<start + type.count)
+        return found.withUnsafeBytes { found in
+            type.withUnsafeBytes { found.elementsEqual($0) }
+        }
+    }
+
+    override func write(_ column: Int, to result: SQLResult) throws {
+        let (prefix, range) = lines[index]
+        let bytes = bytes
+        let line = bytes.span.bytes.extracting(range)
+        switch EventsTable.Column(rawValue: column) {
+        case .position: result.write(integer: Int64(clamping: prefix.position.rawValue))
+        case .sequence: result.write(integer: Int64(clamping: prefix.sequence))
+        case .own: result.write(integer: prefix.isOwn ? 1 : 0)
+        case .bytes: result.write(integer: Int64(line.byteCount))
+        case .line: result.write(text: line)
+        case .id:
+            result.write(text: line.extracting(LinePrefix.idOffset..<LinePrefix.idOffset + 36))
+        case .source: result.write(UUID(integer: prefix.source).text)
+        case .type:
+            guard let end = LineMembers.endOfString(line, from: prefix.byteCount) else {
+                return try writeDecoded(.type, line, to: result)
+            }
+            result.write(text: line.extracting(prefix.byteCount..<end))
+        case let column?:
+            if members == nil { members = LineMembers(line, prefix) }
+            guard let members, members.isPlain else {
+                return try writeDecoded(column, line, to: result)
+            }
+            if let range = members[column] { result.write(text: line.extracting(range)) }
+        case nil: break
+        }
+    }
+
+    /// Writes a member of a line with escapes or extensions.
+    private func writeDecoded(
+        _ column: EventsTable.Column, _ line: RawSpan, to result: SQLResult
+    ) throws {
+        let event = try LogReader.event(line, OfflineModel.catalogue, directory: directory)
+        switch column {
+        case .type: result.write(event.type)
+        case .subject: if let subject = event.subject { result.write(subject) }
+        case .lane: result.write(event.lane)
+        case .time: result.write(event.time.description)
+        case .baseid: if let id = event.content.string("baseid") { result.write(id) }
+        case .causationid: if let id = event.content.string("causationid") { result.write(id) }
+        case .data: if let json = event.content.json { result.write(text: json.span.bytes) }
+        default: break
+        }
+    }
+}
+
+/// Where the members of a line are that has neither escapes nor extensions. Lines in a log are valid JSON with
+/// their members in one order (Spec/format/line.md, LINE-1), so only quotation marks are looked for.
+private struct LineMembers {
+    private(set) var isPlain = false
+    private var subject: Range<Int>?
+    private var lane: Range<Int>?
+    private var time: Range<Int>?
+    private var data: Range<Int>?
+
+    init(_ line: RawSpan, _ prefix: LinePrefix) {
+        guard let typeEnd = Self.endOfString(line, from: prefix.byteCount) else { return }
+        var offset = typeEnd + 1
+        func string(after text: StaticString) -> Range<Int>? {
+            guard line.matches(text, at: offset) else { return nil }
+            let start = offset + text.utf8CodeUnitCount
+            guard let end = Self.endOfString(line, from: start) else { return nil }
+            offset = end + 1
+            return start..<end
+        }
+        subject = string(after: ",\"subject\":\"")
+        guard let lane = string(after: ",\"partitionkey\":\""),
+            let time = string(after: ",\"time\":\"")
+        else { return }
+        (self.lane, self.time) = (lane, time)
+        let dataStart: StaticString = ",\"data\":"
+        if line.matches(dataStart, at: offset) {
+            data = offset + dataStart.utf8CodeUnitCount..<line.byteCount - 1
+        } else if offset != line.byteCount - 1 {
+            return
+        }
+        isPlain = true
+    }
+
+    subscript(column: EventsTable.Column) -> Range<Int>? {
+        switch column {
+        case .subject: subject
+        case .lane: lane
+        case .time: time
+        case .data: data
+        default: nil
+        }
+    }
+
+    /// The offset of the quotation mark that ends a string; nil if the string has an escape.
+    static func endOfString(_ line: RawSpan, from start: Int) -> Int? {
+        var offset = start
+        while offset < line.byteCount {
+            switch line.unsafeLoad(fromUncheckedByteOffset: offset, as: UInt8.self) {
+            case 0x22: return offset
+            case 0x5C: return nil
+            default: offset += 1
+            }
+        }
+        return nil
+    }
+}

@@ -1,0 +1,116 @@
+// The tables of a log for questions in SQL: events, segments, outbox, and one for each view.
+// Spec/operations/logtool.md, TOOL-52.
+
+import DaybookOffline
+import Foundation
+import LogFormat
+import LogStorage
+
+/// The tables of a log.
+enum LogTables {
+    /// The tables as the log was at a position.
+    ///
+    /// - Parameter end: the last position; nil for the present end.
+    static func all(_ reader: LogReader, through end: Position?) -> [SQLTable] {
+        let views: [SQLTable] = OfflineModel.views.map { view in
+            RowsTable(view.name, columns: columns[view.name] ?? ["row"]) {
+                try rows(of: view, reader, through: end)
+            }
+        }
+        let own: [SQLTable] = [
+            EventsTable(reader, through: end ?? Position(FormatLimit.positionMax)),
+            RowsTable("segments", columns: segmentColumns) { try segments(reader) },
+            RowsTable(Outbox.name, columns: outboxColumns) { try outbox(reader, through: end) },
+        ]
+        return own + views
+    }
+
+    static let segmentColumns = [
+        "name", "first", "bytes", "isSealed", "compactedThrough",
+    ]
+    private static let preferencesColumns =
+        PreferencesView.keyNames
+        + ObjectSchema(of: PreferencesUpdated.Changes.self).members.map(\.name) + ["updatedAt"]
+    static let outboxColumns = [
+        "id", "actionType", "entityId", "actionData", "timestamp", "syncStatus", "retryCount",
+        "lastAttemptAt", "errorMessage", "parked", "position",
+    ]
+
+    /// The columns of the views: the fields of their rows. Rows of different kinds have different ones.
+    static let columns: [String: [String]] = [
+        "cities": [
+            "cityId", "savedBy", "cityData", "images", "downloadedAt", "lastAccessedAt",
+            "storageSize", "isExplicitDownload", "version",
+        ],
+        "notes": ["noteId", "cityId", "content", "createdBy", "createdAt", "updatedAt"],
+        "preferences": preferencesColumns,
+        "progress": ["userId", "activeCourseId", "courses"],
+        "pages": [
+            "city", "language", "path", "kind", "title", "lastUpdate", "thumbnail", "parentPath",
+            "order", "contentBytes", "event",
+        ],
+        "content": ["city", "name", "live", "lastUsage", "languages", "updates", "resources"],
+        "downloads": [
+            "id", "cityId", "isExplicit", "status", "progress", "currentStep", "totalBytes",
+            "downloadedBytes", "startedAt", "completedAt", "errorMessage", "pauseReason",
+        ],
+        "settings": ["key", "value"],
+        "learning": [
+            "kind", "learnLanguage", "displayLanguage", "courses", "courseId", "lessonId", "size",
+            "files", "isExplicit", "storedAt", "event", "userId", "info", "reviews", "vocabularies",
+        ],
+        "assets": [
+            "assetId", "remoteId", "localId", "ownerId", "checksum", "type", "fileName",
+            "fileCreatedAt", "fileModifiedAt", "updatedAt", "durationSeconds", "width", "height",
+            "livePhotoVideoId", "isFavorite", "isArchived", "isTrashed",
+        ],
+        "albums": [
+            "albumId", "remoteId", "ownerId", "name", "createdAt", "modifiedAt", "startDate",
+            "endDate", "thumbnailAssetId", "assetIds", "userIds",
+        ],
+        "devicemedia": [
+            "kind", "id", "name", "selection", "lastBackup", "assetCount", "time", "platform",
+            "hash", "modifiedTime",
+        ],
+        "images": ["kind", "id", "file", "size", "cachedAt", "lastAccessedAt"],
+    ]
+
+    private static func rows(
+        of view: any ListableView.Type, _ reader: LogReader, through end: Position?
+    ) throws -> [ViewRow] {
+        let catalogue = OfflineModel.catalogue
+        let (state, _) = try reader.fold(
+            through: end, catalogue: catalogue, from: { view.init() as any ListableView }
+        ) { state, event in
+            let event = catalogue.newestForm(of: event)
+            if view.folds(event.type) { state.fold(event) }
+        }
+        guard let rows = try EventData.insert(into: Array(state.rows()), reader) else {
+            // Compaction has removed a replaced value between the passes.
+            return try self.rows(of: view, reader, through: end)
+        }
+        return rows
+    }
+
+    private static func outbox(_ reader: LogReader, through end: Position?) throws -> [ViewRow] {
+        let catalogue = OfflineModel.catalogue
+        let (outbox, _) = try reader.fold(
+            through: end, catalogue: catalogue, from: { Outbox() }
+        ) { $0.fold(catalogue.newestForm(of: $1)) }
+        var rows: [ViewRow] = []
+        try EventData.forEachEntry(of: outbox, reader) { rows.append($0.row(data: $1)) }
+        return rows
+    }
+
+    private static func segments(_ reader: LogReader) throws -> [ViewRow] {
+        try reader.outline().map { segment in
+            var row = ViewRow()
+            row.appendField("name", SegmentName.of(segment.base))
+            row.appendField("first", Int(clamping: segment.base.rawValue))
+            row.appendField("bytes", segment.bytes)
+            row.appendField("isSealed", segment.isSealed)
+            row.appendField("compactedThrough", Int(clamping: segment.compactedThrough.rawValue))
+            return row
+        }
+    }
+}

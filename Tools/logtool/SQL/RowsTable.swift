@@ -1,0 +1,68 @@
+// Tables of rows that are computed at once when a statement first reads them: the views, the outbox, the segments.
+
+import DaybookOffline
+import Foundation
+import LogFormat
+import LogStorage
+
+/// A table of rows that are objects.
+final class RowsTable: SQLTable {
+    private let columns: [String]
+    private let load: () throws -> [ViewRow]
+    private var loaded: [ViewRow]?
+
+    /// - Parameter load: computes the rows, once.
+    init(_ name: String, columns: [String], _ load: @escaping () throws -> [ViewRow]) {
+        self.columns = columns
+        self.load = load
+        super.init(
+            name: name, declaration: columns.map { "\"\($0)\"" }.joined(separator: ", "))
+    }
+
+    override func rows(within bounds: [(SQLBound, SQLValue)]) throws -> SQLRows {
+        let rows = try loaded ?? load()
+        loaded = rows
+        return ObjectRows(rows, columns)
+    }
+}
+
+private final class ObjectRows: SQLRows {
+    private let rows: [ViewRow]
+    private let columns: [String]
+    private var index = -1
+
+    init(_ rows: [ViewRow], _ columns: [String]) {
+        self.rows = rows
+        self.columns = columns
+    }
+
+    override func next() throws -> Bool {
+        index += 1
+        return index < rows.count
+    }
+
+    override func write(_ column: Int, to result: SQLResult) throws {
+        let name = columns[column]
+        let fields = rows[index].fields
+        // Usually all rows have the same fields.
+        let field =
+            column < fields.count && fields[column].name == name
+            ? fields[column] : fields.first { $0.name == name }
+        guard let json = field?.json, let first = json.first else { return }
+        switch first {
+        case UInt8(ascii: "n"): break
+        case UInt8(ascii: "t"): result.write(integer: 1)
+        case UInt8(ascii: "f"): result.write(integer: 0)
+        case UInt8(ascii: "\""):
+            result.write(JSONText.string(json.span.bytes, 1..<json.count - 1))
+        case UInt8(ascii: "{"), UInt8(ascii: "["): result.write(text: json.span.bytes)
+        default:
+            let text = String(decoding: json, as: UTF8.self)
+            if let number = Int64(text) {
+                result.write(integer: number)
+            } else if let number = Double(text) {
+                result.write(real: number)
+            }
+        }
+    }
+}

@@ -1,0 +1,122 @@
+// A connection of SQLite to an empty database in memory, whose tables are those of a log. Reads only, whatever
+// the statement. Spec/operations/logtool.md, TOOL-52.
+
+import DaybookOffline
+import Foundation
+import GRDBSQLite
+
+/// The reason for which SQLite refuses a statement.
+struct SQLError: Error, CustomStringConvertible {
+    var description: String
+}
+
+/// A value of a column.
+enum SQLValue {
+    case null
+    case integer(Int64)
+    case real(Double)
+    case text([UInt8])
+    case blob([UInt8])
+}
+
+/// A connection with the tables of a log.
+final class SQLQuery {
+    private let connection: OpaquePointer
+
+    /// Opens the connection.
+    ///
+    /// - Throws: `SQLError`.
+    init(_ tables: [SQLTable]) throws {
+        var opened: OpaquePointer?
+        let code = sqlite3_open_v2(
+            ":memory:", &opened, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, nil)
+        guard let opened else { throw SQLError(description: "SQLite has no memory") }
+        connection = opened
+        guard code == SQLITE_OK else { throw lastError() }
+        for table in tables { try SQLTableModule.register(table, in: connection) }
+        sqlite3_set_authorizer(
+            connection,
+            { _, action, _, function, _, _ in
+                switch action {
+                case SQLITE_SELECT, SQLITE_READ, SQLITE_RECURSIVE: return SQLITE_OK
+                case SQLITE_FUNCTION:
+                    let name = function.map { String(cString: $0).lowercased() }
+                    return name == "load_extension" ? SQLITE_DENY : SQLITE_OK
+                default: return SQLTableModule.isDeclaring ? SQLITE_OK : SQLITE_DENY
+                }
+            }, nil)
+    }
+
+    deinit { sqlite3_close_v2(connection) }
+
+    /// True if a text ends with a whole statement and its semicolon.
+    static func isComplete(_ sql: String) -> Bool { sqlite3_complete(sql) != 0 }
+
+    /// Runs statements, one after the other.
+    ///
+    /// - Parameters:
+    ///   - begin: called with the names of the columns of each statement that has some, before its rows.
+    ///   - row: called with the values of each row.
+    /// - Throws: `SQLError`, and what reading the log throws.
+    func run(
+        _ sql: String, begin: ([String]) throws -> Void, row: ([SQLValue]) throws -> Void
+    ) throws {
+        let bytes = Array(sql.utf8CString)
+        try bytes.withUnsafeBufferPointer { buffer in
+            var rest = buffer.baseAddress
+            while let start = rest, start.pointee != 0 {
+                var statement: OpaquePointer?
+                guard sqlite3_prepare_v2(connection, start, -1, &statement, &rest) == SQLITE_OK
+                else { throw lastError() }
+                // Only a comment or white space.
+                guard let statement else { continue }
+                defer { sqlite3_finalize(statement) }
+                try step(statement, begin, row)
+            }
+        }
+    }
+
+    private func step(
+        _ statement: OpaquePointer, _ begin: ([String]) throws -> Void,
+        _ row: ([SQLValue]) throws -> Void
+    ) throws {
+        guard sqlite3_stmt_readonly(statement) != 0 else { throw Self.onlyReads }
+        let count = sqlite3_column_count(statement)
+        guard count > 0 else { return }
+        try begin(
+            (0..<count).map { sqlite3_column_name(statement, $0).map { String(cString: $0) } ?? "" }
+        )
+        while true {
+            switch sqlite3_step(statement) {
+            case SQLITE_ROW: try row((0..<count).map { Self.value(statement, $0) })
+            case SQLITE_DONE: return
+            default: throw SQLTableModule.takeError() ?? lastError()
+            }
+        }
+    }
+
+    private static func value(_ statement: OpaquePointer, _ column: Int32) -> SQLValue {
+        func bytes(_ start: UnsafeRawPointer?) -> [UInt8] {
+            Array(
+                UnsafeRawBufferPointer(
+                    start: start, count: Int(sqlite3_column_bytes(statement, column))))
+        }
+        switch sqlite3_column_type(statement, column) {
+        case SQLITE_INTEGER: return .integer(sqlite3_column_int64(statement, column))
+        case SQLITE_FLOAT: return .real(sqlite3_column_double(statement, column))
+        case SQLITE_TEXT:
+            let text = sqlite3_column_text(statement, column)
+            return .text(bytes(text.map { UnsafeRawPointer($0) }))
+        case SQLITE_BLOB: return .blob(bytes(sqlite3_column_blob(statement, column)))
+        default: return .null
+        }
+    }
+
+    private static let onlyReads = SQLError(
+        description: "a log is only read: select, with and values are allowed, nothing else")
+
+    private func lastError() -> any Error {
+        let message = String(cString: sqlite3_errmsg(connection))
+        return message == "not authorized" ? Self.onlyReads : SQLError(description: message)
+    }
+}

@@ -1,0 +1,75 @@
+// Writes the rows of an answer: a table, JSON, or CSV.
+
+import ArgumentParser
+import DaybookOffline
+import Foundation
+
+/// The formats of an answer.
+enum SQLOutputFormat: String, ExpressibleByArgument, CaseIterable {
+    case table, json, ndjson, csv
+
+    fileprivate var ofRows: OutputFormat? { OutputFormat(rawValue: rawValue) }
+}
+
+/// Writes the rows of one statement.
+struct SQLRowWriter {
+    private let columns: [String]
+    /// Nil for CSV.
+    private var rows: RowWriter?
+
+    init(_ format: SQLOutputFormat, _ columns: [String]) {
+        self.columns = columns
+        rows = format.ofRows.map { RowWriter($0, cutsLastColumn: false) }
+        if rows == nil { Self.writeCSV(columns.map { Self.field(Array($0.utf8)) }) }
+    }
+
+    mutating func write(_ values: [SQLValue]) {
+        guard rows != nil else { return Self.writeCSV(values.map(Self.csv)) }
+        var row = ViewRow()
+        for (name, value) in zip(columns, values) { row.appendField(name, raw: Self.json(value)) }
+        rows?.write(row)
+    }
+
+    mutating func finish() {
+        rows?.finish()
+        Stdout.flush()
+    }
+
+    private static func json(_ value: SQLValue) -> [UInt8]? {
+        switch value {
+        case .null: nil
+        case .integer(let number): Array("\(number)".utf8)
+        // JSON has no infinity.
+        case .real(let number): number.isFinite ? Array("\(number)".utf8) : nil
+        case .text(let text): JSONObjectWriter.string(String(decoding: text, as: UTF8.self))
+        case .blob(let bytes): JSONObjectWriter.string(hex(bytes))
+        }
+    }
+
+    private static func csv(_ value: SQLValue) -> [UInt8] {
+        switch value {
+        case .null: []
+        case .integer(let number): Array("\(number)".utf8)
+        case .real(let number): Array("\(number)".utf8)
+        case .text(let text): field(text)
+        case .blob(let bytes): Array(hex(bytes).utf8)
+        }
+    }
+
+    private static func hex(_ bytes: [UInt8]) -> String {
+        bytes.map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined()
+    }
+
+    /// A field of CSV (RFC 4180), in quotation marks if it needs them.
+    private static func field(_ text: [UInt8]) -> [UInt8] {
+        let quote = UInt8(ascii: "\"")
+        guard text.contains(where: { [quote, UInt8(ascii: ","), 0x0A, 0x0D].contains($0) }) else {
+            return text
+        }
+        return [quote] + text.flatMap { $0 == quote ? [quote, quote] : [$0] } + [quote]
+    }
+
+    private static func writeCSV(_ fields: [[UInt8]]) {
+        Stdout.write(Array(fields.joined(separator: [UInt8(ascii: ",")])) + [0x0D, 0x0A])
+    }
+}
