@@ -66,6 +66,17 @@ import Testing
             #expect(try positions("position >= 5 and position < 7") == [5, 6])
             #expect(try positions("position = 3 or position = 9") == [3, 9])
             #expect(try positions("position = -1").isEmpty)
+            #expect(try positions("position = null").isEmpty)
+            // Rows keep their identity in plans that read the table twice.
+            let either = all.filter {
+                ($0["position"] as? Int) == 4 || ($0["type"] as? String) == type
+            }.map { $0["position"] as? Int }
+            #expect(
+                try Set(positions("position = 4 or type = '\(type)'")) == Set(either)
+                    && positions("position = 4 or type = '\(type)'").count == either.count)
+            #expect(
+                try positions("type = '\(type.uppercased())' collate nocase")
+                    == positions("type = '\(type)'"))
             #expect(try positions("position > -1").count == all.count)
             #expect(try positions("id = '\(id)'") == [21])
             #expect(try positions("id = '00000000-0000-4000-8000-000000000000'").isEmpty)
@@ -78,6 +89,23 @@ import Testing
             #expect(
                 try positions("1 order by position desc")
                     == all.map { $0["position"] as? Int }.reversed())
+        }
+    }
+
+    @Test func `joins and the values in JSON text are those of SQLite`() throws {
+        try withSample { log in
+            let notes = try rows(log, "select count(*) as n from notes")
+            let joined = try rows(
+                log,
+                "select count(*) as n from notes n full join notes m on m.noteId = n.noteId")
+            #expect(joined.first?["n"] as? Int == notes.first?["n"] as? Int)
+            let users = try rows(
+                log,
+                "select count(*) as n from events, json_each(data) where json_valid(data) "
+                    + "and key = 'userId'")
+            let expected = try rows(
+                log, "select count(*) as n from events where data ->> '$.userId' is not null")
+            #expect(users.first?["n"] as? Int == expected.first?["n"] as? Int)
         }
     }
 
@@ -142,6 +170,10 @@ import Testing
     }
 
     @Test func `a log that is missing or damaged ends with its exit code`() throws {
+        try withSample { log in
+            let late = try ToolRun.logtool("sql", log, "select 1", "--at", "999999")
+            #expect(late.status == 65)
+        }
         let missing = try ToolRun.logtool("sql", "/nowhere/at-all", "select 1")
         #expect(missing.status == 66)
         let damaged = Tool.root.appending(path: "Spec/vectors/damaged").path

@@ -167,18 +167,8 @@ package struct LogReader: Sendable {
     ///   damaged.
     /// - Complexity: O(segments · log ids), and O(bytes) of a segment that is not sealed.
     package func position(of id: UInt128) throws -> Position? {
-        for segment in try outline().reversed() {
-            guard segment.isSealed else {
-                var found: Position?
-                var cursor = LogCursor(
-                    directory, after: segment.base.advanced(by: -1), fileSystem: fileSystem)
-                try cursor.poll { prefix, _ in
-                    if prefix.id == id { found = prefix.position }
-                    return found == nil
-                }
-                if let found { return found }
-                continue
-            }
+        let outline = try outline()
+        for segment in outline.reversed() where segment.isSealed {
             let sealed = try SealedSegment(SegmentName.of(segment.base), in: directory, fileSystem)
             for entry in try sealed.candidateFrames(id: id) {
                 let frame = try DecodedFrame.read(
@@ -186,7 +176,16 @@ package struct LogReader: Sendable {
                 if let line = frame.line(id: id) { return line.prefix.position }
             }
         }
-        return nil
+        // Last, because it is decoded.
+        guard let live = outline.last, !live.isSealed else { return nil }
+        var found: Position?
+        var cursor = LogCursor(
+            directory, after: live.base.advanced(by: -1), fileSystem: fileSystem)
+        try cursor.poll { prefix, _ in
+            if prefix.id == id { found = prefix.position }
+            return found == nil
+        }
+        return found
     }
 
     /// Looks up the record of a removed line that has not expired at `now`, in milliseconds since 1970; nil

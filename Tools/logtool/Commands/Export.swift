@@ -118,7 +118,7 @@ struct Export: AsyncParsableCommand {
                 if let file { try file.write(line) } else { Stdout.write(json: line) }
                 progress.update(summary.events)
             })
-        if let tail = outcome.tornTail { Message.note(Inspect.message(for: tail)) }
+        if let tail = outcome.tornTail { Message.note(Message.text(for: tail)) }
     }
 
     private func report(_ summary: ExportSummary) {

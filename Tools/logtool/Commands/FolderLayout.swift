@@ -68,7 +68,7 @@ enum FolderLayout: String, ExpressibleByArgument, CaseIterable {
                 state.1.fold(event)
                 progress.update(Int(clamping: event.position.rawValue))
             }
-            if let tail = outcome.tornTail { Message.note(Inspect.message(for: tail)) }
+            if let tail = outcome.tornTail { Message.note(Message.text(for: tail)) }
             let fileSystem = POSIXFileSystem()
             let writer = ContentLayoutWriter(pages, content, to: folder.temporary, fileSystem)
             let summary = try writer.write { body in

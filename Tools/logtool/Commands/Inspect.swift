@@ -106,7 +106,7 @@ struct Inspect: AsyncParsableCommand {
         // Also with an empty selection, so that a missing log is an error.
         let outcome = try reader.forEachLine(from: first) { try !isOver && visit($0, $1) }
         guard follow else {
-            if let tail = outcome.tornTail { Message.note(Self.message(for: tail)) }
+            if let tail = outcome.tornTail { Message.note(Message.text(for: tail)) }
             return
         }
         var cursor = LogCursor(directory, after: last)
@@ -130,11 +130,6 @@ struct Inspect: AsyncParsableCommand {
         return ViewRow(line: line)
     }
 
-    static func message(for tail: TornTail) -> String {
-        "note: a torn tail of \(tail.byteCount) bytes at byte \(tail.offset) of \(tail.segment) "
-            + "(\(tail.reason)): an unfinished write, which the next writer moves to quarantine"
-    }
-
     // MARK: Summary
 
     private func summarise() throws {
@@ -149,7 +144,7 @@ struct Inspect: AsyncParsableCommand {
             progress.update(count)
         }
         progress.finish()
-        if let tail = log.tornTail { Message.note(Self.message(for: tail)) }
+        if let tail = log.tornTail { Message.note(Message.text(for: tail)) }
         var row = ViewRow()
         row.appendField("log", log.logID.text)
         row.appendField("account", log.account)

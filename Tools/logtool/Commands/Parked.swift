@@ -105,7 +105,7 @@ struct Parked: AsyncParsableCommand {
             }
         }
         progress.finish()
-        if let tail = outcome.tornTail { Message.note(Inspect.message(for: tail)) }
+        if let tail = outcome.tornTail { Message.note(Message.text(for: tail)) }
         var writer = RowWriter(output.format)
         for row in rows { writer.write(row) }
         writer.finish()

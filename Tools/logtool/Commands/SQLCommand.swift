@@ -46,19 +46,29 @@ struct SQLCommand: AsyncParsableCommand {
             let reader = LogReader(directory)
             _ = try reader.files()
             try EventData.refuseCompacted(at, reader)
-            let query = try SQLQuery(LogTables.all(reader, through: at.map { Position($0) }))
+            try refusePositionAfterEnd(reader)
+            let tables = LogTables.all(reader, through: at.map { Position($0) })
+            let query = try SQLQuery(tables)
             let format = output ?? (isatty(STDOUT_FILENO) == 1 ? .table : .ndjson)
             do {
                 if let sql = try givenStatements() {
                     try answer(sql, query, format)
                 } else {
-                    try answerInput(query, format)
+                    try answerInput(query, tables, format)
                 }
             } catch let error as SQLError {
                 Message.error(error.description)
-                throw Exit.usage
+                throw error.isOfSystem ? Exit.io : Exit.usage
             }
         }
+    }
+
+    private func refusePositionAfterEnd(_ reader: LogReader) throws {
+        guard let at, at > 0 else { return }
+        let last = try reader.forEachLine(from: Position(at)) { _, _ in false }.last
+        guard at > last.rawValue else { return }
+        Message.error("the log has no position \(at) yet")
+        throw Exit.badData
     }
 
     private func givenStatements() throws -> String? {
@@ -82,24 +92,31 @@ struct SQLCommand: AsyncParsableCommand {
     }
 
     /// Answers the statements of standard input: all at its end, or on a terminal each at its semicolon.
-    private func answerInput(_ query: SQLQuery, _ format: SQLOutputFormat) throws {
+    private func answerInput(
+        _ query: SQLQuery, _ tables: [SQLTable], _ format: SQLOutputFormat
+    ) throws {
         guard isatty(STDIN_FILENO) == 1 else {
             var text = ""
             while let line = readLine(strippingNewline: false) { text += line }
             return try answer(text, query, format)
         }
-        Message.note("statements end with a semicolon, the prompt with Control-D")
+        Message.note("a statement ends with a semicolon; Control-D ends the prompt")
+        func answerOne(_ statement: String) {
+            // The log may have grown since the last one.
+            for case let table as RowsTable in tables { table.forgetRows() }
+            do { try answer(statement, query, format) } catch { Message.error("\(error)") }
+        }
         var statement = ""
         while true {
             Message.write(statement.isEmpty ? "sql> " : "...> ")
             guard let line = readLine(strippingNewline: false) else { break }
             statement += line
+            if statement.allSatisfy(\.isWhitespace) { statement = "" }
             guard SQLQuery.isComplete(statement) else { continue }
-            do { try answer(statement, query, format) } catch let error as SQLError {
-                Message.error(error.description)
-            }
+            answerOne(statement)
             statement = ""
         }
         Message.write("\n")
+        if !statement.isEmpty { answerOne(statement) }
     }
 }

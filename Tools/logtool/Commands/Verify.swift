@@ -44,7 +44,7 @@ struct Verify: AsyncParsableCommand {
             writer.write(row)
         }
         writer.finish()
-        if let tail = summary.tornTail { Message.note(Inspect.message(for: tail)) }
+        if let tail = summary.tornTail { Message.note(Message.text(for: tail)) }
         for note in checkpoints.notes { Message.note("note: \(note)") }
         Message.note(
             "\(summary.events) events in \(summary.segments) segments"

@@ -58,7 +58,7 @@ struct Views: AsyncParsableCommand {
             progress.update(Int(clamping: event.position.rawValue))
         }
         progress.finish()
-        if let tail = outcome.tornTail { Message.note(Inspect.message(for: tail)) }
+        if let tail = outcome.tornTail { Message.note(Message.text(for: tail)) }
         // Again, because a compaction may have run while the log was read.
         try EventData.refuseCompacted(at, reader)
         // The last position counts also if compaction has removed its line.

@@ -45,7 +45,7 @@ struct Why: AsyncParsableCommand {
                     + "days ago")
             throw Exit.noLog
         }
-        if let tornTail { Message.note(Inspect.message(for: tornTail)) }
+        if let tornTail { Message.note(Message.text(for: tornTail)) }
         var writer = RowWriter(output.format, cutsLastColumn: false)
         writeOrigin(of: story, to: &writer)
         for step in story.steps {

@@ -34,7 +34,19 @@ final class EventsTable: SQLTable {
             declaration: Column.allCases.map(\.declaration).joined(separator: ", "))
     }
 
-    override var rowEstimate: Int { 1_000_000 }
+    override func cost(within bounds: [SQLBound]) -> SQLCost {
+        var cost = SQLCost(lines: 1_000_000, rows: 1_000_000)
+        for bound in bounds {
+            switch (Column(rawValue: bound.column), bound.comparison) {
+            case (.position, .equal), (.id, _):
+                return SQLCost(lines: 100, rows: 1, isUnique: true)
+            // All lines are read, if they are not decoded.
+            case (.type, _): cost = SQLCost(lines: cost.lines / 2, rows: cost.rows / 20)
+            default: cost = SQLCost(lines: cost.lines / 4, rows: cost.rows / 4)
+            }
+        }
+        return cost
+    }
 
     override func uses(_ bound: SQLBound) -> Bool {
         switch Column(rawValue: bound.column) {
@@ -51,6 +63,8 @@ final class EventsTable: SQLTable {
         var last = last
         var type: [UInt8]?
         for (bound, value) in bounds {
+            // A comparison with NULL is never true.
+            if case .null = value { return SQLRows() }
             switch (Column(rawValue: bound.column), value) {
             case (.position, .integer(let number)):
                 let position = Position(UInt64(max(0, number)))
@@ -107,6 +121,8 @@ private final class EventRows: SQLRows {
         cursor = LogCursor(directory, after: first.advanced(by: -1))
     }
 
+    override var rowID: Int64 { Int64(clamping: lines[index].prefix.position.rawValue) }
+
     override func next() throws -> Bool {
         members = nil
         index += 1
@@ -133,7 +149,7 @@ private final class EventRows: SQLRows {
     }
 
     private func poll(_ read: inout Int) throws {
-        try cursor.poll(through: last) { prefix, line in
+        let isAtEnd = try cursor.poll(through: last) { prefix, line in
             read += line.byteCount
             if self.hasWantedType(line, prefix) {
                 let start = self.bytes.count
@@ -143,6 +159,10 @@ private final class EventRows: SQLRows {
             self.isComplete = read < Self.portionBytes
             return self.isComplete
         }
+        guard isAtEnd else { return }
+        // Throws if a checkpoint names later events.
+        let end = try LogReader(directory).forEachLine(from: cursor.position.next) { _, _ in false }
+        if let tail = end.tornTail { Message.note(Message.text(for: tail)) }
     }
 
     private func hasWantedType(_ line: RawSpan, _ prefix: LinePrefix) -> Bool {

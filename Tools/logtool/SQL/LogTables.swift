@@ -85,6 +85,8 @@ enum LogTables {
             let event = catalogue.newestForm(of: event)
             if view.folds(event.type) { state.fold(event) }
         }
+        // Again, because a compaction may have run while the log was read.
+        try EventData.refuseCompacted(end?.rawValue, reader)
         guard let rows = try EventData.insert(into: Array(state.rows()), reader) else {
             // Compaction has removed a replaced value between the passes.
             return try self.rows(of: view, reader, through: end)
@@ -97,6 +99,7 @@ enum LogTables {
         let (outbox, _) = try reader.fold(
             through: end, catalogue: catalogue, from: { Outbox() }
         ) { $0.fold(catalogue.newestForm(of: $1)) }
+        try EventData.refuseCompacted(end?.rawValue, reader)
         var rows: [ViewRow] = []
         try EventData.forEachEntry(of: outbox, reader) { rows.append($0.row(data: $1)) }
         return rows

@@ -19,6 +19,9 @@ final class RowsTable: SQLTable {
             name: name, declaration: columns.map { "\"\($0)\"" }.joined(separator: ", "))
     }
 
+    /// Computes the rows again when they are read next.
+    func forgetRows() { loaded = nil }
+
     override func rows(within bounds: [(SQLBound, SQLValue)]) throws -> SQLRows {
         let rows = try loaded ?? load()
         loaded = rows
@@ -35,6 +38,8 @@ private final class ObjectRows: SQLRows {
         self.rows = rows
         self.columns = columns
     }
+
+    override var rowID: Int64 { Int64(index) }
 
     override func next() throws -> Bool {
         index += 1

@@ -8,6 +8,8 @@ import GRDBSQLite
 /// The reason for which SQLite refuses a statement.
 struct SQLError: Error, CustomStringConvertible {
     var description: String
+    /// True if the disk or the memory is full, and not the statement wrong.
+    var isOfSystem = false
 }
 
 /// A value of a column.
@@ -34,6 +36,8 @@ final class SQLQuery {
         connection = opened
         guard code == SQLITE_OK else { throw lastError() }
         for table in tables { try SQLTableModule.register(table, in: connection) }
+        // Connected before the authorizer refuses it.
+        sqlite3_exec(connection, "SELECT 1 FROM json_each('[]'), json_tree('[]')", nil, nil, nil)
         sqlite3_set_authorizer(
             connection,
             { _, action, _, function, _, _ in
@@ -41,7 +45,8 @@ final class SQLQuery {
                 case SQLITE_SELECT, SQLITE_READ, SQLITE_RECURSIVE: return SQLITE_OK
                 case SQLITE_FUNCTION:
                     let name = function.map { String(cString: $0).lowercased() }
-                    return name == "load_extension" ? SQLITE_DENY : SQLITE_OK
+                    let isRefused = name == "load_extension" || name == "fts3_tokenizer"
+                    return isRefused ? SQLITE_DENY : SQLITE_OK
                 default: return SQLTableModule.isDeclaring ? SQLITE_OK : SQLITE_DENY
                 }
             }, nil)
@@ -61,6 +66,9 @@ final class SQLQuery {
     func run(
         _ sql: String, begin: ([String]) throws -> Void, row: ([SQLValue]) throws -> Void
     ) throws {
+        guard !sql.utf8.contains(0) else {
+            throw SQLError(description: "the statements contain a NUL character")
+        }
         let bytes = Array(sql.utf8CString)
         try bytes.withUnsafeBufferPointer { buffer in
             var rest = buffer.baseAddress
@@ -113,10 +121,13 @@ final class SQLQuery {
     }
 
     private static let onlyReads = SQLError(
-        description: "a log is only read: select, with and values are allowed, nothing else")
+        description: "the statement is refused: only select, with and values can be used on a log")
 
     private func lastError() -> any Error {
         let message = String(cString: sqlite3_errmsg(connection))
-        return message == "not authorized" ? Self.onlyReads : SQLError(description: message)
+        if message == "not authorized" { return Self.onlyReads }
+        let code = sqlite3_errcode(connection)
+        let isOfSystem = [SQLITE_FULL, SQLITE_IOERR, SQLITE_NOMEM, SQLITE_CANTOPEN].contains(code)
+        return SQLError(description: message, isOfSystem: isOfSystem)
     }
 }

@@ -18,9 +18,23 @@ struct SQLRowWriter {
     private var rows: RowWriter?
 
     init(_ format: SQLOutputFormat, _ columns: [String]) {
-        self.columns = columns
+        self.columns = Self.unique(columns)
         rows = format.ofRows.map { RowWriter($0, cutsLastColumn: false) }
         if rows == nil { Self.writeCSV(columns.map { Self.field(Array($0.utf8)) }) }
+    }
+
+    /// The names; of several equal ones, the later ones with a number: an object has each name once.
+    private static func unique(_ names: [String]) -> [String] {
+        var taken: Set<String> = []
+        return names.map { name in
+            var result = name
+            var number = 0
+            while !taken.insert(result).inserted {
+                number += 1
+                result = "\(name):\(number)"
+            }
+            return result
+        }
     }
 
     mutating func write(_ values: [SQLValue]) {
@@ -70,6 +84,11 @@ struct SQLRowWriter {
     }
 
     private static func writeCSV(_ fields: [[UInt8]]) {
-        Stdout.write(Array(fields.joined(separator: [UInt8(ascii: ",")])) + [0x0D, 0x0A])
+        let isTerminal = isatty(STDOUT_FILENO) == 1
+        let shown = fields.map { field in
+            isTerminal
+                ? Array(Table.printable(String(decoding: field, as: UTF8.self)).utf8) : field
+        }
+        Stdout.write(Array(shown.joined(separator: [UInt8(ascii: ",")])) + [0x0D, 0x0A])
     }
 }

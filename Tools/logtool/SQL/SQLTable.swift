@@ -15,8 +15,8 @@ class SQLTable {
         self.declaration = declaration
     }
 
-    /// The number of rows, about: SQLite chooses the order of a join by it.
-    var rowEstimate: Int { 1_000 }
+    /// What a read within bounds costs, by which SQLite chooses the order of a join.
+    func cost(within bounds: [SQLBound]) -> SQLCost { SQLCost(lines: 1_000, rows: 1_000) }
 
     /// True if `rows(within:)` uses a bound.
     func uses(_ bound: SQLBound) -> Bool { false }
@@ -35,7 +35,10 @@ class SQLRows {
     /// - Returns: false after the last one.
     func next() throws -> Bool { false }
 
-    /// Gives the value of a column of the present row to SQLite; `NULL` if it writes none.
+    /// The identity of the present row: the same in every read of the table.
+    var rowID: Int64 { 0 }
+
+    /// Passes the value of a column of the present row to SQLite; `NULL` if it writes none.
     func write(_ column: Int, to result: SQLResult) throws {}
 }
 
@@ -49,7 +52,17 @@ struct SQLBound: Hashable {
     var comparison: Comparison
 }
 
-/// Where a value for SQLite goes.
+/// The estimated cost of a read.
+struct SQLCost {
+    /// The number of rows that are read.
+    var lines: Double
+    /// The number of those that are within the bounds.
+    var rows: Int64
+    /// True if there is at most one.
+    var isUnique = false
+}
+
+/// The destination of a value for SQLite.
 struct SQLResult {
     fileprivate let context: OpaquePointer?
 
@@ -87,11 +100,9 @@ enum SQLTableModule {
         var base = sqlite3_vtab_cursor()
         var rows: Unmanaged<SQLRows>?
         var isAtEnd = true
-        var number: Int64 = 0
 
         mutating func advance() throws {
             isAtEnd = try !(rows?._withUnsafeGuaranteedRef { try $0.next() } ?? false)
-            number += 1
         }
     }
 
@@ -169,7 +180,7 @@ enum SQLTableModule {
         }
         module.xBestIndex = { pointer, info in
             guard let pointer, let info else { return SQLITE_ERROR }
-            return SQLTableModule.plan(SQLTableModule.table(pointer), &info.pointee)
+            return SQLTableModule.plan(SQLTableModule.table(pointer), info)
         }
         module.xOpen = { _, result in
             let pointer = UnsafeMutablePointer<Cursor>.allocate(capacity: 1)
@@ -215,7 +226,9 @@ enum SQLTableModule {
         }
         module.xRowid = { pointer, result in
             guard let pointer else { return SQLITE_ERROR }
-            result?.pointee = SQLTableModule.cursor(pointer).pointee.number
+            result?.pointee =
+                SQLTableModule.cursor(pointer).pointee.rows?._withUnsafeGuaranteedRef { $0.rowID }
+                ?? 0
             return SQLITE_OK
         }
         let pointer = UnsafeMutablePointer<sqlite3_module>.allocate(capacity: 1)
@@ -225,32 +238,39 @@ enum SQLTableModule {
 
     // MARK: Planning
 
-    /// The most bounds of a plan: each takes 8 bits of its number, and so they fit into 32.
+    /// The greatest number of bounds in a plan: each takes 8 bits of its number, which has 32.
     private static let boundsMax = 4
 
-    private static func plan(_ table: SQLTable, _ info: inout sqlite3_index_info) -> Int32 {
+    private static func plan(
+        _ table: SQLTable, _ pointer: UnsafeMutablePointer<sqlite3_index_info>
+    ) -> Int32 {
+        let info = pointer.pointee
         var plan: Int32 = 0
-        var count = 0
-        var cost = Double(max(1, table.rowEstimate))
-        for index in 0..<Int(info.nConstraint) where count < boundsMax {
+        var bounds: [SQLBound] = []
+        for index in 0..<Int(info.nConstraint) where bounds.count < boundsMax {
             let constraint = info.aConstraint[index]
             guard constraint.usable != 0, constraint.iColumn >= 0, constraint.iColumn < 32,
-                let comparison = comparison(constraint.op)
+                let comparison = comparison(constraint.op),
+                // With another collation, other texts are equal.
+                sqlite3_vtab_collation(pointer, Int32(index)).map({ String(cString: $0) })
+                    == "BINARY"
             else { continue }
             let bound = SQLBound(column: Int(constraint.iColumn), comparison: comparison)
             guard table.uses(bound) else { continue }
-            plan |= (Int32(bound.column) << 3 | Int32(comparison.rawValue)) << (8 * Int32(count))
-            count += 1
-            info.aConstraintUsage[index].argvIndex = Int32(count)
-            cost = comparison == .equal ? max(1, cost / 10_000) : max(1, cost / 4)
+            let code = Int32(bound.column) << 3 | Int32(comparison.rawValue)
+            plan |= code << (8 * Int32(bounds.count))
+            bounds.append(bound)
+            info.aConstraintUsage[index].argvIndex = Int32(bounds.count)
         }
-        info.idxNum = plan
-        info.estimatedCost = cost
-        info.estimatedRows = Int64(cost)
+        let cost = table.cost(within: bounds)
+        pointer.pointee.idxNum = plan
+        pointer.pointee.estimatedCost = cost.lines
+        pointer.pointee.estimatedRows = cost.rows
+        if cost.isUnique { pointer.pointee.idxFlags = SQLITE_INDEX_SCAN_UNIQUE }
         if info.nOrderBy == 1, info.aOrderBy[0].desc == 0, info.aOrderBy[0].iColumn >= 0,
             table.isSorted(byColumn: Int(info.aOrderBy[0].iColumn))
         {
-            info.orderByConsumed = 1
+            pointer.pointee.orderByConsumed = 1
         }
         return SQLITE_OK
     }
@@ -289,7 +309,8 @@ enum SQLTableModule {
                     UnsafeRawBufferPointer(
                         start: text.map { UnsafeRawPointer($0) },
                         count: Int(sqlite3_value_bytes(value)))))
-        default: return .null
+        case SQLITE_NULL: return .null
+        default: return .blob([])
         }
     }
 }

@@ -70,6 +70,10 @@ enum Exit {
 enum Message {
     static func error(_ text: String) { note("logtool: \(text)") }
     static let repairHint = "`logtool repair` shows what can be saved of a damaged log"
+    static func text(for tail: TornTail) -> String {
+        "note: a torn tail of \(tail.byteCount) bytes at byte \(tail.offset) of \(tail.segment) "
+            + "(\(tail.reason)): an unfinished write, which the next writer moves to quarantine"
+    }
     static func note(_ text: String) { write(Table.printable(text) + "\n") }
     /// Ignores a failure to write to standard error; the exit code still reports the error.
     static func write(_ text: String) { _ = StandardStream.error.write(Array(text.utf8)) }

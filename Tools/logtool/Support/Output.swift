@@ -101,7 +101,7 @@ struct Table {
                 names[column].count,
                 waiting.map { column < $0.cells.count ? $0.cells[column].count : 0 }.max() ?? 0)
         }
-        write(names)
+        write(names.map(Self.printable))
         for row in waiting { write(row.cells) }
         waiting = []
     }
