@@ -12,7 +12,7 @@ import Testing
 @Suite(.verifies("SQL-2", "SQL-3", "SQL-4", "SQL-5", "SQL-6", "SQL-7")) struct RowHistoryTests {
     @Test func `rows equal the fold after any history of the log and of the database`() async throws
     {
-        try await Property.check("rows", runs: 40) { choices in
+        try await Property.check("rows", runs: 12) { choices in
             let history = try RowHistory()
             defer { history.remove() }
             do {
