@@ -134,7 +134,7 @@ struct CatchUp: Sendable {
         let writer = writer
         var records = records
         let singles = batch.events.map {
-            LogBatch(events: [$0], last: $0.position, lastID: $0.id.uuidString.lowercased())
+            LogBatch(events: [$0], last: $0.position, lastID: $0.id.text)
         }
         for single in singles + [LogBatch(last: batch.last, lastID: batch.lastID)] {
             let known = records

@@ -45,7 +45,7 @@ struct LogBatchReader: Sendable {
         try cursor.poll(through: end) { prefix, line in
             let event = catalogue.newestForm(
                 of: try LogReader.event(line, catalogue, directory: directory))
-            batch.lastID = event.id.uuidString.lowercased()
+            batch.lastID = event.id.text
             bytes += line.byteCount
             if types.contains(event.type) { batch.events.append(event) }
             return batch.events.count < count && bytes < Self.bytesMax

@@ -47,8 +47,8 @@ public final class ProjectedRows: Sendable {
         self.store = store
         self.database = database
         writer = ProjectionWriter(
-            projections: projections, log: store.logID.uuidString.lowercased(),
-            writer: store.incarnation.uuidString.lowercased())
+            projections: projections, log: store.logID.text,
+            writer: store.incarnation.text)
     }
 
     /// What the projections are doing.
@@ -187,9 +187,7 @@ public final class ProjectedRows: Sendable {
                 for record in old {
                     try record.objects.drop(from: db)
                     try record.delete(db)
-                    try db.execute(
-                        sql: "DELETE FROM daybook_parked WHERE projection = ?",
-                        arguments: [record.name])
+                    try ParkedProjection.deleteAll(of: record.name, in: db)
                 }
                 for projection in new { _ = try writer.create(projection, in: db) }
             }
@@ -207,7 +205,7 @@ public final class ProjectedRows: Sendable {
         }
         if record.through > .zero, let event = record.event,
             let present = try await store.event(at: record.through),
-            present.id.uuidString.lowercased() != event
+            present.id.text != event
         {
             return .aheadOfLog(record.through)
         }

@@ -66,7 +66,7 @@ public struct ParkedProjection: Codable, Hashable, Sendable, FetchableRecord, Pe
     /// The event's position.
     public var position: Position { Position(UInt64(clamping: storedPosition)) }
     /// The event's id.
-    public var id: UUID { UUID(uuidString: storedID) ?? UUID() }
+    public var id: UUID { UUID(text: storedID) ?? UUID() }
     /// The event's type, in its newest form.
     public let type: String
     /// The error that `apply` has thrown, as text.
@@ -81,10 +81,15 @@ public struct ParkedProjection: Codable, Hashable, Sendable, FetchableRecord, Pe
         case storedID = "id"
     }
 
+    /// Removes the parked events of a projection.
+    static func deleteAll(of projection: String, in db: Database) throws {
+        try filter(Column("projection") == projection).deleteAll(db)
+    }
+
     init(_ projection: String, _ event: Event, _ error: any Error) {
         self.projection = projection
         storedPosition = Int64(clamping: event.position.rawValue)
-        storedID = event.id.uuidString.lowercased()
+        storedID = event.id.text
         type = event.type
         self.error = "\(error)"
     }

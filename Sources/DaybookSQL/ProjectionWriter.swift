@@ -10,22 +10,16 @@ struct ProjectionWriter: Sendable {
     let log: String
     let writer: String
 
-    /// The record of a projection that has applied nothing.
-    func newRecord(_ projection: Projecting, _ objects: [SchemaObject]) -> ProjectionRecord {
-        ProjectionRecord(
-            name: projection.name, version: projection.version, log: log, writer: writer,
-            position: 0, retracted: [], objects: objects)
-    }
-
-    /// Creates the tables of a projection, and its record.
+    /// Creates the tables of a projection, and its record: it has applied nothing yet.
     func create(_ projection: Projecting, in db: Database) throws -> ProjectionRecord {
         let before = Set(try SchemaObject.all(in: db))
         try projection.create(in: db)
         let created = try SchemaObject.all(in: db).filter { !before.contains($0) }
-        let record = newRecord(projection, created)
+        let record = ProjectionRecord(
+            name: projection.name, version: projection.version, log: log, writer: writer,
+            position: 0, retracted: [], objects: created)
         try record.insert(db, onConflict: .replace)
-        try db.execute(
-            sql: "DELETE FROM daybook_parked WHERE projection = ?", arguments: [projection.name])
+        try ParkedProjection.deleteAll(of: projection.name, in: db)
         return record
     }
 
@@ -88,7 +82,7 @@ struct ProjectionWriter: Sendable {
         return records
     }
 
-    /// Applies an event; if that fails, undoes what it has changed, and parks it.
+    /// Applies an event; if that fails, undoes its changes, and parks it.
     ///
     /// - Returns: true if it was applied.
     @discardableResult

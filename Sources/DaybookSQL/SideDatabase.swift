@@ -113,8 +113,7 @@ struct SideDatabase: Sendable {
                 else { throw DatabaseError(message: "the built tables have no record") }
                 try record.objects.copy(from: Self.schema, in: db)
                 try record.insert(db, onConflict: .replace)
-                try db.execute(
-                    sql: "DELETE FROM daybook_parked WHERE projection = ?", arguments: [name])
+                try ParkedProjection.deleteAll(of: name, in: db)
                 try db.execute(
                     sql: """
                         INSERT INTO daybook_parked SELECT * FROM \(Self.schema).daybook_parked

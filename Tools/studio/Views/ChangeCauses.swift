@@ -62,7 +62,7 @@ struct ChangeCauses {
         }
     }
 
-    /// The most events of a subject that are considered.
+    /// The greatest number of events of a subject that are considered.
     private static let subjectEventsMax = 64
 
     /// The positions of the last events with one of some subjects, ascending, for each list of subjects.

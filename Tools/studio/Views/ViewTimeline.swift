@@ -56,13 +56,6 @@ final class ViewTimeline: Sendable {
         return number
     }
 
-    /// True for the events that a view folds, by ordinal.
-    static func folds(_ view: Int, _ index: EventIndex) -> (Int) -> Bool {
-        guard let types = OfflineModel.views[view].eventTypes else { return { _ in true } }
-        let numbers = Set(types.compactMap { index.names.existingNumber(of: $0) })
-        return { numbers.contains(index.types[$0]) }
-    }
-
     /// The rows of a view after the event at a position, sorted by key.
     ///
     /// - Throws: as `page`.
@@ -122,13 +115,8 @@ final class ViewTimeline: Sendable {
             }
             guard state.fold.last >= position else { throw APIError.notReady }
             let snapshot = state.fold.snapshot(before: position)
-            // The events between that the view folds.
-            let folds = Self.folds(view, state.index)
-            let range =
-                state.index.ordinal(
-                    from: snapshot.position.rawValue + 1)..<state.index.ordinal(
-                    from: position.rawValue + 1)
-            let wanted = range.filter(folds).map { state.index.positions[$0] }
+            let wanted = Array(
+                state.fold.changes(of: view, after: snapshot.position, through: position))
             return (snapshot, state.fold.discarded, state.statusVersion, wanted)
         }
         var known = Known(
