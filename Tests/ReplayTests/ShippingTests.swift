@@ -374,6 +374,20 @@ private func openStore(_ files: InMemoryFileSystem) async throws -> EventStore {
         try await store.close()
     }
 
+    @Test(.verifies("RPL-7"))
+    func `a run whose deadline has passed before it sent anything says so`() async throws {
+        let store = try await openStoreWithEvent()
+        let transport = Answering(verdictsAt: Self.now)
+        let deadline = Replayer.End.at(Timestamp(milliseconds: Self.now))
+        let report = try await Replayer(store, transport: transport).run(until: deadline)
+        #expect(transport.count == 0 && report.pending == 1)
+        #expect(report.message == "the deadline has passed before all events were sent")
+        _ = try await Replayer(store, transport: transport).run()
+        let idle = try await Replayer(store, transport: transport).run(until: deadline)
+        #expect(idle.pending == 0 && idle.message == nil)
+        try await store.close()
+    }
+
     @Test(.verifies("RPL-6"))
     func `a paused run tries again after a minute, and one that ends sooner ends at once`()
         async throws

@@ -154,6 +154,9 @@ struct ReplayRun {
         updateReport()
         report.held = state.heldCount
         report.underWay = []
+        if case .at = end, report.message == nil, pending > report.held {
+            report.message = "the deadline has passed before all events were sent"
+        }
         do {
             try await store.flush()
         } catch let error as LogError where error.code == .diskFull {
