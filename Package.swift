@@ -52,6 +52,7 @@ let package = Package(
         .library(name: "DaybookOffline", targets: ["DaybookOffline"]),
         .library(name: "DaybookSecrets", targets: ["DaybookSecrets"]),
         .library(name: "DaybookSQL", targets: ["DaybookSQL"]),
+        .library(name: "DaybookOfflineSQL", targets: ["DaybookOfflineSQL"]),
         .library(name: "DaybookTestKit", targets: ["DaybookTestKit"]),
     ],
     traits: [
@@ -183,8 +184,13 @@ let package = Package(
             swiftSettings: strict),
         // Of its own: GRDB is fetched for it.
         .target(
-            name: "DaybookSQL", dependencies: ["Daybook", forSQL("GRDB", "GRDB.swift")],
+            name: "DaybookSQL",
+            dependencies: ["Daybook", "EventSourcing", forSQL("GRDB", "GRDB.swift")],
             swiftSettings: strict),
+        .target(
+            name: "DaybookOfflineSQL",
+            dependencies: ["DaybookOffline", "DaybookSQL", forSQL("GRDB", "GRDB.swift")],
+            packageAccess: false, swiftSettings: strict),
 
         // The tools.
         .target(name: "StandardStreams", path: "Tools/streams", swiftSettings: strict),
@@ -436,8 +442,8 @@ let package = Package(
         .testTarget(
             name: "DaybookSQLTests",
             dependencies: [
-                "Daybook", "DaybookOffline", "DaybookSQL", "DaybookTestKit", "EventGenerators",
-                "TestSupport",
+                "Daybook", "DaybookOffline", "DaybookOfflineSQL", "DaybookSQL", "DaybookTestKit",
+                "EventGenerators", "EventSourcing", "LogFormat", "TestSupport",
                 forTools("GRDB", "GRDB.swift"),
             ],
             swiftSettings: strict),

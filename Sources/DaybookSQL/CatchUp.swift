@@ -9,7 +9,7 @@ struct CatchUp: Sendable {
     private let store: EventStore
     private let database: any DatabaseWriter
     private let writer: ProjectionWriter
-    private let types: Set<String>
+    private let types: Set<String>?
     private var reader: LogBatchReader
     /// The batch that was read while the last one was written.
     private var next: LogBatch?
@@ -18,6 +18,8 @@ struct CatchUp: Sendable {
     private var count = 256
     /// The projections' records, as the database has them.
     private(set) var records: [String: ProjectionRecord]
+    /// The states of views, by the name of their projection; empty before the first step.
+    private var followers: [String: any ViewFollowing] = [:]
     /// The last position that all projections include. It may be greater than the recorded ones, if the events in
     /// between are of other types.
     private(set) var through: Position
@@ -34,7 +36,9 @@ struct CatchUp: Sendable {
         self.database = database
         self.writer = writer
         self.records = records
-        types = writer.projections.reduce(into: []) { $0.formUnion($1.types) }
+        types = writer.projections.reduce(into: []) { types, projection in
+            types = projection.types.flatMap { types?.union($0) }
+        }
         through = records.values.map(\.through).min() ?? .zero
         reader = LogBatchReader(store, after: through, types: types)
     }
@@ -60,6 +64,7 @@ struct CatchUp: Sendable {
     /// - Returns: false at the end.
     /// - Throws: `RecordsMoved`, `DatabaseError`, `LogError`. The next call applies the same events again.
     mutating func advance(through end: Position, retracted: [Position]) async throws -> Bool {
+        try await copyStates()
         if next == nil {
             (reader, next) = try await Self.read(reader, through: end, count)
         }
@@ -81,7 +86,9 @@ struct CatchUp: Sendable {
         async let read = Self.read(reader, through: end, count)
         let began = ContinuousClock.now
         do {
-            records = try await write(batch, retracted: passedOver)
+            let (advanced, changes) = advancedFollowers(batch)
+            records = try await write(batch, changes, retracted: passedOver)
+            followers = advanced
         } catch {
             _ = try? await read
             throw error
@@ -92,6 +99,53 @@ struct CatchUp: Sendable {
         next = nil
         (reader, next) = try await read
         return true
+    }
+
+    /// Copies the states of the views, once. Tables that are new get all rows of their state, which may be after
+    /// the events that other projections have still to apply.
+    private mutating func copyStates() async throws {
+        var isFilled = false
+        for projection in writer.projections where followers[projection.name] == nil {
+            guard var follower = projection.follower, let known = records[projection.name] else {
+                continue
+            }
+            try await follower.copyState(of: store)
+            if known.through == .zero, follower.last > .zero {
+                var new = known
+                new.position = Int64(clamping: follower.last.rawValue)
+                new.event = try await store.event(at: follower.last)?.id.text
+                new.retracted = follower.retracted.map(\.rawValue)
+                let (writer, rows, filled) = (writer, follower.allRows, new)
+                try await database.write { db in
+                    try writer.fill(projection, known, filled, rows, in: db)
+                }
+                records[projection.name] = new
+                isFilled = true
+            }
+            followers[projection.name] = follower
+        }
+        guard isFilled else { return }
+        through = records.values.map(\.through).min() ?? .zero
+        reader = LogBatchReader(store, after: through, types: types)
+        next = nil
+    }
+
+    /// The states after a batch, and the changes of their tables.
+    private func advancedFollowers(
+        _ batch: LogBatch
+    ) -> ([String: any ViewFollowing], [String: RowChange]) {
+        var (advanced, changes) = (followers, [String: RowChange]())
+        for projection in writer.projections {
+            guard let record = records[projection.name], record.through < batch.last else {
+                continue
+            }
+            let through = record.through
+            let events = batch.events.filter {
+                $0.position > through && projection.wants($0.type)
+            }
+            changes[projection.name] = advanced[projection.name]?.advance(events, to: batch.last)
+        }
+        return (advanced, changes)
     }
 
     private mutating func adapt(to duration: Duration, _ batch: LogBatch) {
@@ -111,38 +165,43 @@ struct CatchUp: Sendable {
     }
 
     private func write(
-        _ batch: LogBatch, retracted: [UInt64]
+        _ batch: LogBatch, _ changes: [String: RowChange], retracted: [UInt64]
     ) async throws -> [String: ProjectionRecord] {
         let (writer, records) = (writer, records)
         func write(isCareful: Bool) async throws -> [String: ProjectionRecord] {
             try await database.write { db in
                 try writer.apply(
-                    batch, to: records, retracted: retracted, isCareful: isCareful, in: db)
+                    batch, to: records, changes: changes, retracted: retracted,
+                    isCareful: isCareful, in: db)
             }
         }
         // Savepoints around each event cost time, and hardly any event fails.
         do { return try await write(isCareful: false) } catch  where !error.isOfDatabase {}
         do { return try await write(isCareful: true) } catch  where !error.isOfDatabase {}
-        return try await writeOneByOne(batch, retracted: retracted)
+        return try await writeOneByOne(batch, changes, retracted: retracted)
     }
 
     /// Applies a batch with an event that ends the transaction itself, or that the commit refuses, as a deferred
     /// foreign key does: with one transaction for each event.
     private func writeOneByOne(
-        _ batch: LogBatch, retracted: [UInt64]
+        _ batch: LogBatch, _ changes: [String: RowChange], retracted: [UInt64]
     ) async throws -> [String: ProjectionRecord] {
         let writer = writer
         var records = records
         let singles = batch.events.map {
             LogBatch(events: [$0], last: $0.position, lastID: $0.id.text)
         }
-        for single in singles + [LogBatch(last: batch.last, lastID: batch.lastID)] {
+        let rest = LogBatch(last: batch.last, lastID: batch.lastID)
+        for (index, single) in (singles + [rest]).enumerated() {
             let known = records
+            // The tables of views get the changes of the batch, and not of its parts.
+            let changes = index == singles.count ? changes : nil
             let passedOver = retracted.filter { $0 <= single.last.rawValue }
             do {
                 records = try await database.write { db in
                     try writer.apply(
-                        single, to: known, retracted: passedOver, isCareful: true, in: db)
+                        single, to: known, changes: changes, retracted: passedOver,
+                        isCareful: true, in: db)
                 }
             } catch  where !error.isOfDatabase && !single.events.isEmpty {
                 records = try await database.write { db in
@@ -167,7 +226,7 @@ extension ProjectionRecord {
         guard present != self.retracted else { return false }
         for position in Set(present).symmetricDifference(self.retracted) {
             guard let event = try await store.event(at: Position(position)) else { return true }
-            if projection.types.contains(store.catalogue.newestForm(of: event).type) { return true }
+            if projection.wants(store.catalogue.newestForm(of: event).type) { return true }
         }
         return false
     }

@@ -22,23 +22,24 @@ extension EventStore {
     /// - Parameters:
     ///   - database: the database. Its other tables are not touched. With a `DatabasePool`, readers never wait.
     ///   - projections: the projections, all that the database has of this log.
-    /// - Throws: `EventError` (`refused`) for no or invalid projections, naming them; what `create` throws;
+    /// - Throws: `EventError` (`refused`) for no or invalid projections, and for tables of views that the store does
+    ///   not have, naming them; what `create` throws;
     ///   `DatabaseError`; `LogError`.
     public nonisolated func project(
         into database: any DatabaseWriter, _ projections: [any SQLProjection]
     ) async throws -> ProjectedRows {
         let projections = projections.map { Projecting($0) }
-        try Self.check(projections)
+        try check(projections)
         let needing = projections.filter { !$0.allowsCompaction }
         await setNeeds(
             ofRowsIn: URL(filePath: database.path).lastPathComponent,
-            Dictionary(uniqueKeysWithValues: needing.map { ($0.name, $0.types) }))
+            Dictionary(uniqueKeysWithValues: needing.map { ($0.name, $0.types ?? []) }))
         let rows = ProjectedRows(self, database, projections)
         try await rows.open()
         return rows
     }
 
-    private static func check(_ projections: [Projecting]) throws(EventError) {
+    private nonisolated func check(_ projections: [Projecting]) throws(EventError) {
         guard !projections.isEmpty else { throw EventError(.refused, "no projection is given") }
         var names: Set<String> = []
         for projection in projections {
@@ -47,7 +48,12 @@ extension EventStore {
             guard names.insert(name).inserted else {
                 throw EventError(.refused, "two projections have the name \(name)")
             }
-            guard !projection.types.isEmpty else {
+            guard projection.follower?.exists(in: self) ?? true else {
+                throw EventError(
+                    .refused,
+                    "the store has no view \(name); pass it to open, or leave its table out")
+            }
+            guard projection.types != [] else {
                 throw EventError(.refused, "the projection \(name) names no event type")
             }
         }

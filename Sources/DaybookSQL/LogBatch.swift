@@ -17,13 +17,14 @@ struct LogBatch: Sendable {
 /// Reads a log from a position to its durable end.
 struct LogBatchReader: Sendable {
     private let catalogue: EventCatalogue
-    private let types: Set<String>
+    private let types: Set<String>?
     private var cursor: LogCursor
     private var lastID: String?
 
     private static let bytesMax = 4 * 1_024 * 1_024
 
-    init(_ store: EventStore, after position: Position, types: Set<String>) {
+    /// - Parameter types: the types of the wanted events; nil for all.
+    init(_ store: EventStore, after position: Position, types: Set<String>?) {
         catalogue = store.catalogue
         self.types = types
         cursor = LogCursor(
@@ -47,7 +48,7 @@ struct LogBatchReader: Sendable {
                 of: try LogReader.event(line, catalogue, directory: directory))
             batch.lastID = event.id.text
             bytes += line.byteCount
-            if types.contains(event.type) { batch.events.append(event) }
+            if types?.contains(event.type) ?? true { batch.events.append(event) }
             return batch.events.count < count && bytes < Self.bytesMax
         }
         batch.last = cursor.position

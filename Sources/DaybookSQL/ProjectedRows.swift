@@ -46,9 +46,7 @@ public final class ProjectedRows: Sendable {
     ) {
         self.store = store
         self.database = database
-        writer = ProjectionWriter(
-            projections: projections, log: store.logID.text,
-            writer: store.incarnation.text)
+        writer = ProjectionWriter(projections, of: store)
     }
 
     /// What the projections are doing.
@@ -86,6 +84,15 @@ public final class ProjectedRows: Sendable {
             let waiter = state.withLock { $0.waiters.removeValue(forKey: id) }
             waiter?.continuation.resume(throwing: CancellationError())
         }
+    }
+
+    /// Waits until the rows of all projections include every event that was appended so far, relaxed ones
+    /// included.
+    ///
+    /// - Throws: as `reach(_:)`; `LogError` if relaxed events cannot be committed.
+    public func reach() async throws {
+        try await store.flush()
+        try await reach(await store.lastDurable)
     }
 
     /// The events that projections could not apply, by projection and position.
@@ -357,8 +364,7 @@ public final class ProjectedRows: Sendable {
             return nil
         }
         return CatchUp(
-            store, database,
-            ProjectionWriter(projections: active, log: writer.log, writer: writer.writer), records)
+            store, database, ProjectionWriter(active, of: store), records)
     }
 
     /// The database has the rows of another log: another store has taken it over.
@@ -368,7 +374,7 @@ public final class ProjectedRows: Sendable {
         guard let projection = writer.projections.first(where: { $0.name == name }) else {
             return nil
         }
-        let side = SideDatabase(projection, beside: database, writer)
+        let side = SideDatabase(projection, beside: database, of: store)
         let isDone = Flag()
         let task = Task { [store, database, wake] in
             defer {

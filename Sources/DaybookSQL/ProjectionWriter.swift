@@ -9,6 +9,21 @@ struct ProjectionWriter: Sendable {
     let projections: [Projecting]
     let log: String
     let writer: String
+    /// The writers of the tables of views, by the name of the projection.
+    private let rowWriters: [String: RowWriter]
+
+    init(_ projections: [Projecting], of store: EventStore) {
+        self.projections = projections
+        log = store.logID.text
+        writer = store.incarnation.text
+        var rowWriters: [String: RowWriter] = [:]
+        for projection in projections {
+            rowWriters[projection.name] = projection.follower?.writer(projection.name) {
+                [store] id in try store.data(ofEvent: id)
+            }
+        }
+        self.rowWriters = rowWriters
+    }
 
     /// Creates the tables of a projection, and its record: it has applied nothing yet.
     func create(_ projection: Projecting, in db: Database) throws -> ProjectionRecord {
@@ -27,6 +42,8 @@ struct ProjectionWriter: Sendable {
     ///
     /// - Parameters:
     ///   - known: the records as the caller knows them.
+    ///   - changes: the changes of the tables of views, by name; nil to leave those tables, and their positions, as
+    ///     they are.
     ///   - retracted: the retracted positions up to the batch's last one.
     ///   - isCareful: true to undo and park single events that fail; false to throw their errors, after which the
     ///     caller rolls back and applies the batch carefully.
@@ -34,10 +51,10 @@ struct ProjectionWriter: Sendable {
     /// - Throws: `RecordsMoved` if the database has other records, or lacks tables: another process has written,
     ///   or the file was replaced. `DatabaseError`.
     func apply(
-        _ batch: LogBatch, to known: [String: ProjectionRecord], retracted: [UInt64],
-        isCareful: Bool, in db: Database
+        _ batch: LogBatch, to known: [String: ProjectionRecord], changes: [String: RowChange]?,
+        retracted: [UInt64], isCareful: Bool, in db: Database
     ) throws -> [String: ProjectionRecord] {
-        try write(batch, known, retracted, in: db) { event, projection in
+        try write(batch, known, changes, retracted, in: db) { event, projection in
             if isCareful {
                 try Self.applyOrPark(event, projection, in: db)
             } else {
@@ -53,14 +70,26 @@ struct ProjectionWriter: Sendable {
         _ batch: LogBatch, _ error: any Error, records known: [String: ProjectionRecord],
         retracted: [UInt64], in db: Database
     ) throws -> [String: ProjectionRecord] {
-        try write(batch, known, retracted, in: db) { event, projection in
+        try write(batch, known, nil, retracted, in: db) { event, projection in
             try ParkedProjection(projection.name, event, error).insert(db, onConflict: .replace)
         }
     }
 
+    /// Writes all rows of a view's table, and the position of the state that they are from.
+    ///
+    /// - Throws: as `apply`.
+    func fill(
+        _ projection: Projecting, _ known: ProjectionRecord, _ new: ProjectionRecord,
+        _ rows: RowChange, in db: Database
+    ) throws {
+        guard try ProjectionRecord.all(in: db)[known.name] == known else { throw RecordsMoved() }
+        try rowWriters[projection.name]?.write(rows, in: db)
+        try new.update(db)
+    }
+
     private func write(
-        _ batch: LogBatch, _ known: [String: ProjectionRecord], _ retracted: [UInt64],
-        in db: Database, _ body: (Event, Projecting) throws -> Void
+        _ batch: LogBatch, _ known: [String: ProjectionRecord], _ changes: [String: RowChange]?,
+        _ retracted: [UInt64], in db: Database, _ body: (Event, Projecting) throws -> Void
     ) throws -> [String: ProjectionRecord] {
         let stored = try ProjectionRecord.all(in: db)
         var records = known
@@ -68,10 +97,15 @@ struct ProjectionWriter: Sendable {
             guard var record = known[projection.name] else { throw RecordsMoved() }
             guard record.through < batch.last else { continue }
             guard stored[projection.name] == record else { throw RecordsMoved() }
-            let through = record.through
-            for event in batch.events
-            where event.position > through && projection.types.contains(event.type) {
-                try body(event, projection)
+            if let writer = rowWriters[projection.name] {
+                guard let changes else { continue }
+                if let change = changes[projection.name] { try writer.write(change, in: db) }
+            } else {
+                let through = record.through
+                for event in batch.events
+                where event.position > through && projection.wants(event.type) {
+                    try body(event, projection)
+                }
             }
             record.position = Int64(clamping: batch.last.rawValue)
             record.event = batch.lastID ?? record.event

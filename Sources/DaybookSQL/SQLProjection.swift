@@ -57,14 +57,20 @@ struct Projecting: Sendable {
     let projection: any SQLProjection
     let name: String
     let version: Int
-    let types: Set<String>
+    /// The types of the events that change its rows; nil for all.
+    let types: Set<String>?
+    /// The follower of its view, before its state is known; nil for a projection that applies events itself.
+    let follower: (any ViewFollowing)?
 
     init(_ projection: any SQLProjection) {
         self.projection = projection
         name = type(of: projection).name
         version = type(of: projection).version
-        types = Set(type(of: projection).events.map { $0.type })
+        follower = (projection as? any ViewTable)?.follower
+        types = follower.map(\.types) ?? Set(type(of: projection).events.map { $0.type })
     }
+
+    func wants(_ type: String) -> Bool { types?.contains(type) ?? true }
 
     var allowsCompaction: Bool { type(of: projection).allowsCompaction }
 

@@ -25,11 +25,9 @@ struct SideDatabase: Sendable {
     }
 
     /// - Parameter database: the database that gets the tables.
-    init(_ projection: Projecting, beside database: any DatabaseWriter, _ writer: ProjectionWriter)
-    {
+    init(_ projection: Projecting, beside database: any DatabaseWriter, of store: EventStore) {
         self.projection = projection
-        self.writer = ProjectionWriter(
-            projections: [projection], log: writer.log, writer: writer.writer)
+        writer = ProjectionWriter([projection], of: store)
         let isFile = FileManager.default.fileExists(atPath: database.path)
         path =
             isFile

@@ -137,7 +137,7 @@ import Testing
             for view in OfflineModel.views {
                 var state = view.init() as any ListableView
                 for event in log.history.events where view.folds(event.type) { state.fold(event) }
-                let columns = Set(try #require(LogTables.columns[view.name]))
+                let columns = Set(view.columns)
                 for row in state.rows() {
                     let unknown = row.fields.map(\.name).filter { !columns.contains($0) }
                     try #require(unknown.isEmpty, "\(view.name): \(unknown)")

@@ -5,7 +5,7 @@ import Daybook
 import HashTreeCollections
 
 /// The saved cities, and those that are cached.
-public struct CitiesView: ListableView {
+public struct CitiesView: KeyedView {
     public static let name = "cities"
     public static let version = 2
     public static let eventTypes: Set<String>? = [
@@ -114,24 +114,50 @@ public struct CitiesView: ListableView {
         cached.removalTimestamp(EntityID(cityId))
     }
 
+    public static let keyNames = ["cityId"]
+    public static let columns = [
+        "cityId", "savedBy", "cityData", "images", "downloadedAt", "lastAccessedAt", "storageSize",
+        "isExplicitDownload", "version",
+    ]
+
     public func rows() -> ViewRows {
         let saved = saved.filter { $0.value.contains { $0.value.value } }.map(\.key)
-        return ViewRows(ids: Set(saved + cached.ids)) { id in
-            var row = ViewRow()
-            row.appendField("cityId", id.string)
-            row.appendField(
-                "savedBy",
-                raw: JSONObjectWriter.array(savers(of: id.string).map(JSONObjectWriter.string)))
-            guard let city = cached[id] else { return row }
-            row.appendField("cityData", member: "cityData", ofEvent: city.event)
-            row.appendField("images", raw: JSONObjectWriter.array(city.images.map(\.row)))
-            row.appendField("downloadedAt", city.downloadedAt.description)
-            row.appendField("lastAccessedAt", city.lastAccessedAt.description)
-            row.appendField("storageSize", city.storageSize)
-            row.appendField("isExplicitDownload", city.isExplicitDownload)
-            row.appendField("version", city.version)
-            return row
-        }
+        return ViewRows(ids: Set(saved + cached.ids)) { row($0) }
+    }
+
+    public func rowKeys(changedBy event: Event) -> [[String]]? {
+        let id: String? =
+            switch event.type {
+            case CitySaved.type, CityUnsaved.type: try? event.payload(as: CitySaved.self).cityId
+            case CityCached.type: try? event.payload(as: CityCached.self).cityId
+            case CityRemoved.type: try? event.payload(as: CityRemoved.self).cityId
+            case CityAccessed.type: try? event.payload(as: CityAccessed.self).cityId
+            default: nil
+            }
+        return id.map { [[$0]] } ?? []
+    }
+
+    public func row(key: [String]) -> ViewRow? {
+        let id = EntityID(key[0])
+        let isSaved = saved[id]?.contains { $0.value.value } ?? false
+        return isSaved || cached[id] != nil ? row(id) : nil
+    }
+
+    private func row(_ id: EntityID) -> ViewRow {
+        var row = ViewRow()
+        row.appendField("cityId", id.string)
+        row.appendField(
+            "savedBy",
+            raw: JSONObjectWriter.array(savers(of: id.string).map(JSONObjectWriter.string)))
+        guard let city = cached[id] else { return row }
+        row.appendField("cityData", member: "cityData", ofEvent: city.event)
+        row.appendField("images", raw: JSONObjectWriter.array(city.images.map(\.row)))
+        row.appendField("downloadedAt", city.downloadedAt.description)
+        row.appendField("lastAccessedAt", city.lastAccessedAt.description)
+        row.appendField("storageSize", city.storageSize)
+        row.appendField("isExplicitDownload", city.isExplicitDownload)
+        row.appendField("version", city.version)
+        return row
     }
 }
 

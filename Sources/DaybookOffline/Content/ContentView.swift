@@ -268,6 +268,10 @@ public struct ContentView: ListableView, FileReferring {
 
     public func refers(to file: FileID) -> Bool { files[file] != nil }
 
+    public static let columns = [
+        "city", "name", "live", "lastUsage", "languages", "updates", "resources",
+    ]
+
     public func rows() -> ViewRows {
         var listed: [EntityID: ListedCity] = [:]
         for city in cityList ?? [] { listed[EntityID(city.code)] = city }

@@ -184,6 +184,11 @@ public struct PagesView: ListableView {
             .sorted { EntityID($0.path) < EntityID($1.path) }
     }
 
+    public static let columns = [
+        "city", "language", "path", "kind", "title", "lastUpdate", "thumbnail", "parentPath",
+        "order", "contentBytes", "event",
+    ]
+
     public func rows() -> ViewRows {
         let pages = cityCodes.flatMap { city in
             languages(of: city).flatMap { language in

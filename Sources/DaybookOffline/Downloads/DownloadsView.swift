@@ -7,7 +7,7 @@ import HashTreeCollections
 /// The downloads of cities.
 ///
 /// The costs depend on the number of jobs, not on the length of the log.
-public struct DownloadsView: ListableView {
+public struct DownloadsView: KeyedView {
     public static let name = "downloads"
     public static let version = 1
     public static let eventTypes: Set<String>? = [
@@ -178,23 +178,37 @@ public struct DownloadsView: ListableView {
     /// All jobs, by id. O(jobs and removed jobs).
     public var jobs: [DownloadJob] { entries.keys.sorted().compactMap { job($0) } }
 
-    public func rows() -> ViewRows {
-        ViewRows(jobs) { job in
-            var row = ViewRow()
-            row.appendField("id", job.id)
-            row.appendField("cityId", job.cityId)
-            row.appendField("isExplicit", job.isExplicit)
-            row.appendField("status", job.status.rawValue)
-            row.appendField("progress", job.progress)
-            row.appendField("currentStep", job.currentStep)
-            row.appendField("totalBytes", job.totalBytes)
-            row.appendField("downloadedBytes", job.downloadedBytes)
-            row.appendField("startedAt", job.startedAt.description)
-            row.appendField("completedAt", job.completedAt?.description)
-            row.appendField("errorMessage", job.errorMessage)
-            row.appendField("pauseReason", job.pauseReason?.rawValue)
-            return row
-        }
+    public static let keyNames = ["id"]
+    public static let columns = [
+        "id", "cityId", "isExplicit", "status", "progress", "currentStep", "totalBytes",
+        "downloadedBytes", "startedAt", "completedAt", "errorMessage", "pauseReason",
+    ]
+
+    public func rows() -> ViewRows { ViewRows(jobs) { $0.row } }
+
+    public func rowKeys(changedBy event: Event) -> [[String]]? {
+        (try? DownloadChange(event)).map { [[$0.jobId]] } ?? []
+    }
+
+    public func row(key: [String]) -> ViewRow? { self[key[0]]?.row }
+}
+
+extension DownloadJob {
+    fileprivate var row: ViewRow {
+        var row = ViewRow()
+        row.appendField("id", id)
+        row.appendField("cityId", cityId)
+        row.appendField("isExplicit", isExplicit)
+        row.appendField("status", status.rawValue)
+        row.appendField("progress", progress)
+        row.appendField("currentStep", currentStep)
+        row.appendField("totalBytes", totalBytes)
+        row.appendField("downloadedBytes", downloadedBytes)
+        row.appendField("startedAt", startedAt.description)
+        row.appendField("completedAt", completedAt?.description)
+        row.appendField("errorMessage", errorMessage)
+        row.appendField("pauseReason", pauseReason?.rawValue)
+        return row
     }
 }
 

@@ -247,6 +247,8 @@ public struct ImagesView: ListableView, FileReferring {
 
     public func refers(to file: FileID) -> Bool { files[file] != nil }
 
+    public static let columns = ["kind", "id", "file", "size", "cachedAt", "lastAccessedAt"]
+
     /// Returns one row for each image, by kind and id.
     public func rows() -> ViewRows {
         let images = shelves.flatMap { shelf in

@@ -3,6 +3,11 @@
 import Daybook
 
 extension LearningView {
+    public static let columns = [
+        "kind", "learnLanguage", "displayLanguage", "courses", "courseId", "lessonId", "size",
+        "files", "isExplicit", "storedAt", "event", "userId", "info", "reviews", "vocabularies",
+    ]
+
     public func rows() -> ViewRows {
         ViewRows(courseRows + storedLessons.map(\.row) + userRows)
     }

@@ -230,6 +230,11 @@ public struct AlbumsView: ListableView {
         }
     }
 
+    public static let columns = [
+        "albumId", "remoteId", "ownerId", "name", "createdAt", "modifiedAt", "startDate",
+        "endDate", "thumbnailAssetId", "assetIds", "userIds",
+    ]
+
     public func rows() -> ViewRows {
         ViewRows(albums) { album in
             var row = ViewRow()

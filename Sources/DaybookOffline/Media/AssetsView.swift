@@ -10,7 +10,7 @@ import HashTreeCollections
 ///
 /// Queries read memory only. An `Asset` is decoded from its record on each query. Members of its event that
 /// the type does not name stay in the log (`AssetCommands.properties(of:)`).
-public struct AssetsView: ListableView {
+public struct AssetsView: KeyedView {
     public static let name = "assets"
     public static let version = 1
     public static let eventTypes: Set<String>? = [AssetStored.type, AssetRemoved.type]
@@ -152,10 +152,29 @@ public struct AssetsView: ListableView {
         .lazy.map(\.record)
     }
 
+    public static let keyNames = ["assetId"]
+    public static let columns = [
+        "assetId", "remoteId", "localId", "ownerId", "checksum", "type", "fileName",
+        "fileCreatedAt", "fileModifiedAt", "updatedAt", "durationSeconds", "width", "height",
+        "livePhotoVideoId", "isFavorite", "isArchived", "isTrashed",
+    ]
+
     public func rows() -> ViewRows {
         let assets = entries.compactMap { $0.record?.asset }
         return ViewRows(assets.sorted(byID: { EntityID($0.id) })) { $0.row }
     }
+
+    public func rowKeys(changedBy event: Event) -> [[String]]? {
+        let id: String? =
+            switch event.type {
+            case AssetStored.type: try? event.payload(as: AssetStored.self).asset.id
+            case AssetRemoved.type: try? event.payload(as: AssetRemoved.self).assetId
+            default: nil
+            }
+        return id.map { [[$0]] } ?? []
+    }
+
+    public func row(key: [String]) -> ViewRow? { self[key[0]]?.row }
 }
 
 extension Asset {

@@ -133,6 +133,11 @@ public struct DeviceMediaView: ListableView {
         assets(platform).all
     }
 
+    public static let columns = [
+        "kind", "id", "name", "selection", "lastBackup", "assetCount", "time", "platform", "hash",
+        "modifiedTime",
+    ]
+
     public func rows() -> ViewRows {
         var rows = backupAlbums.map { album in
             var row = ViewRow()

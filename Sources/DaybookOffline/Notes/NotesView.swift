@@ -160,7 +160,7 @@ extension ViewQuery where Value == NoteList {
 }
 
 /// The notes.
-public struct NotesView: ListableView {
+public struct NotesView: KeyedView {
     public static let name = "notes"
     public static let version = 1
     public static let eventTypes: Set<String>? = [
@@ -286,6 +286,11 @@ public struct NotesView: ListableView {
         return (live, waiting)
     }
 
+    public static let keyNames = ["noteId"]
+    public static let columns = [
+        "noteId", "cityId", "content", "createdBy", "createdAt", "updatedAt",
+    ]
+
     public func rows() -> ViewRows {
         // Only ids are sorted: copies of the records in a random order take four times as long.
         let ids = entries.compactMap { id, entry in entry.isListed ? id : nil }
@@ -293,15 +298,34 @@ public struct NotesView: ListableView {
             guard let note = note(id) else {
                 preconditionFailure("the ids are those of listed notes")
             }
-            var row = ViewRow()
-            row.appendField("noteId", note.id)
-            row.appendField("cityId", note.cityId)
-            row.appendField("content", note.content)
-            row.appendField("createdBy", note.createdBy)
-            row.appendField("createdAt", note.createdAt.description)
-            row.appendField("updatedAt", note.updatedAt.description)
-            return row
+            return note.row
         }
+    }
+
+    public func rowKeys(changedBy event: Event) -> [[String]]? {
+        let id: String? =
+            switch event.type {
+            case NoteAdded.type: try? event.payload(as: NoteAdded.self).noteId
+            case NoteUpdated.type: try? event.payload(as: NoteUpdated.self).noteId
+            case NoteDeleted.type: try? event.payload(as: NoteDeleted.self).noteId
+            default: nil
+            }
+        return id.map { [[$0]] } ?? []
+    }
+
+    public func row(key: [String]) -> ViewRow? { self[key[0]]?.row }
+}
+
+extension Note {
+    fileprivate var row: ViewRow {
+        var row = ViewRow()
+        row.appendField("noteId", id)
+        row.appendField("cityId", cityId)
+        row.appendField("content", content)
+        row.appendField("createdBy", createdBy)
+        row.appendField("createdAt", createdAt.description)
+        row.appendField("updatedAt", updatedAt.description)
+        return row
     }
 }
 

@@ -196,6 +196,8 @@ public struct ProgressView: ListableView {
     /// The ids of all learners, sorted. O(learners).
     public var userIDs: [String] { learners.keys.sorted().map(\.string) }
 
+    public static let columns = ["userId", "activeCourseId", "courses"]
+
     public func rows() -> ViewRows {
         ViewRows(userIDs) { userId in
             var row = ViewRow()

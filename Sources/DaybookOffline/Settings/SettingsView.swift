@@ -4,7 +4,7 @@ import Daybook
 import HashTreeCollections
 
 /// The values of all keys.
-public struct SettingsView: ListableView {
+public struct SettingsView: KeyedView {
     public static let name = "settings"
     public static let version = 1
     public static let eventTypes: Set<String>? = [SettingPut.type, SettingDeleted.type]
@@ -52,14 +52,27 @@ public struct SettingsView: ListableView {
     /// The LWW timestamp of the event that put or deleted the value; nil if there is none. O(1).
     func lwwTimestamp(of key: String) -> LWWTimestamp? { settings[EntityID(key)]?.lwwTimestamp }
 
+    public static let keyNames = ["key"]
+    public static let columns = ["key", "value"]
+
     public func rows() -> ViewRows {
         let present = settings.keys.filter { json(of: $0.string) != nil }
-        return ViewRows(ids: present) { key in
-            var row = ViewRow()
-            row.appendField("key", key.string)
-            row.appendField("value", raw: json(of: key.string))
-            return row
-        }
+        return ViewRows(ids: present) { Self.row($0.string, json(of: $0.string)) }
+    }
+
+    public func rowKeys(changedBy event: Event) -> [[String]]? {
+        (try? Self.change(event)).map { [[$0.key]] } ?? []
+    }
+
+    public func row(key: [String]) -> ViewRow? {
+        json(of: key[0]).map { Self.row(key[0], $0) }
+    }
+
+    private static func row(_ key: String, _ json: [UInt8]?) -> ViewRow {
+        var row = ViewRow()
+        row.appendField("key", key)
+        row.appendField("value", raw: json)
+        return row
     }
 }
 

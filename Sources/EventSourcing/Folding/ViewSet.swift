@@ -371,6 +371,11 @@ struct ViewSet: Sendable {
         boxes.values.map(\.projection) + (discarded == DiscardedEvents() ? [] : [discarded])
     }
 
+    /// True if the set has a view.
+    func contains<View: Projection>(_ view: View.Type) -> Bool {
+        boxes[ObjectIdentifier(view)] != nil
+    }
+
     func snapshot<View: Projection>(_ view: View.Type) -> View { present(view).view }
 
     /// The current state of a view, with its revision.

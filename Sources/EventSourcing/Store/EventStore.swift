@@ -213,6 +213,32 @@ public actor EventStore {
         (lastDurable, views.discarded.all)
     }
 
+    /// True if a view was passed to `open`.
+    package nonisolated func has<View: Projection>(_ view: View.Type) -> Bool {
+        views.contains(view)
+    }
+
+    /// The state of a view after the last durable event, and the positions of all retracted events: commits
+    /// relaxed events first.
+    ///
+    /// - Throws: `LogError`.
+    package func durableView<View: Projection>(
+        _ view: View.Type
+    ) throws -> (view: View, last: Position, retracted: [Position]) {
+        try flush()
+        return (views.snapshot(view), lastDurable, views.discarded.all)
+    }
+
+    /// The data of the event with an id, in its newest form; nil if the log does not have it. Blocks.
+    ///
+    /// - Throws: `LogError`.
+    package nonisolated func data(ofEvent id: UUID) throws -> [UInt8]? {
+        guard let line = try log.line(id: id.integer) else { return nil }
+        let event = try LogReader.event(
+            line.bytes.span.bytes, catalogue, directory: log.directory)
+        return catalogue.newestForm(of: event).content.json
+    }
+
     /// States of which types the rows in a database need all events: compaction keeps them, also after the store
     /// is opened again. Replaces what was stated for the database before.
     ///

@@ -22,12 +22,10 @@ import HashTreeCollections
 ///
 /// Compaction removes an event if later events have set all of its members. A row has the field
 /// `updatedAt`; a member of that name would occur twice.
-public protocol RegisterView: ListableView, CompactableView {
+public protocol RegisterView: KeyedView, CompactableView {
     /// The object whose members the view keeps. A member that is nil in a change is not set; one that is
     /// declared with a value for `missing` is always set.
     associatedtype Values: DeclaredObject
-    /// The names of the key's parts, for rows.
-    static var keyNames: [String] { get }
     /// The registers of each key.
     var registers: RegisterTable<Values> { get set }
     /// The change that an event of one of the view's types makes.
@@ -124,19 +122,36 @@ extension RegisterView {
         return change
     }
 
-    /// One row for each key: the key's parts, the other members, the time of the newest change.
+    /// The key's parts, the other members, the time of the newest change.
+    public static var columns: [String] {
+        let members = ObjectSchema(of: Values.self).members.map(\.name)
+        return keyNames + members.filter { !keyNames.contains($0) } + ["updatedAt"]
+    }
+
+    /// One row for each key.
     public func rows() -> ViewRows {
         ViewRows(registers.entries.sorted(byID: \.key)) { id, entry in
-            var row = ViewRow()
-            let parts = RegisterTable<Values>.parts(of: id, Self.keyNames.count)
-            for (name, part) in zip(Self.keyNames, parts) { row.appendField(name, part) }
-            for (name, json) in (try? entry.fields()) ?? []
-            where !Self.keyNames.contains(name) {
-                row.appendField(name, raw: json)
-            }
-            row.appendField("updatedAt", entry.newest?.time.description)
-            return row
+            Self.row(RegisterTable<Values>.parts(of: id, Self.keyNames.count), entry)
         }
+    }
+
+    /// The key of the event's change.
+    public func rowKeys(changedBy event: Event) -> [[String]]? {
+        (try? checkedChange(in: event)).map { [$0.key] } ?? []
+    }
+
+    public func row(key: [String]) -> ViewRow? {
+        registers.entries[RegisterTable<Values>.id(of: key)].map { Self.row(key, $0) }
+    }
+
+    private static func row(_ key: [String], _ entry: MemberRegisters<Values>) -> ViewRow {
+        var row = ViewRow()
+        for (name, part) in zip(keyNames, key) { row.appendField(name, part) }
+        for (name, json) in (try? entry.fields()) ?? [] where !keyNames.contains(name) {
+            row.appendField(name, raw: json)
+        }
+        row.appendField("updatedAt", entry.newest?.time.description)
+        return row
     }
 
     /// The registers as bytes: the number of ignored events, then each key with its registers, in order.

@@ -24,12 +24,12 @@ public struct ViewRow: Sendable, Hashable {
         }
     }
 
-    /// The source of a value: a member of an event's data.
+    /// The source of a value: an event's data, or a member of them.
     public struct Source: Sendable, Hashable {
         /// The event's id.
         public var event: UUID
-        /// The member's name.
-        public var member: String
+        /// The member's name; nil for all of the data.
+        public var member: String?
     }
 
     /// Creates an empty row.
@@ -41,7 +41,9 @@ public struct ViewRow: Sendable, Hashable {
     }
 
     /// Appends a value that is in the data of an event and not in the view. `filled(by:)` reads it.
-    public mutating func appendField(_ name: String, member: String, ofEvent event: UUID) {
+    ///
+    /// - Parameter member: the member's name; nil for all of the data.
+    public mutating func appendField(_ name: String, member: String?, ofEvent event: UUID) {
         fields.append(
             Field(
                 name: name, json: Array("null".utf8),
@@ -54,9 +56,12 @@ public struct ViewRow: Sendable, Hashable {
     public func filled(by data: (UUID) throws -> [UInt8]?) rethrows -> ViewRow {
         var row = self
         for (index, field) in fields.enumerated() {
-            guard let source = field.source, let json = try data(source.event),
-                let value = (try? JSONFields(json))?.raw(named: source.member)
-            else { continue }
+            guard let source = field.source, let json = try data(source.event) else { continue }
+            guard let member = source.member else {
+                row.fields[index] = Field(name: field.name, json: json)
+                continue
+            }
+            guard let value = (try? JSONFields(json))?.raw(named: member) else { continue }
             row.fields[index] = Field(name: field.name, json: value)
         }
         return row
@@ -96,9 +101,65 @@ public struct ViewRow: Sendable, Hashable {
     }
 }
 
+/// A value of a row as databases store it.
+package enum ScalarValue: Hashable, Sendable {
+    case null
+    case integer(Int64)
+    case real(Double)
+    /// A string; of an array or an object, the JSON text.
+    case text(String)
+}
+
+extension ViewRow.Field {
+    /// The value as databases store it: `true` is 1, a number that is no `Int64` is a `Double`.
+    package var scalar: ScalarValue {
+        switch json.first {
+        case UInt8(ascii: "t"): return .integer(1)
+        case UInt8(ascii: "f"): return .integer(0)
+        case UInt8(ascii: "\""):
+            return .text(JSONText.string(json.span.bytes, 1..<max(1, json.count - 1)))
+        case UInt8(ascii: "{"), UInt8(ascii: "["):
+            return .text(String(decoding: json, as: UTF8.self))
+        case UInt8(ascii: "n"), nil: return .null
+        default:
+            let text = String(decoding: json, as: UTF8.self)
+            if let number = Int64(text) { return .integer(number) }
+            return Double(text).map { .real($0) } ?? .null
+        }
+    }
+}
+
 /// A view that can be listed as rows.
 public protocol ListableView: Projection {
+    /// The names of the fields of the rows, in order. A row may lack some of them.
+    static var columns: [String] { get }
     /// The view's rows, sorted by key. Of a large view only the keys are sorted; a row is created when it is
     /// read.
     func rows() -> ViewRows
+}
+
+extension ListableView {
+    /// No names: the rows are not made into tables.
+    public static var columns: [String] { [] }
+}
+
+/// A view whose rows have keys, so that a table can follow it row by row.
+public protocol KeyedView: ListableView {
+    /// The names of the key's parts: the first columns, whose values are strings that distinguish all rows.
+    static var keyNames: [String] { get }
+    /// The keys of all rows that an event changes or may change; nil if any row may change. The answer is the same
+    /// before and after the event was folded, or nil.
+    func rowKeys(changedBy event: Event) -> [[String]]?
+    /// The row with a key, as `rows()` lists it; nil if there is none.
+    ///
+    /// - Complexity: that of one row.
+    func row(key: [String]) -> ViewRow?
+    /// The rows with some keys, those that exist. By default, one by one.
+    func rows(keys: Set<[String]>) -> [[String]: ViewRow]
+}
+
+extension KeyedView {
+    public func rows(keys: Set<[String]>) -> [[String]: ViewRow] {
+        keys.reduce(into: [:]) { $0[$1] = row(key: $1) }
+    }
 }

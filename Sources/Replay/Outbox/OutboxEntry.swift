@@ -167,12 +167,15 @@ extension OutboxEntry: CustomStringConvertible {
 
 extension OutboxEntry {
     /// The action as a row with the fields of `SyncAction`, with the event's data.
-    public func row(data: [UInt8]?) -> ViewRow {
+    public func row(data: [UInt8]?) -> ViewRow { row.filled { _ in data } }
+
+    /// The row, whose data are those of the event.
+    var row: ViewRow {
         var row = ViewRow()
         row.appendField("id", id.text)
         row.appendField("actionType", action)
         row.appendField("entityId", entityId)
-        row.appendField("actionData", raw: data)
+        row.appendField("actionData", member: nil, ofEvent: id)
         row.appendField("timestamp", timestamp.description)
         row.appendField("syncStatus", status.rawValue)
         row.appendField("retryCount", retryCount)

@@ -13,14 +13,14 @@ enum LogTables {
     /// - Parameter end: the last position; nil for the present end.
     static func all(_ reader: LogReader, through end: Position?) -> [SQLTable] {
         let views: [SQLTable] = OfflineModel.views.map { view in
-            RowsTable(view.name, columns: columns[view.name] ?? ["row"]) {
+            RowsTable(view.name, columns: view.columns) {
                 try rows(of: view, reader, through: end)
             }
         }
         let own: [SQLTable] = [
             EventsTable(reader, through: end ?? Position(FormatLimit.positionMax)),
             RowsTable("segments", columns: segmentColumns) { try segments(reader) },
-            RowsTable(Outbox.name, columns: outboxColumns) { try outbox(reader, through: end) },
+            RowsTable(Outbox.name, columns: Outbox.columns) { try outbox(reader, through: end) },
         ]
         return own + views
     }
@@ -28,53 +28,6 @@ enum LogTables {
     static let segmentColumns = [
         "name", "first", "bytes", "isSealed", "compactedThrough",
     ]
-    private static let preferencesColumns =
-        PreferencesView.keyNames
-        + ObjectSchema(of: PreferencesUpdated.Changes.self).members.map(\.name) + ["updatedAt"]
-    static let outboxColumns = [
-        "id", "actionType", "entityId", "actionData", "timestamp", "syncStatus", "retryCount",
-        "lastAttemptAt", "errorMessage", "parked", "position",
-    ]
-
-    /// The columns of the views: the fields of their rows. Rows of different kinds have different ones.
-    static let columns: [String: [String]] = [
-        "cities": [
-            "cityId", "savedBy", "cityData", "images", "downloadedAt", "lastAccessedAt",
-            "storageSize", "isExplicitDownload", "version",
-        ],
-        "notes": ["noteId", "cityId", "content", "createdBy", "createdAt", "updatedAt"],
-        "preferences": preferencesColumns,
-        "progress": ["userId", "activeCourseId", "courses"],
-        "pages": [
-            "city", "language", "path", "kind", "title", "lastUpdate", "thumbnail", "parentPath",
-            "order", "contentBytes", "event",
-        ],
-        "content": ["city", "name", "live", "lastUsage", "languages", "updates", "resources"],
-        "downloads": [
-            "id", "cityId", "isExplicit", "status", "progress", "currentStep", "totalBytes",
-            "downloadedBytes", "startedAt", "completedAt", "errorMessage", "pauseReason",
-        ],
-        "settings": ["key", "value"],
-        "learning": [
-            "kind", "learnLanguage", "displayLanguage", "courses", "courseId", "lessonId", "size",
-            "files", "isExplicit", "storedAt", "event", "userId", "info", "reviews", "vocabularies",
-        ],
-        "assets": [
-            "assetId", "remoteId", "localId", "ownerId", "checksum", "type", "fileName",
-            "fileCreatedAt", "fileModifiedAt", "updatedAt", "durationSeconds", "width", "height",
-            "livePhotoVideoId", "isFavorite", "isArchived", "isTrashed",
-        ],
-        "albums": [
-            "albumId", "remoteId", "ownerId", "name", "createdAt", "modifiedAt", "startDate",
-            "endDate", "thumbnailAssetId", "assetIds", "userIds",
-        ],
-        "devicemedia": [
-            "kind", "id", "name", "selection", "lastBackup", "assetCount", "time", "platform",
-            "hash", "modifiedTime",
-        ],
-        "images": ["kind", "id", "file", "size", "cachedAt", "lastAccessedAt"],
-    ]
-
     private static func rows(
         of view: any ListableView.Type, _ reader: LogReader, through end: Position?
     ) throws -> [ViewRow] {

@@ -53,21 +53,11 @@ private final class ObjectRows: SQLRows {
         let field =
             column < fields.count && fields[column].name == name
             ? fields[column] : fields.first { $0.name == name }
-        guard let json = field?.json, let first = json.first else { return }
-        switch first {
-        case UInt8(ascii: "n"): break
-        case UInt8(ascii: "t"): result.write(integer: 1)
-        case UInt8(ascii: "f"): result.write(integer: 0)
-        case UInt8(ascii: "\""):
-            result.write(JSONText.string(json.span.bytes, 1..<json.count - 1))
-        case UInt8(ascii: "{"), UInt8(ascii: "["): result.write(text: json.span.bytes)
-        default:
-            let text = String(decoding: json, as: UTF8.self)
-            if let number = Int64(text) {
-                result.write(integer: number)
-            } else if let number = Double(text) {
-                result.write(real: number)
-            }
+        switch field?.scalar {
+        case .integer(let value): result.write(integer: value)
+        case .real(let value): result.write(real: value)
+        case .text(let value): result.write(value)
+        case .null, nil: break
         }
     }
 }

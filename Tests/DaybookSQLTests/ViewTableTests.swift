@@ -1,0 +1,279 @@
+// The built-in views as tables: after any history their rows are those of the views.
+
+import Daybook
+import DaybookOffline
+import DaybookOfflineSQL
+import DaybookSQL
+import DaybookTestKit
+import EventGenerators
+import EventSourcing
+import Foundation
+import GRDB
+import LogFormat
+import TestSupport
+import Testing
+
+@Suite(.verifies("SQL-8", "SQL-9")) struct ViewTableTests {
+    @Test func `tables equal the views after any history`() async throws {
+        try await Property.check("view tables", runs: 10) { choices in
+            let history = try TableHistory()
+            do {
+                try await history.open()
+                for _ in 0..<choices.int(in: 1...20) {
+                    try await history.step(&choices)
+                    if choices.bool(oneIn: 2) { try await history.check() }
+                }
+                try await history.check()
+            } catch {
+                try? await history.close()
+                throw error
+            }
+            try await history.close()
+        }
+    }
+
+    @Test func `notes are found by their words, joined and counted`() async throws {
+        let store = try await OfflineStore.inMemory()
+        let database = try DatabaseQueue()
+        let rows = try await store.project(into: database)
+        try await store.cities.save("rome", by: "u")
+        let note = try await store.notes.add("Great coffee", city: "rome", by: "u")
+        try await store.notes.add("closed on Mondays", city: "rome", by: "u")
+        try await store.notes.update(note.id, "Great café, near the station", by: "u")
+        try await store.notes.add("Cafe", city: "oslo", by: "u")
+        try await rows.reach()
+        let found = try await database.read { db in
+            try String.fetchAll(
+                db,
+                sql: """
+                    SELECT notes.content FROM notes JOIN notes_fts ON notes_fts.rowid = notes.rowid
+                    JOIN cities USING (cityId) WHERE notes_fts MATCH 'cafe'
+                    """)
+        }
+        #expect(found == ["Great café, near the station"])
+        let plan = try await database.read { db in
+            try String.fetchAll(
+                db,
+                sql: """
+                    EXPLAIN QUERY PLAN
+                    SELECT * FROM notes WHERE cityId = 'rome' ORDER BY createdAt, noteId
+                    """, adapter: ColumnMapping(["detail": "detail"]))
+        }
+        #expect(plan.count == 1 && plan[0].contains("notes_cityId_createdAt_noteId"))
+        let pending = try await database.read {
+            try Int.fetchOne($0, sql: "SELECT count(*) FROM outbox")
+        }
+        #expect(pending == 5)
+        try await store.close()
+        await rows.close()
+    }
+
+    @Test
+    func
+        `a row that changes keeps its rowid, and only the tables that an event concerns are written`()
+        async throws
+    {
+        let store = try await OfflineStore.inMemory()
+        let database = try DatabaseQueue()
+        let rows = try await store.project(into: database, [NoteRows(), CityRows()])
+        let first = try await store.notes.add("one", city: "rome", by: "u")
+        try await store.notes.add("two", city: "rome", by: "u")
+        try await rows.reach()
+        let rowID = SQLRequest<Int64>(
+            sql: "SELECT rowid FROM notes WHERE noteId = ?", arguments: [first.id])
+        let before = try await database.read { try rowID.fetchOne($0) }
+        let changes = Changes()
+        database.add(transactionObserver: changes, extent: .observerLifetime)
+        try await store.notes.update(first.id, "three", by: "u")
+        try await rows.reach()
+        #expect(try await database.read { try rowID.fetchOne($0) } == before)
+        #expect(!changes.tables.contains("cities") && changes.tables.contains("notes"))
+        #expect(changes.count == 1)
+        try await store.close()
+        await rows.close()
+    }
+
+    private final class Changes: TransactionObserver {
+        var tables: Set<String> = []
+        var count = 0
+        func observes(eventsOfKind kind: DatabaseEventKind) -> Bool { true }
+        func databaseDidChange(with event: DatabaseEvent) {
+            tables.insert(event.tableName)
+            if event.tableName == "notes" { count += 1 }
+        }
+        func databaseDidCommit(_ db: Database) {}
+        func databaseDidRollback(_ db: Database) {}
+    }
+
+    struct UnnamedView: ListableView {
+        static let name = "unnamed", version = 1
+        mutating func fold(_ event: Event) {}
+        func rows() -> ViewRows { [] }
+    }
+
+    @Test func `a view without columns, or that the store does not have, is refused`() async throws
+    {
+        struct UnnamedRows: ViewTable { typealias View = UnnamedView }
+        let store = try await EventStore.open(
+            at: URL(filePath: "/log"), views: [UnnamedView.self],
+            environment: LogEnvironment(fileSystem: InMemoryFileSystem()))
+        await #expect(throws: EventError.self) {
+            _ = try await store.project(into: DatabaseQueue(), [UnnamedRows()])
+        }
+        await #expect(throws: EventError.self) {
+            _ = try await store.project(into: DatabaseQueue(), [NoteRows()])
+        }
+        try await store.close()
+    }
+}
+
+/// A log of the built-in events, the tables of its views, and what happens to them.
+private final class TableHistory {
+    private let files = InMemoryFileSystem()
+    private var database: DatabaseQueue
+    private var oldDatabase: DatabaseQueue?
+    private var store: EventStore?
+    private var rows: ProjectedRows?
+    /// The number of events of another device.
+    private var received: UInt64 = 0
+
+    init() throws { database = try DatabaseQueue() }
+
+    func open() async throws {
+        let store = try await EventStore.open(
+            at: URL(filePath: "/log"), views: OfflineModel.views,
+            extending: OfflineModel.catalogue, compaction: nil,
+            environment: LogEnvironment(
+                fileSystem: files,
+                sleep: { try await Task.sleep(for: min($0, .milliseconds(20))) }))
+        self.store = store
+        rows = try await store.project(into: database, OfflineTables.all)
+    }
+
+    func close() async throws {
+        await rows?.close()
+        try await store?.close()
+    }
+
+    func step(_ choices: inout Choices) async throws {
+        let store = try #require(store)
+        switch choices.int(in: 0...13) {
+        case 0...4:
+            choices.note("append")
+            for _ in 0..<choices.int(in: 1...20) {
+                let draft = try Self.draft(&choices)
+                let durability: Durability = choices.bool(oneIn: 4) ? .durable : .relaxed
+                // Some drafts break the rules of their types.
+                _ = try? await store.append(draft, durability: durability)
+            }
+        case 5, 6:
+            choices.note("receive")
+            var events: [ForeignEvent] = []
+            for _ in 0..<choices.int(in: 1...10) {
+                var draft = try Self.draft(&choices)
+                draft.lane = draft.subject ?? draft.type
+                received += 1
+                let prefix = LinePrefix(
+                    id: draft.id.integer, source: 12, sequence: received, position: Position(1))
+                var line: [UInt8] = []
+                LineEncoder.append(draft, prefix, to: &line)
+                line.removeLast()
+                events.append(try ForeignEvent(line.span.bytes))
+            }
+            _ = try await store.receive(events)
+        case 7, 8:
+            choices.note("settle")
+            let outbox = store.view(Outbox.self)
+            var record = SyncSettled(by: store.incarnation)
+            record.applied = outbox.ranges(
+                of: outbox.entries.map(\.position).filter { _ in choices.bool() })
+            if let entry = outbox.entries.first, choices.bool() {
+                record.entries = [
+                    SyncSettled.Entry(
+                        position: entry.position.rawValue, id: entry.id, outcome: .parked,
+                        retryCount: choices.int(in: 0...5))
+                ]
+            }
+            try await store.append(record: record)
+        case 9:
+            choices.note("retract or reinstate")
+            let last = await store.lastDurable
+            guard last > .zero else { return }
+            let position = Position(UInt64(choices.int(in: 1...Int(last.rawValue))))
+            guard let event = try await store.event(at: position), !event.isRecord else { return }
+            let targets = [EventTarget(position: position, id: event.id)]
+            if await store.isRetracted(position) {
+                try await store.append(
+                    record: EventsReinstated(by: store.incarnation, events: targets))
+            } else {
+                try await store.append(
+                    record: EventsDiscarded(
+                        by: store.incarnation, events: targets, reason: .discarded))
+            }
+        case 10:
+            choices.note("reopen")
+            try await close()
+            try await open()
+        case 11:
+            choices.note("older database, or none")
+            try await close()
+            database = try DatabaseQueue()
+            if let oldDatabase { try oldDatabase.backup(to: database) }
+            try await open()
+        case 12:
+            choices.note("keep a copy")
+            let copy = try DatabaseQueue()
+            try database.backup(to: copy)
+            oldDatabase = copy
+        default:
+            choices.note("compact")
+            try await store.compact()
+        }
+    }
+
+    /// Draws an event whose id is a UUID of version 4.
+    private static func draft(_ choices: inout Choices) throws -> EventDraft {
+        var draft = try choices.draft()
+        var id = draft.id.integer
+        id = id & ~(0xF << 76) | 4 << 76
+        id = id & ~(3 << 62) | 2 << 62
+        draft.id = UUID(integer: id)
+        return draft
+    }
+
+    func check() async throws {
+        let (store, rows) = (try #require(store), try #require(rows))
+        try await rows.reach()
+        for view in OfflineModel.views + [Outbox.self] { try await check(view, store) }
+        try await database.write { db in
+            try db.execute(
+                sql: "INSERT INTO notes_fts(notes_fts, rank) VALUES ('integrity-check', 1)")
+        }
+    }
+
+    private func check<View: ListableView>(_ view: View.Type, _ store: EventStore) async throws {
+        let expected = try store.view(view).rows().map { row in
+            try row.filled { try store.data(ofEvent: $0) }
+        }
+        func text(_ value: DatabaseValue) -> String { "\(value)" }
+        let expectedRows = expected.map { row in
+            view.columns.map { column in
+                let field = row.fields.first { $0.name == column }
+                return switch field?.scalar {
+                case .integer(let value): text(value.databaseValue)
+                case .real(let value): text(value.databaseValue)
+                // Text in SQLite ends at its first NUL.
+                case .text(let value): text(String(value.prefix { $0 != "\0" }).databaseValue)
+                case .null, nil: text(.null)
+                }
+            }.joined(separator: " | ")
+        }
+        let present = try await database.read { db in
+            try Row.fetchAll(db, sql: "SELECT * FROM \(view.name)").map { row in
+                row.databaseValues.map { "\($0)" }.joined(separator: " | ")
+            }
+        }
+        let isEqual = present.sorted() == expectedRows.sorted()
+        try #require(isEqual, "\(view.name): \(Set(present).symmetricDifference(expectedRows))")
+    }
+}
