@@ -90,95 +90,54 @@ final class EventsTable: SQLTable {
             }
         }
         guard first <= last else { return SQLRows() }
-        return EventRows(reader.directory, first, last, type)
+        return EventRows(reader, first...last, type)
     }
 }
 
-/// The lines of a log from one position to another, read in portions.
+/// The lines of a log from one position to another.
 private final class EventRows: SQLRows {
     private let directory: String
-    private let last: Position
-    /// The wanted type with the quotation mark that ends it; nil for all.
-    private let type: [UInt8]?
-    private var cursor: LogCursor
-    private var bytes: [UInt8] = []
-    private var lines: [(prefix: LinePrefix, range: Range<Int>)] = []
+    private let portions: LinePortions
+    private var portion = LinePortion()
     private var index = -1
-    private var isComplete = false
-    /// The error to throw after the present lines.
-    private var failure: (any Error)?
     /// The members of the present line; nil until one is asked for.
     private var members: LineMembers?
 
-    private static let portionBytes = 256 * 1_024
-
-    init(_ directory: String, _ first: Position, _ last: Position, _ type: [UInt8]?) {
-        self.directory = directory
-        self.last = last
+    init(_ reader: LogReader, _ positions: ClosedRange<Position>, _ type: [UInt8]?) {
+        directory = reader.directory
         // A type with a character that JSON escapes is compared by SQLite alone.
         let isPlain = type?.allSatisfy { $0 >= 0x20 && $0 != 0x22 && $0 != 0x5C } ?? false
-        self.type = isPlain ? type.map { $0 + [0x22] } : nil
-        cursor = LogCursor(directory, after: first.advanced(by: -1))
+        // With the quotation mark that ends it.
+        let text = isPlain ? type.map { $0 + [0x22] } : nil
+        portions = LinePortions(reader, positions) { prefix, line in
+            text.map { line.matches($0, at: prefix.byteCount) } ?? true
+        }
     }
 
-    override var rowID: Int64 { Int64(clamping: lines[index].prefix.position.rawValue) }
+    deinit { portions.cancel() }
+
+    override var rowID: Int64 { Int64(clamping: portion.lines[index].prefix.position.rawValue) }
 
     override func next() throws -> Bool {
         members = nil
         index += 1
-        while index >= lines.count {
-            guard !isComplete else { return false }
-            try read()
+        while index >= portion.lines.count {
+            switch portion.end {
+            case nil: (portion, index) = (portions.next(), 0)
+            case .reached(let tail):
+                if let tail { Message.note(Message.text(for: tail)) }
+                return false
+            // The lines before the damage came first.
+            case .failed(let error): throw error
+            }
         }
         return true
     }
 
-    private func read() throws {
-        bytes.removeAll(keepingCapacity: true)
-        lines.removeAll(keepingCapacity: true)
-        index = 0
-        var read = 0
-        isComplete = true
-        if let failure { throw failure }
-        do { try poll(&read) } catch {
-            // The lines before the damage come first.
-            guard !lines.isEmpty else { throw error }
-            (failure, isComplete) = (error, false)
-        }
-        if cursor.position >= last { isComplete = true }
-    }
-
-    private func poll(_ read: inout Int) throws {
-        let isAtEnd = try cursor.poll(through: last) { prefix, line in
-            read += line.byteCount
-            if self.hasWantedType(line, prefix) {
-                let start = self.bytes.count
-                line.withUnsafeBytes { self.bytes.append(contentsOf: $0) }
-                self.lines.append((prefix, start..<self.bytes.count))
-            }
-            self.isComplete = read < Self.portionBytes
-            return self.isComplete
-        }
-        guard isAtEnd else { return }
-        // Throws if a checkpoint names later events.
-        let end = try LogReader(directory).forEachLine(from: cursor.position.next) { _, _ in false }
-        if let tail = end.tornTail { Message.note(Message.text(for: tail)) }
-    }
-
-    private func hasWantedType(_ line: RawSpan, _ prefix: LinePrefix) -> Bool {
-        guard let type else { return true }
-        let start = prefix.byteCount
-        guard line.byteCount >= start + type.count else { return false }
-        let found = line.extracting(start..<start + type.count)
-        return found.withUnsafeBytes { found in
-            type.withUnsafeBytes { found.elementsEqual($0) }
-        }
-    }
-
     override func write(_ column: Int, to result: SQLResult) throws {
-        let (prefix, range) = lines[index]
-        let bytes = bytes
-        let line = bytes.span.bytes.extracting(range)
+        let prefix = portion.lines[index].prefix
+        let bytes = portion.bytes
+        let line = bytes.span.bytes.extracting(portion.lines[index].range)
         switch EventsTable.Column(rawValue: column) {
         case .position: result.write(integer: Int64(clamping: prefix.position.rawValue))
         case .sequence: result.write(integer: Int64(clamping: prefix.sequence))
