@@ -479,6 +479,7 @@ let package = Package(
                 "DaybookOffline", "DaybookTestKit", "EventGenerators", "EventSourcing", "LogFormat",
                 "LogStorage", "TestSupport",
                 "WireHistories", "logtool", "syncserver",
+                forTools("GRDBSQLite", "GRDB.swift"),
             ],
             exclude: ["Golden"],
             swiftSettings: strict),

@@ -7,7 +7,8 @@ import LogStorage
 package final class ExportFile {
     private let fileSystem = POSIXFileSystem()
     private let path: String
-    private let temporary: String
+    /// The path under which the file is written.
+    package let temporary: String
     private let replacement: Replacement
     private let file: any File
     private var buffer: [UInt8] = []

@@ -8,7 +8,7 @@ import LogStorage
 
 struct Export: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Writes the events to a file, one JSON object a line, or content to a folder.",
+        abstract: "Writes the events to a file, one JSON object a line, or in a layout.",
         discussion: """
             Every line is written as it is stored, byte for byte and in order; only the member \
             position, which lines from other logs have, is left out. logtool import reads such a \
@@ -22,13 +22,18 @@ struct Export: AsyncParsableCommand {
             cities-meta.json, cities.json, content and resource-cache, as Spec/model/content.md \
             specifies. logtool import reads such a folder.
 
+            With --layout sqlite a database of SQLite is written: the tables of logtool sql, all as \
+            they are at one position.
+
             Example: logtool export ./log notes.ndjson --type daybook.note.added
             """)
 
     @Argument(help: "The log's folder.", completion: .directory)
     var directory: String
     @Argument(
-        help: "The file to write, or - for standard output; with --layout, the folder.",
+        help: """
+            The file to write, or - for standard output; with --layout content-cache, the folder.
+            """,
         completion: .file())
     var destination: String
     @Option(help: "From this position on.")
@@ -37,8 +42,9 @@ struct Export: AsyncParsableCommand {
     var to: UInt64?
     @Option(help: "Events of this type only.")
     var type: String?
-    @Option(help: "content-cache: write the cached content as a folder.")
-    var layout: FolderLayout?
+    @Option(
+        help: "content-cache: write the cached content as a folder. sqlite: write a database.")
+    var layout: ExportLayout?
     @Flag(help: "Replace the file or the folder if it exists.")
     var force = false
     @OptionGroup var output: OutputOptions
@@ -48,10 +54,12 @@ struct Export: AsyncParsableCommand {
     func validate() throws {
         guard !destination.isEmpty else { throw ValidationError("The file needs a name.") }
         if layout != nil {
-            guard !isToStdout else { throw ValidationError("--layout needs a folder, not -.") }
+            guard !isToStdout else {
+                throw ValidationError("--layout needs a folder or a file, not -.")
+            }
             guard from == nil, to == nil, type == nil else {
                 throw ValidationError(
-                    "--layout writes the present content; it cannot be used with --from, --to or "
+                    "--layout writes the present state; it cannot be used with --from, --to or "
                         + "--type.")
             }
         }

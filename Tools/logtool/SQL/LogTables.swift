@@ -58,8 +58,9 @@ enum LogTables {
         return rows
     }
 
-    private static func segments(_ reader: LogReader) throws -> [ViewRow] {
-        try reader.outline().map { segment in
+    /// - Parameter end: the last position that a segment may begin at; nil for all.
+    static func segments(_ reader: LogReader, through end: Position? = nil) throws -> [ViewRow] {
+        try reader.outline().filter { $0.base <= end ?? $0.base }.map { segment in
             var row = ViewRow()
             row.appendField("name", SegmentName.of(segment.base))
             row.appendField("first", Int(clamping: segment.base.rawValue))

@@ -7,7 +7,7 @@ import LogStorage
 
 /// A table of rows that are objects.
 final class RowsTable: SQLTable {
-    private let columns: [String]
+    let columns: [String]
     private let load: () throws -> [ViewRow]
     private var loaded: [ViewRow]?
 

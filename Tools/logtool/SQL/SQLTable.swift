@@ -119,9 +119,12 @@ enum SQLTableModule {
         return error
     }
 
-    static func register(_ table: SQLTable, in connection: OpaquePointer) throws {
+    /// - Parameter name: the name in statements; nil for the table's own.
+    static func register(
+        _ table: SQLTable, as name: String? = nil, in connection: OpaquePointer
+    ) throws {
         let code = sqlite3_create_module_v2(
-            connection, table.name, module, Unmanaged.passRetained(table).toOpaque()
+            connection, name ?? table.name, module, Unmanaged.passRetained(table).toOpaque()
         ) { pointer in
             pointer.map { Unmanaged<SQLTable>.fromOpaque($0).release() }
         }
