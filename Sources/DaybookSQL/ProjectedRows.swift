@@ -23,6 +23,9 @@ public final class ProjectedRows: Sendable {
 
     private struct State {
         var status = Status()
+        /// True once the rows have been those of the log. Before, they may be of a longer log that was replaced by
+        /// an older copy, so that even position 0 is not reached.
+        var hasReached = false
         var isEnded = false
         var waiters: [UUID: Waiter] = [:]
         var following: Task<Void, Never>?
@@ -73,7 +76,9 @@ public final class ProjectedRows: Sendable {
         try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
                 let result: Result<Void, any Error>? = state.withLock { state in
-                    if state.status.position >= position { return .success(()) }
+                    if state.hasReached, state.status.position >= position {
+                        return .success(())
+                    }
                     if state.isEnded || Task.isCancelled { return .failure(CancellationError()) }
                     state.waiters[id] = Waiter(position: position, continuation: continuation)
                     return nil
@@ -391,6 +396,7 @@ public final class ProjectedRows: Sendable {
     private func publish(_ position: Position) {
         let reached = state.withLock { state -> [Waiter] in
             state.status.position = position
+            state.hasReached = true
             let reached = state.waiters.filter { $0.value.position <= position }
             for id in reached.keys { state.waiters[id] = nil }
             return Array(reached.values)

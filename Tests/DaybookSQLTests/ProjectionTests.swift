@@ -183,6 +183,27 @@ import Testing
         try await store.close()
     }
 
+    @Test(.verifies("SQL-4")) func `position 0 of an older, empty log is reached without rows`()
+        async throws
+    {
+        let bench = try SQLBench()
+        defer { bench.remove() }
+        try await bench.open().close()
+        let folder = URL(filePath: bench.pool.path).deletingLastPathComponent().path
+        try FileManager.default.copyItem(atPath: folder + "/log", toPath: folder + "/older")
+        var store = try await bench.open()
+        var rows = try await store.project(into: bench.pool, [TripRows(), WordRows()])
+        try await rows.reach(try await store.append(WordWritten(text: "one")).position)
+        try await store.close()
+        await rows.close()
+        store = try await bench.open("older")
+        rows = try await store.project(into: bench.pool, [TripRows(), WordRows()])
+        try await rows.reach(await store.lastDurable)
+        #expect(try await ExpectedRows(bench.pool).words.isEmpty)
+        try await store.close()
+        await rows.close()
+    }
+
     @Test(.verifies("SQL-2"))
     func `an event that is reinstated before its row was written has one`()
         async throws
