@@ -310,6 +310,15 @@ let package = Package(
             path: "Tools/soaker/DownloadHistories",
             swiftSettings: strict),
         .target(
+            name: "RowHistories",
+            dependencies: [
+                "Daybook", "DaybookSQL", "DaybookTestKit", "EventGenerators", "EventSourcing",
+                "LogStorage",
+                forTools("GRDB", "GRDB.swift"), forTools("GRDBSQLite", "GRDB.swift"),
+            ],
+            path: "Tools/soaker/RowHistories",
+            swiftSettings: strict),
+        .target(
             name: "YearOfUse",
             dependencies: ["DaybookOffline", "DaybookTestKit"],
             path: "Tools/soaker/YearOfUse",
@@ -324,8 +333,8 @@ let package = Package(
         .executableTarget(
             name: "soaker",
             dependencies: [
-                "AssetReads", "DaybookTestKit", "DownloadHistories", "StoreHistories",
-                "SyncHistories", "WireHistories", "YearOfUse",
+                "AssetReads", "DaybookTestKit", "DownloadHistories", "RowHistories",
+                "StoreHistories", "SyncHistories", "WireHistories", "YearOfUse",
                 forTools("ArgumentParser", "swift-argument-parser"),
             ],
             path: "Tools/soaker/Command",
@@ -443,7 +452,8 @@ let package = Package(
             name: "DaybookSQLTests",
             dependencies: [
                 "Daybook", "DaybookOffline", "DaybookOfflineSQL", "DaybookSQL", "DaybookTestKit",
-                "EventGenerators", "EventSourcing", "LogFormat", "TestSupport",
+                "EventGenerators", "EventSourcing", "LogFormat", "RowHistories",
+                "TestSupport",
                 forTools("GRDB", "GRDB.swift"),
             ],
             swiftSettings: strict),
