@@ -43,8 +43,17 @@ struct SoakRun: Sendable {
         func check(
             _ name: String, _ body: (inout Choices) async throws -> Void
         ) async throws {
-            try await Property.check(
-                name, runs: .max, seed: seed, while: { _ in !isOver }, body)
+            var isReported = false
+            try await Property.check(name, runs: .max, seed: seed, while: { _ in !isOver }) {
+                do { try await body(&$0) } catch {
+                    // Shrinking may take minutes.
+                    if !isReported {
+                        printToStandardError("\(name): \(error); searching for a simpler case")
+                    }
+                    isReported = true
+                    throw error
+                }
+            }
         }
 
         /// Runs histories until the deadline, and adds their counts.
