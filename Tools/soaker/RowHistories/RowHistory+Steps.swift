@@ -6,12 +6,13 @@ import DaybookTestKit
 import EventGenerators
 import EventSourcing
 import Foundation
+import GRDB
 
 extension RowHistory {
     /// Does one step.
     func step(_ choices: inout Choices) async throws {
         guard let store, let rows, let database else { return }
-        switch choices.int(in: 0...16) {
+        switch choices.int(in: 0...18) {
         case 0...5:
             try await append(&choices, to: store, .durable)
             if !choices.bool(oneIn: 4) { try await rows.reach(await store.lastDurable) }
@@ -46,9 +47,30 @@ extension RowHistory {
             // While the rows follow.
             try await append(&choices, to: store, .durable)
             try await checkRecorded(database)
+        case 16, 17: try await keepOrRestore(&choices, database, store, rows)
         default: try await check()
         }
         await acknowledge()
+    }
+
+    /// Copies the open database, or restores the copy, as another process may do. The next batch finds it.
+    private func keepOrRestore(
+        _ choices: inout Choices, _ database: DatabaseQueue, _ store: EventStore,
+        _ rows: ProjectedRows
+    ) async throws {
+        guard !isLogReplaced else { return }
+        guard let copy = snapshot else {
+            let copy = try DatabaseQueue()
+            try database.backup(to: copy)
+            snapshot = copy
+            return
+        }
+        choices.note("another process restores a copy")
+        choices.count("changed by another")
+        snapshot = nil
+        try copy.backup(to: database)
+        let added = try await store.append(AmountAdded(amount: 1))
+        try await rows.reach(added.position)
     }
 
     private func append(

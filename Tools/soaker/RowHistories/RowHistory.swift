@@ -17,7 +17,7 @@ package final class RowHistory {
         "deaths in recovery", "closed and opened", "retracted", "reinstated", "received", "parked",
         "disk full",
         "database deleted", "older database", "older log",
-        "rebuilt: version", "compacted", "recoveries",
+        "rebuilt: version", "compacted", "recoveries", "changed by another",
     ]
 
     enum Death: String { case kill, powerCut = "power cut" }
@@ -48,6 +48,8 @@ package final class RowHistory {
     private var oldDatabase: [String: [UInt8]]?
     private var oldLog: SimulatedFileSystem?
     private var oldLogFolder = ""
+    /// A copy of the rows' database, made while it was open.
+    var snapshot: DatabaseQueue?
     /// The number of events of other devices so far.
     var foreignCount = 0
 
@@ -297,8 +299,8 @@ package final class RowHistory {
             logFolder = "/log-\(lives)"
             try copyFolder(oldLogFolder, of: oldLog, to: logFolder)
             (acknowledged, isLogReplaced) = (.zero, true)
-            // It was taken from the log that is gone.
-            oldDatabase = nil
+            // They are of the log that is gone.
+            (oldDatabase, snapshot) = (nil, nil)
         default: break
         }
     }
