@@ -28,6 +28,7 @@ enum LogTables {
     static let segmentColumns = [
         "name", "first", "bytes", "isSealed", "compactedThrough",
     ]
+
     private static func rows(
         of view: any ListableView.Type, _ reader: LogReader, through end: Position?
     ) throws -> [ViewRow] {

@@ -120,14 +120,14 @@ extension LogTables {
         let segments = try segments(reader, through: outcome.last)
         var tables = [
             RowsTable("segments", columns: segmentColumns) { segments },
-            RowsTable(Outbox.name, columns: outboxColumns) { entries },
+            RowsTable(Outbox.name, columns: Outbox.columns) { entries },
         ]
         var remaining = filled[...]
         for (view, rows) in zip(views, rows) {
             let own = Array(remaining.prefix(rows.count))
             remaining = remaining.dropFirst(rows.count)
-            let name = type(of: view).name
-            tables.append(RowsTable(name, columns: columns[name] ?? ["row"]) { own })
+            let type = type(of: view)
+            tables.append(RowsTable(type.name, columns: type.columns) { own })
         }
         return (outcome.last, tables)
     }
