@@ -14,10 +14,7 @@ package final class RowHistory {
     /// The labels that a series of histories must have counted.
     package static let labels = [
         "kill: database", "kill: log", "power cut: database", "power cut: log",
-        "deaths in recovery", "closed and opened", "retracted", "reinstated", "received", "parked",
-        "disk full",
-        "database deleted", "older database", "older log",
-        "rebuilt: version", "compacted", "recoveries", "changed by another",
+        "deaths in recovery", "recoveries",
     ]
 
     enum Death: String { case kill, powerCut = "power cut" }
