@@ -59,6 +59,7 @@ struct ProjectionRecord: Codable, Hashable, Sendable, FetchableRecord, Persistab
 
 /// An event that a projection could not apply.
 public struct ParkedProjection: Codable, Hashable, Sendable, FetchableRecord, PersistableRecord {
+    /// The table of parked events.
     public static let databaseTableName = "daybook_parked"
 
     /// The projection's name.

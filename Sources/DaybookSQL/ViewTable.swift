@@ -27,6 +27,8 @@ public protocol ViewTable: SQLProjection {
     static var fullTextColumns: [String] { get }
     /// The version of the table, to be raised when the view's columns, the indexes or the full-text index change.
     static var tableVersion: Int { get }
+    /// Creates the projection, to be passed to `project(into:_:)`.
+    init()
 }
 
 extension ViewTable {

@@ -1,5 +1,6 @@
 // The articles show code that is compiled and run: each of their code blocks equals, line by line, a block
-// between two marks in Tests/Outside, or in Tests/TelemetryTests if it needs a trait.
+// between two marks in Tests/Outside, or, if it needs a trait, in Tests/TelemetryTests or
+// Tests/DaybookSQLTests.
 
 import Foundation
 import Testing
@@ -8,9 +9,10 @@ import Testing
     private static let root = URL(filePath: #filePath).deletingLastPathComponent()
         .deletingLastPathComponent().deletingLastPathComponent()
 
-    /// The articles of the engine, and those of the model.
+    /// The articles of the engine, of the model, and of rows in SQL.
     private static let catalogues = [
         "Sources/Daybook/Daybook.docc", "Sources/DaybookOffline/DaybookOffline.docc",
+        "Sources/DaybookSQL/DaybookSQL.docc",
     ]
 
     private static func files(_ folder: String, _ suffix: String) throws -> [URL] {
@@ -49,7 +51,7 @@ import Testing
                 try String(contentsOf: file, encoding: .utf8),
                 from: { $0 == "```swift" }, to: { $0 == "```" })
         }
-        let tests = ["Tests/Outside", "Tests/TelemetryTests"]
+        let tests = ["Tests/Outside", "Tests/TelemetryTests", "Tests/DaybookSQLTests"]
         let compiled = try tests.flatMap { try Self.files($0, ".swift") }.flatMap { file in
             Self.blocks(
                 try String(contentsOf: file, encoding: .utf8),

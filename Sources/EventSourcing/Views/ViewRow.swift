@@ -40,9 +40,8 @@ public struct ViewRow: Sendable, Hashable {
         fields.append(Field(name: name, json: raw ?? Array("null".utf8)))
     }
 
-    /// Appends a value that is in the data of an event and not in the view. `filled(by:)` reads it.
-    ///
-    /// - Parameter member: the member's name; nil for all of the data.
+    /// Appends a value that is in the data of an event, or is all of them if `member` is nil, and not in the view.
+    /// `filled(by:)` reads it.
     public mutating func appendField(_ name: String, member: String?, ofEvent event: UUID) {
         fields.append(
             Field(
