@@ -101,33 +101,52 @@ struct CatchUp: Sendable {
         return true
     }
 
-    /// Copies the states of the views, once. Tables that are new get all rows of their state, which may be after
-    /// the events that other projections have still to apply.
+    /// Copies the states of the views, once, and brings their tables to them, so that no row is ever newer than the
+    /// recorded position. The states may be after the events that other projections have still to apply.
     private mutating func copyStates() async throws {
-        var isFilled = false
+        var isChanged = false
         for projection in writer.projections where followers[projection.name] == nil {
             guard var follower = projection.follower, let known = records[projection.name] else {
                 continue
             }
             try await follower.copyState(of: store)
-            if known.through == .zero, follower.last > .zero {
+            if follower.last > known.through {
+                let change = try await change(of: projection, follower, after: known.through)
                 var new = known
                 new.position = Int64(clamping: follower.last.rawValue)
                 new.event = try await store.event(at: follower.last)?.id.text
                 new.retracted = follower.retracted.map(\.rawValue)
-                let (writer, rows, filled) = (writer, follower.allRows, new)
+                let (writer, present) = (writer, new)
                 try await database.write { db in
-                    try writer.fill(projection, known, filled, rows, in: db)
+                    try writer.move(projection, from: known, to: present, change, in: db)
                 }
                 records[projection.name] = new
-                isFilled = true
+                isChanged = true
             }
             followers[projection.name] = follower
         }
-        guard isFilled else { return }
+        guard isChanged else { return }
         through = records.values.map(\.through).min() ?? .zero
         reader = LogBatchReader(store, after: through, types: types)
         next = nil
+    }
+
+    /// The change that brings a table from a position to a copied state: the rows that the events in between name,
+    /// retracted ones included, or all rows.
+    private func change(
+        of projection: Projecting, _ follower: any ViewFollowing, after position: Position
+    ) async throws -> RowChange {
+        guard position > .zero else { return follower.allRows }
+        var reader = LogBatchReader(store, after: position, types: projection.types)
+        var keys: RowKeys? = RowKeys()
+        while keys != nil {
+            let batch: LogBatch?
+            (reader, batch) = try await Self.read(
+                reader, through: follower.last, Self.countRange.upperBound)
+            guard let batch else { break }
+            for event in batch.events { follower.addKeys(changedBy: event, to: &keys) }
+        }
+        return follower.change(of: keys)
     }
 
     /// The states after a batch, and the changes of their tables.
@@ -191,8 +210,8 @@ struct CatchUp: Sendable {
         let singles = batch.events.map {
             LogBatch(events: [$0], last: $0.position, lastID: $0.id.text)
         }
-        let rest = LogBatch(last: batch.last, lastID: batch.lastID)
-        for (index, single) in (singles + [rest]).enumerated() {
+        let remaining = LogBatch(last: batch.last, lastID: batch.lastID)
+        for (index, single) in (singles + [remaining]).enumerated() {
             let known = records
             // The tables of views get the changes of the batch, and not of its parts.
             let changes = index == singles.count ? changes : nil

@@ -28,7 +28,7 @@ extension EventStore {
     public nonisolated func project(
         into database: any DatabaseWriter, _ projections: [any SQLProjection]
     ) async throws -> ProjectedRows {
-        let projections = projections.map { Projecting($0) }
+        let projections = projections.map { Projecting($0, catalogue) }
         try check(projections)
         let needing = projections.filter { !$0.allowsCompaction }
         await setNeeds(
@@ -48,7 +48,7 @@ extension EventStore {
             guard names.insert(name).inserted else {
                 throw EventError(.refused, "two projections have the name \(name)")
             }
-            guard projection.follower?.exists(in: self) ?? true else {
+            guard projection.follower?.isView(of: self) ?? true else {
                 throw EventError(
                     .refused,
                     "the store has no view \(name); pass it to open, or leave its table out")

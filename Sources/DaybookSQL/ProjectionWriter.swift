@@ -75,15 +75,15 @@ struct ProjectionWriter: Sendable {
         }
     }
 
-    /// Writes all rows of a view's table, and the position of the state that they are from.
+    /// Writes a change of a view's table, and the position of the state that the rows are from.
     ///
     /// - Throws: as `apply`.
-    func fill(
-        _ projection: Projecting, _ known: ProjectionRecord, _ new: ProjectionRecord,
-        _ rows: RowChange, in db: Database
+    func move(
+        _ projection: Projecting, from known: ProjectionRecord, to new: ProjectionRecord,
+        _ change: RowChange, in db: Database
     ) throws {
         guard try ProjectionRecord.all(in: db)[known.name] == known else { throw RecordsMoved() }
-        try rowWriters[projection.name]?.write(rows, in: db)
+        try rowWriters[projection.name]?.write(change, in: db)
         try new.update(db)
     }
 

@@ -62,11 +62,12 @@ struct Projecting: Sendable {
     /// The follower of its view, before its state is known; nil for a projection that applies events itself.
     let follower: (any ViewFollowing)?
 
-    init(_ projection: any SQLProjection) {
+    init(_ projection: any SQLProjection, _ catalogue: EventCatalogue) {
         self.projection = projection
         name = type(of: projection).name
-        version = type(of: projection).version
         follower = (projection as? any ViewTable)?.follower
+        // A view is folded anew under other rules, and so is its table.
+        version = type(of: projection).version ^ (follower?.fingerprint(of: catalogue) ?? 0)
         types = follower.map(\.types) ?? Set(type(of: projection).events.map { $0.type })
     }
 

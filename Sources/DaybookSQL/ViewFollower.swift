@@ -17,8 +17,10 @@ protocol ViewFollowing: Sendable {
     /// All rows of the state.
     var allRows: RowChange { get }
 
-    /// True if the store has the view.
-    func exists(in store: EventStore) -> Bool
+    /// True if a store has the view.
+    func isView(of store: EventStore) -> Bool
+    /// A number that differs if the view is folded under other rules.
+    func fingerprint(of catalogue: EventCatalogue) -> Int
     /// The writer of the table's rows.
     ///
     /// - Parameter data: returns the data of an event.
@@ -27,10 +29,24 @@ protocol ViewFollowing: Sendable {
     ) -> RowWriter
     /// Copies the store's state. Commits relaxed events.
     mutating func copyState(of store: EventStore) async throws
-    /// Applies events, ascending. Those that the state includes already only name rows.
+    /// Adds the keys of the rows that an event changes; sets nil if any row may change.
+    func addKeys(changedBy event: Event, to keys: inout RowKeys?)
+    /// The present rows of some keys; all rows for nil.
+    func change(of keys: RowKeys?) -> RowChange
+    /// Applies events after `last`, ascending.
     ///
     /// - Returns: the change of the rows.
     mutating func advance(_ events: [Event], to last: Position) -> RowChange
+}
+
+/// Keys of rows, each once, in the order of their events. Compared byte by byte, as SQLite does.
+struct RowKeys: Sendable {
+    private(set) var all: [[String]] = []
+    private var known: Set<[EntityID]> = []
+
+    mutating func insert(_ key: [String]) {
+        if known.insert(key.map { EntityID($0) }).inserted { all.append(key) }
+    }
 }
 
 /// The change of a table.
@@ -39,7 +55,7 @@ enum RowChange: Sendable {
     case none
     /// All rows.
     case all(ViewRows)
-    /// The rows of some keys, in the order of their events; nil if there is none any longer.
+    /// The rows of some keys, in the order of their events; nil if the row was removed.
     case some([(key: [String], row: ViewRow?)])
 }
 
@@ -48,6 +64,7 @@ extension ListableView {
     static var rowKeyNames: [String] { (Self.self as? any KeyedView.Type)?.keyNames ?? [] }
 }
 
+/// The state of one view, which follows the durable events of a store.
 struct ViewFollower<View: ListableView>: ViewFollowing {
     private(set) var last = Position.zero
     private(set) var retracted: [Position] = []
@@ -56,7 +73,11 @@ struct ViewFollower<View: ListableView>: ViewFollowing {
     var types: Set<String>? { View.eventTypes }
     var allRows: RowChange { .all(view.rows()) }
 
-    func exists(in store: EventStore) -> Bool { store.has(View.self) }
+    func isView(of store: EventStore) -> Bool { store.has(View.self) }
+
+    func fingerprint(of catalogue: EventCatalogue) -> Int {
+        Int(truncatingIfNeeded: catalogue.fingerprint(includingRules: View.dependsOnRules))
+    }
 
     func writer(
         _ table: String, _ data: @escaping @Sendable (UUID) throws -> [UInt8]?
@@ -68,23 +89,26 @@ struct ViewFollower<View: ListableView>: ViewFollowing {
         (view, last, retracted) = try await store.durableView(View.self)
     }
 
+    func addKeys(changedBy event: Event, to keys: inout RowKeys?) {
+        guard !View.rowKeyNames.isEmpty,
+            let changed = (view as? any KeyedView)?.rowKeys(changedBy: event)
+        else { return keys = nil }
+        for key in changed { keys?.insert(key) }
+    }
+
+    func change(of keys: RowKeys?) -> RowChange {
+        guard let keys = keys?.all, let view = view as? any KeyedView else { return allRows }
+        return keys.isEmpty ? .none : .some(Array(zip(keys, view.rows(keys: keys))))
+    }
+
     mutating func advance(_ events: [Event], to last: Position) -> RowChange {
-        guard !events.isEmpty else { return .none }
-        var known: Set<[String]> = []
-        var keys: [[String]]? = []
+        var keys: RowKeys? = RowKeys()
         for event in events {
-            if let changed = (view as? any KeyedView)?.rowKeys(changedBy: event) {
-                for key in changed where known.insert(key).inserted { keys?.append(key) }
-            } else {
-                keys = nil
-            }
-            if event.position > self.last { view.fold(event) }
+            addKeys(changedBy: event, to: &keys)
+            view.fold(event)
         }
-        self.last = max(self.last, last)
-        guard let keys, let view = view as? any KeyedView else { return allRows }
-        guard !keys.isEmpty else { return .none }
-        let rows = view.rows(keys: known)
-        return .some(keys.map { ($0, rows[$0]) })
+        self.last = last
+        return events.isEmpty ? .none : change(of: keys)
     }
 }
 

@@ -53,7 +53,9 @@ extension ViewTable {
     /// - Throws: `EventError` (`refused`) for a view without names of columns; `DatabaseError`.
     public static func create(in db: Database) throws {
         guard !View.columns.isEmpty else {
-            throw EventError(.refused, "the view \(View.name) does not name its columns")
+            throw EventError(
+                .refused,
+                "the view \(View.name) does not name its columns; declare static let columns")
         }
         let table = name.quotedDatabaseIdentifier
         let keys = View.rowKeyNames

@@ -105,6 +105,92 @@ import Testing
         func databaseDidRollback(_ db: Database) {}
     }
 
+    @Test func `keys that only look alike have a row each`() async throws {
+        let store = try await OfflineStore.inMemory()
+        let database = try DatabaseQueue()
+        try await store.settings.put(SettingKey<String>("caf\u{E9}"), "one")
+        let rows = try await store.project(into: database, [SettingRows()])
+        try await store.write { transaction in
+            try transaction.put(SettingKey<String>("e\u{301}"), "2")
+            try transaction.put(SettingKey<String>("\u{E9}"), "3")
+        }
+        try await rows.reach()
+        let values = try await database.read {
+            try String.fetchAll($0, sql: "SELECT value FROM settings ORDER BY value")
+        }
+        #expect(values == ["2", "3", "one"])
+        await rows.close()
+        try await store.close()
+    }
+
+    @Test func `an event that a release learns to read appears in the tables of earlier ones`()
+        async throws
+    {
+        let files = InMemoryFileSystem()
+        let database = try DatabaseQueue()
+        func open(_ upcasters: [Upcaster]) async throws -> (EventStore, ProjectedRows) {
+            let store = try await EventStore.open(
+                at: URL(filePath: "/log"), upcasters: upcasters, views: OfflineModel.views,
+                extending: OfflineModel.catalogue,
+                environment: LogEnvironment(
+                    fileSystem: files,
+                    sleep: { try await Task.sleep(for: min($0, .milliseconds(20))) }))
+            let rows = try await store.project(into: database, [NoteRows()])
+            try await rows.reach()
+            return (store, rows)
+        }
+        let (store, rows) = try await open([])
+        let old = EventDraft(
+            type: "com.example.remark", subject: "n", data: .json(Array(#"{"id":"n"}"#.utf8)))
+        try await store.append(old)
+        try await rows.reach()
+        let count = SQLRequest<Int>(sql: "SELECT count(*) FROM notes")
+        #expect(try await database.read { try count.fetchOne($0) } == 0)
+        await rows.close()
+        try await store.close()
+        let upcaster = Upcaster(from: "com.example.remark", to: NoteAdded.type) { _ in
+            [UInt8](#"{"noteId":"n","cityId":"c","content":"x","createdBy":"u"}"#.utf8)
+        }
+        let (newStore, newRows) = try await open([upcaster])
+        #expect(try await database.read { try count.fetchOne($0) } == 1)
+        await newRows.close()
+        try await newStore.close()
+    }
+
+    @Test func `events retracted while the tables catch up leave no rows`() async throws {
+        for turn in 0..<6 {
+            let store = try await OfflineStore.inMemory()
+            let database = try DatabaseQueue()
+            var rows = try await store.project(into: database, [NoteRows()])
+            try await store.notes.add("first", city: "rome", by: "u")
+            try await rows.reach()
+            await rows.close()
+            var late: Position?
+            for number in 0..<600 {
+                let note = NoteAdded(
+                    noteId: "n\(number % 300)", cityId: "rome", content: "\(number)", createdBy: "u"
+                )
+                late = try await store.append(note, durability: .relaxed).position
+            }
+            rows = try await store.project(into: database, [NoteRows()])
+            if turn > 0 { try await Task.sleep(for: .milliseconds(turn * 2)) }
+            try await store.events.flush()
+            let position = try #require(late)
+            let event = try #require(try await store.events.event(at: position))
+            try await store.events.append(
+                record: EventsDiscarded(
+                    by: store.events.incarnation,
+                    events: [EventTarget(position: position, id: event.id)], reason: .discarded))
+            try await rows.reach()
+            let content = try await database.read {
+                try String.fetchOne($0, sql: "SELECT content FROM notes WHERE noteId = 'n299'")
+            }
+            #expect(content == "299")
+            await rows.close()
+            try await store.close()
+        }
+    }
+
     struct UnnamedView: ListableView {
         static let name = "unnamed", version = 1
         mutating func fold(_ event: Event) {}

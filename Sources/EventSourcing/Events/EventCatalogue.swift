@@ -259,7 +259,7 @@ public struct EventCatalogue: Sendable {
 
     /// A fingerprint of the upcasters, and for views that depend on rules also of the types with rules and
     /// their actions. A stored state that was folded under another fingerprint is folded again.
-    func fingerprint(includingRules: Bool) -> UInt64 {
+    package func fingerprint(includingRules: Bool) -> UInt64 {
         var lines = upcasters.values.map { EntityID("from \($0.oldType) to \($0.newType)\n") }
             .sorted()
         if includingRules {

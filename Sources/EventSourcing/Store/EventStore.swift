@@ -225,7 +225,8 @@ public actor EventStore {
     package func durableView<View: Projection>(
         _ view: View.Type
     ) throws -> (view: View, last: Position, retracted: [Position]) {
-        try flush()
+        try requireFlushed()
+        if views.isStale { try rebuildViews() }
         return (views.snapshot(view), lastDurable, views.discarded.all)
     }
 

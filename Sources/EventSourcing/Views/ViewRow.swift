@@ -146,19 +146,17 @@ extension ListableView {
 public protocol KeyedView: ListableView {
     /// The names of the key's parts: the first columns, whose values are strings that distinguish all rows.
     static var keyNames: [String] { get }
-    /// The keys of all rows that an event changes or may change; nil if any row may change. The answer is the same
-    /// before and after the event was folded, or nil.
+    /// The keys of all rows that an event changes or may change; nil if any row may change. Asked before the event
+    /// is folded, or of a later state: the answer must be the same, or nil.
     func rowKeys(changedBy event: Event) -> [[String]]?
     /// The row with a key, as `rows()` lists it; nil if there is none.
     ///
     /// - Complexity: that of one row.
     func row(key: [String]) -> ViewRow?
-    /// The rows with some keys, those that exist. By default, one by one.
-    func rows(keys: Set<[String]>) -> [[String]: ViewRow]
+    /// The row of each key, in the order of `keys`; nil where there is none. The default calls `row(key:)`.
+    func rows(keys: [[String]]) -> [ViewRow?]
 }
 
 extension KeyedView {
-    public func rows(keys: Set<[String]>) -> [[String]: ViewRow] {
-        keys.reduce(into: [:]) { $0[$1] = row(key: $1) }
-    }
+    public func rows(keys: [[String]]) -> [ViewRow?] { keys.map { row(key: $0) } }
 }

@@ -2,6 +2,7 @@
 
 import EventSourcing
 import Foundation
+import LogFormat
 
 extension Outbox: KeyedView {
     public static let keyNames = ["id"]
@@ -14,21 +15,30 @@ extension Outbox: KeyedView {
     /// in the event.
     public func rows() -> ViewRows { ViewRows(Array(entries)) { $0.row } }
 
-    /// Of an own event, its id; of a record, any rows.
+    /// Of an own event, its id; of an answer that is not yet folded, the ids of its entries.
     public func rowKeys(changedBy event: Event) -> [[String]]? {
-        guard !LogRecord.isType(event.type) else { return nil }
-        return event.isOwn ? [[event.id.text]] : []
+        guard LogRecord.isType(event.type) else { return event.isOwn ? [[event.id.text]] : [] }
+        guard event.type != SyncPulled.type else { return [] }
+        guard event.type == SyncSettled.type, event.position > through,
+            let record = try? SyncSettled(json: event.content.json ?? []), record.replaces == nil
+        else { return nil }
+        let settled = (record.applied + record.duplicate).flatMap { range in
+            entries(from: Position(range.lowerBound))
+                .prefix { $0.position.rawValue <= range.upperBound }.map { [$0.id.text] }
+        }
+        return settled + record.entries.map { [$0.id.text] }
     }
 
     /// - Complexity: O(entries) from the last one back to the key's.
-    public func row(key: [String]) -> ViewRow? { rows(keys: [key])[key] }
+    public func row(key: [String]) -> ViewRow? { rows(keys: [key])[0] }
 
-    public func rows(keys: Set<[String]>) -> [[String]: ViewRow] {
-        var missing = Set(keys.compactMap { UUID(text: $0[0]) })
-        var rows: [[String]: ViewRow] = [:]
+    public func rows(keys: [[String]]) -> [ViewRow?] {
+        var missing: [UUID: Int] = [:]
+        for (index, key) in keys.enumerated() { missing[UUID(text: key[0]) ?? UUID()] = index }
+        var rows: [ViewRow?] = Array(repeating: nil, count: keys.count)
         var entries = entries.reversed().makeIterator()
         while !missing.isEmpty, let entry = entries.next() {
-            if missing.remove(entry.id) != nil { rows[[entry.id.text]] = entry.row }
+            if let index = missing.removeValue(forKey: entry.id) { rows[index] = entry.row }
         }
         return rows
     }

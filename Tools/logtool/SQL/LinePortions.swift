@@ -45,7 +45,7 @@ final class LinePortions: Sendable {
     private static let portionBytes = 256 * 1_024
     private static let waitingMax = 2
 
-    /// Begins to read.
+    /// Begins to read. A single line is read at once.
     ///
     /// - Parameter isWanted: true for the lines that the portions contain.
     init(
@@ -53,7 +53,11 @@ final class LinePortions: Sendable {
         _ isWanted: @escaping @Sendable (LinePrefix, RawSpan) -> Bool
     ) {
         for _ in 0..<Self.waitingMax { isFree.signal() }
-        Thread.detachNewThread { self.read(reader, positions, isWanted) }
+        if positions.lowerBound == positions.upperBound {
+            read(reader, positions, isWanted)
+        } else {
+            Thread.detachNewThread { self.read(reader, positions, isWanted) }
+        }
     }
 
     /// Ends the reading. Called when no more portions are wanted.
@@ -83,8 +87,10 @@ final class LinePortions: Sendable {
                 if isWanted(prefix, line) { portion.append(line, prefix) }
                 // Damage after the last position is not read.
                 guard prefix.position < positions.upperBound else { return false }
-                guard readBytes >= Self.portionBytes, !portion.lines.isEmpty else { return true }
-                defer { (portion, readBytes) = (LinePortion(), 0) }
+                guard readBytes >= Self.portionBytes else { return true }
+                readBytes = 0
+                guard !portion.lines.isEmpty else { return !self.state.withLock { $0.isCancelled } }
+                defer { portion = LinePortion() }
                 return self.deliver(portion)
             }
             portion.end = .reached(outcome.tornTail)
@@ -92,7 +98,7 @@ final class LinePortions: Sendable {
         _ = deliver(portion)
     }
 
-    /// Waits until a portion may wait and adds it.
+    /// Blocks while two portions wait, then appends the portion.
     ///
     /// - Returns: false if no more are wanted.
     private func deliver(_ portion: LinePortion) -> Bool {

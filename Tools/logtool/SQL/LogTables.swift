@@ -12,7 +12,7 @@ enum LogTables {
     ///
     /// - Parameter end: the last position; nil for the present end.
     static func all(_ reader: LogReader, through end: Position?) -> [SQLTable] {
-        let views: [SQLTable] = OfflineModel.views.map { view in
+        let views: [SQLTable] = views.map { view in
             RowsTable(view.name, columns: view.columns) {
                 try rows(of: view, reader, through: end)
             }
@@ -20,10 +20,12 @@ enum LogTables {
         let own: [SQLTable] = [
             EventsTable(reader, through: end ?? Position(FormatLimit.positionMax)),
             RowsTable("segments", columns: segmentColumns) { try segments(reader) },
-            RowsTable(Outbox.name, columns: Outbox.columns) { try outbox(reader, through: end) },
         ]
         return own + views
     }
+
+    /// The views that are tables.
+    static let views: [any ListableView.Type] = [Outbox.self] + OfflineModel.views
 
     static let segmentColumns = [
         "name", "first", "bytes", "isSealed", "compactedThrough",
@@ -45,17 +47,6 @@ enum LogTables {
             // Compaction has removed a replaced value between the passes.
             return try self.rows(of: view, reader, through: end)
         }
-        return rows
-    }
-
-    private static func outbox(_ reader: LogReader, through end: Position?) throws -> [ViewRow] {
-        let catalogue = OfflineModel.catalogue
-        let (outbox, _) = try reader.fold(
-            through: end, catalogue: catalogue, from: { Outbox() }
-        ) { $0.fold(catalogue.newestForm(of: $1)) }
-        try EventData.refuseCompacted(end?.rawValue, reader)
-        var rows: [ViewRow] = []
-        try EventData.forEachEntry(of: outbox, reader) { rows.append($0.row(data: $1)) }
         return rows
     }
 

@@ -18,7 +18,7 @@ final class SQLiteExport {
     init(_ file: String, namedInErrors path: String) throws {
         var opened: OpaquePointer?
         let code = sqlite3_open_v2(
-            file, &opened, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW, nil)
+            file, &opened, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, nil)
         guard let opened else { throw SQLError(description: "SQLite has no memory") }
         connection = opened
         self.path = path
@@ -83,6 +83,8 @@ extension LogTables {
             EventsTable(reader, through: last), columns: EventsTable.Column.stored.map { "\($0)" },
             declarations: EventsTable.Column.stored.map(\.storedDeclaration),
             indexes: [("id", true), ("type", false), ("subject", false), ("time", false)])
+        // Again, because a compaction may have run while the events were read.
+        try EventData.refuseCompacted(last.rawValue, reader)
         for table in tables {
             try database.write(
                 table, columns: table.columns, declarations: table.columns.map { "\"\($0)\"" },
@@ -96,16 +98,14 @@ extension LogTables {
         _ reader: LogReader, _ progress: Progress
     ) throws -> (last: Position, tables: [RowsTable]) {
         let catalogue = OfflineModel.catalogue
-        let ((views, outbox), outcome) = try reader.fold(
-            catalogue: catalogue,
-            from: { (OfflineModel.views.map { $0.init() as any ListableView }, Outbox()) }
-        ) { state, event in
+        let (views, outcome) = try reader.fold(
+            catalogue: catalogue, from: { LogTables.views.map { $0.init() as any ListableView } }
+        ) { views, event in
             try Task.checkCancellation()
             let event = catalogue.newestForm(of: event)
-            for index in state.0.indices where type(of: state.0[index]).folds(event.type) {
-                state.0[index].fold(event)
+            for index in views.indices where type(of: views[index]).folds(event.type) {
+                views[index].fold(event)
             }
-            state.1.fold(event)
             progress.update(Int(clamping: event.position.rawValue))
         }
         try EventData.refuseCompacted(outcome.last.rawValue, reader)
@@ -115,13 +115,8 @@ extension LogTables {
             return try folded(reader, progress)
         }
         if let tail = outcome.tornTail { Message.note(Message.text(for: tail)) }
-        var entries: [ViewRow] = []
-        try EventData.forEachEntry(of: outbox, reader) { entries.append($0.row(data: $1)) }
         let segments = try segments(reader, through: outcome.last)
-        var tables = [
-            RowsTable("segments", columns: segmentColumns) { segments },
-            RowsTable(Outbox.name, columns: Outbox.columns) { entries },
-        ]
+        var tables = [RowsTable("segments", columns: segmentColumns) { segments }]
         var remaining = filled[...]
         for (view, rows) in zip(views, rows) {
             let own = Array(remaining.prefix(rows.count))

@@ -206,7 +206,7 @@ extension HistoryRows {
     static func checkRecorded(
         _ database: any DatabaseReader, _ folder: String, _ fileSystem: any FileSystem
     ) async throws {
-        // Before the events, which may become more meanwhile.
+        // The rows are read first: the log may grow meanwhile.
         let (found, extents) = try await read(database)
         guard !extents.isEmpty else { return }
         let events = try events(folder, fileSystem)

@@ -296,7 +296,7 @@ package final class RowHistory {
             logFolder = "/log-\(lives)"
             try copyFolder(oldLogFolder, of: oldLog, to: logFolder)
             (acknowledged, isLogReplaced) = (.zero, true)
-            // They are of the log that is gone.
+            // The copies have rows of the replaced log.
             (oldDatabase, snapshot) = (nil, nil)
         default: break
         }

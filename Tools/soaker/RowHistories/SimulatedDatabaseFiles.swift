@@ -65,11 +65,11 @@ package final class SimulatedDatabaseFiles: Sendable {
         guard let name else { return nil }
         let path = String(cString: name)
         guard path.hasPrefix(root) else { return nil }
-        let rest = path.dropFirst(root.count)
-        guard let slash = rest.firstIndex(of: "/"), let number = Int(rest[..<slash]),
+        let place = path.dropFirst(root.count)
+        guard let slash = place.firstIndex(of: "/"), let number = Int(place[..<slash]),
             let disk = disks.withLock({ $0.disks[number] })
         else { return nil }
-        return (disk, String(rest[slash...]))
+        return (disk, String(place[slash...]))
     }
 }
 
