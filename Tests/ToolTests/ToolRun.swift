@@ -2,6 +2,7 @@
 
 import DaybookTestKit
 import Foundation
+import Synchronization
 import TestSupport
 import Testing
 
@@ -33,6 +34,9 @@ struct ToolRun {
         try run(URL(filePath: "/bin/sh"), ["-c", line])
     }
 
+    /// One process starts at a time: Foundation's `Process.run` has crashed while others started.
+    private static let starting = Mutex(())
+
     private static func run(
         _ tool: URL, _ arguments: [String], input: String? = nil,
         environment: [String: String] = [:]
@@ -53,7 +57,7 @@ struct ToolRun {
         process.standardOutput = try FileHandle(forWritingTo: output)
         process.standardError = try FileHandle(forWritingTo: messages)
         process.standardInput = try FileHandle(forReadingFrom: source)
-        try process.run()
+        try starting.withLock { _ in try process.run() }
         process.waitUntilExit()
         return ToolRun(
             status: process.terminationStatus,
