@@ -105,16 +105,7 @@ private final class RowHistory {
             let last = await store.lastDurable
             guard last > .zero else { return }
             let position = Position(UInt64(choices.int(in: 1...Int(last.rawValue))))
-            guard let event = try await store.event(at: position), !event.isRecord else { return }
-            let targets = [EventTarget(position: position, id: event.id)]
-            if await store.isRetracted(position) {
-                try await store.append(
-                    record: EventsReinstated(by: store.incarnation, events: targets))
-            } else {
-                try await store.append(
-                    record: EventsDiscarded(
-                        by: store.incarnation, events: targets, reason: .discarded))
-            }
+            try await store.retractOrReinstate(at: position)
         case 8, 9:
             choices.note("reopen")
             try await close()

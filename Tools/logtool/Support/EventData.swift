@@ -32,6 +32,11 @@ enum EventData {
         try reader.forEachEvent(
             from: entry.position, catalogue: OfflineModel.catalogue
         ) { event in
+            // An entry whose event compaction has removed meanwhile is settled.
+            while entry.position < event.position {
+                guard let next = entries.next() else { return false }
+                entry = next
+            }
             guard event.position == entry.position else { return true }
             body(entry, event.content.json)
             guard let next = entries.next() else { return false }

@@ -113,18 +113,8 @@ extension RowHistory {
         let last = await store.lastDurable
         guard last > .zero else { return }
         let position = Position(UInt64(choices.int(in: 1...Int(last.rawValue))))
-        guard let event = try await store.event(at: position), !event.isRecord else { return }
-        let targets = [EventTarget(position: position, id: event.id)]
-        if await store.isRetracted(position) {
-            choices.note("reinstate \(position)")
-            choices.count("reinstated")
-            try await store.append(record: EventsReinstated(by: store.incarnation, events: targets))
-        } else {
-            choices.note("retract \(position)")
-            choices.count("retracted")
-            try await store.append(
-                record: EventsDiscarded(
-                    by: store.incarnation, events: targets, reason: .discarded))
-        }
+        guard let isReinstated = try await store.retractOrReinstate(at: position) else { return }
+        choices.note("\(isReinstated ? "reinstate" : "retract") \(position)")
+        choices.count(isReinstated ? "reinstated" : "retracted")
     }
 }
