@@ -342,20 +342,24 @@ let package = Package(
         .executableTarget(
             name: "benchmarker",
             dependencies: [
-                "Daybook", "DaybookOffline", "DaybookTestKit", "LogFormat", "LogStorage",
-                "WireHistories",
+                "Daybook", "DaybookOffline", "DaybookOfflineSQL", "DaybookTestKit", "LogFormat",
+                "LogStorage", "WireHistories",
                 forTools("ArgumentParser", "swift-argument-parser"),
                 forTools("GRDB", "GRDB.swift"),
             ],
             path: "Tools/benchmarks/benchmarker",
             swiftSettings: strict),
-        // Programs whose linked size the benchmark measures: one on the engine, one on the model.
+        // Programs whose linked size the benchmark measures: on the engine, on the model, with rows in SQL.
         .executableTarget(
             name: "smallest", dependencies: ["Daybook"], path: "Tools/benchmarks/smallest/Engine",
             swiftSettings: strict),
         .executableTarget(
             name: "smallest-offline", dependencies: ["DaybookOffline"],
             path: "Tools/benchmarks/smallest/Offline", swiftSettings: strict),
+        .executableTarget(
+            name: "smallest-rows",
+            dependencies: ["DaybookSQL", forTools("GRDB", "GRDB.swift")],
+            path: "Tools/benchmarks/smallest/Rows", swiftSettings: strict),
         // What Tools/instructions counts the instructions of.
         .executableTarget(
             name: "hotpaths",

@@ -44,6 +44,73 @@ struct TripRows: SQLProjection {
     }
 }
 
+/// Words in tables of every form. The second word is removed, so that rowids have a gap.
+struct FormRows: SQLProjection {
+    static let name = "forms", version = 1
+    static let events: [any EventPayload.Type] = [WordWritten.self]
+
+    /// The columns of each table, without those that are generated.
+    private static let tables = [
+        "plain": "word", "indexed": "word", "keyed": "word", "uniqued": "word",
+        "numbered": "id, word", "counted": "id, word", "generating": "word",
+        "composite": "word, other", "bare": "word", "searched": "word",
+    ]
+
+    static func create(in db: Database) throws {
+        try db.execute(
+            sql: """
+                CREATE TABLE plain (word TEXT);
+                CREATE TABLE indexed (word TEXT);
+                CREATE INDEX indexedWord ON indexed (word) WHERE word > 'b';
+                CREATE TABLE keyed (word TEXT PRIMARY KEY);
+                CREATE TABLE uniqued (word TEXT UNIQUE CHECK (word <> ''));
+                CREATE TABLE numbered (id INTEGER PRIMARY KEY, word TEXT);
+                CREATE TABLE counted (id INTEGER PRIMARY KEY AUTOINCREMENT, word TEXT);
+                CREATE TABLE generating (word TEXT UNIQUE, twice AS (word || word) STORED);
+                CREATE TABLE composite (
+                    word TEXT, other TEXT, PRIMARY KEY (word, other)) WITHOUT ROWID;
+                CREATE TABLE bare (
+                    word TEXT PRIMARY KEY, twice AS (word || word)) WITHOUT ROWID;
+                CREATE VIRTUAL TABLE searched USING fts5(word);
+                """)
+    }
+
+    func apply(_ event: Event, in db: Database) throws {
+        let word = try event.payload(as: WordWritten.self).text
+        for (table, columns) in Self.tables.sorted(by: { $0.key < $1.key }) {
+            let values = columns.replacing("id", with: "NULL").replacing("other", with: "'z'")
+                .replacing("word", with: ":word")
+            try db.execute(
+                sql: "INSERT INTO \(table) (\(columns)) VALUES (\(values))",
+                arguments: ["word": word])
+            if word == "c" { try db.execute(sql: "DELETE FROM \(table) WHERE word = 'b'") }
+        }
+    }
+
+    /// The rows of each table, with their rowids if there are any.
+    static func dump(_ db: Database) throws -> [String: [String]] {
+        var dump: [String: [String]] = [:]
+        for table in tables.keys {
+            let hasRowIDs = table != "composite" && table != "bare"
+            let rows = try Row.fetchAll(
+                db, sql: "SELECT \(hasRowIDs ? "rowid, " : "")* FROM \(table) ORDER BY 1")
+            dump[table] = rows.map { row in
+                row.databaseValues.map { String.fromDatabaseValue($0) ?? "\($0)" }
+                    .joined(separator: " ")
+            }
+        }
+        return dump
+    }
+}
+
+/// Another version of the same tables.
+struct FormRows2: SQLProjection {
+    static let name = FormRows.name, version = 2
+    static let events = FormRows.events
+    static func create(in db: Database) throws { try FormRows.create(in: db) }
+    func apply(_ event: Event, in db: Database) throws { try FormRows().apply(event, in: db) }
+}
+
 /// The second version of the same tables.
 struct TripRows2: SQLProjection {
     static let name = "trips", version = 2

@@ -3,6 +3,7 @@
 
 import Daybook
 import DaybookSQL
+import EventSourcing
 import Foundation
 import GRDB
 import LogStorage
@@ -88,10 +89,74 @@ struct SumRows: SQLProjection {
     }
 }
 
-/// The rows of both projections.
+/// The newest text of each note, and the number of events that wrote it.
+struct NoteTexts: KeyedView {
+    static let name = "texts", version = 1
+    static let eventTypes: Set<String>? = [NoteWritten.type]
+    static let keyNames = ["note"]
+    static let columns = ["note", "text", "count"]
+
+    struct Text: Equatable {
+        var text: String?
+        var count = 0
+        var lwwTimestamp: LWWTimestamp?
+
+        mutating func set(_ text: String?, _ lwwTimestamp: LWWTimestamp) {
+            count += 1
+            if let present = self.lwwTimestamp, lwwTimestamp <= present { return }
+            (self.text, self.lwwTimestamp) = (text, lwwTimestamp)
+        }
+    }
+
+    private var texts: [String: Text] = [:]
+
+    mutating func fold(_ event: Event) {
+        guard event.type == NoteWritten.type,
+            let written = try? event.payload(as: NoteWritten.self)
+        else { return }
+        texts[written.note, default: Text()].set(written.text, event.lwwTimestamp)
+    }
+
+    func rows() -> ViewRows { ViewRows(texts.keys.sorted().compactMap { row(key: [$0]) }) }
+
+    func rowKeys(changedBy event: Event) -> [[String]]? {
+        guard event.type == NoteWritten.type else { return [] }
+        return (try? event.payload(as: NoteWritten.self)).map { [[$0.note]] } ?? []
+    }
+
+    func row(key: [String]) -> ViewRow? {
+        guard let text = texts[key[0]] else { return nil }
+        var row = ViewRow()
+        row.appendField("note", key[0])
+        row.appendField("text", text.text)
+        row.appendField("count", text.count)
+        return row
+    }
+}
+
+/// The table of that view, with a full-text index.
+struct NoteTextRows: ViewTable {
+    typealias View = NoteTexts
+    static let indexes = [["text"]]
+    static let fullTextColumns = ["text"]
+}
+
+/// The projections of the searches.
+///
+/// - Parameter version: the version of the projection of notes.
+func historyProjections(_ version: Int) -> [any SQLProjection] {
+    [version == 1 ? NoteRows() : NoteRows2(), SumRows(), NoteTextRows()]
+}
+
+/// The rows of all projections.
 struct HistoryRows: Equatable {
     var texts: [String: String?] = [:]
     var changes: [UInt64] = []
+    /// The rows of the view's table.
+    var viewTexts: [String: String?] = [:]
+    var viewCounts: [String: Int] = [:]
+    /// The notes that the full-text index finds by a word.
+    var found: Set<String> = []
     var amounts: [UInt64] = []
     var total = 0
     /// The positions of parked events, ascending.
@@ -112,12 +177,17 @@ struct HistoryRows: Equatable {
     ///   - extents: by the name of the projection; one that is missing has no rows.
     init(folding events: [Event], _ extents: [String: Extent]) throws {
         var lwwTimestamps: [String: LWWTimestamp] = [:]
+        var view: [String: NoteTexts.Text] = [:]
         func includes(_ event: Event, _ projection: String) -> Bool {
             guard let extent = extents[projection] else { return false }
             let position = event.position.rawValue
             return position <= extent.through && !extent.retracted.contains(position)
         }
         for event in events {
+            if event.type == NoteWritten.type, includes(event, NoteTextRows.name) {
+                let written = try event.payload(as: NoteWritten.self)
+                view[written.note, default: .init()].set(written.text, event.lwwTimestamp)
+            }
             if event.type == NoteWritten.type, includes(event, NoteRows.name) {
                 let written = try event.payload(as: NoteWritten.self)
                 guard written.text != "unwanted" else {
@@ -135,6 +205,11 @@ struct HistoryRows: Equatable {
                 amounts.append(event.position.rawValue)
                 total += try event.payload(as: AmountAdded.self).amount
             }
+        }
+        for (note, text) in view {
+            viewTexts[note] = .some(text.text)
+            viewCounts[note] = text.count
+            if text.text?.split(separator: " ").contains("text") == true { found.insert(note) }
         }
     }
 
@@ -156,6 +231,18 @@ struct HistoryRows: Equatable {
         if try db.tableExists("total") {
             rows.amounts = try positions(db, "SELECT position FROM amount ORDER BY id")
             rows.total = try Int.fetchOne(db, sql: "SELECT amount FROM total") ?? 0
+        }
+        if try db.tableExists("texts") {
+            for row in try Row.fetchAll(db, sql: "SELECT * FROM texts") {
+                rows.viewTexts[row["note"]] = .some(row["text"])
+                rows.viewCounts[row["note"]] = row["count"]
+            }
+            rows.found = try String.fetchSet(
+                db,
+                sql: """
+                    SELECT note FROM texts JOIN texts_fts ON texts_fts.rowid = texts.rowid
+                    WHERE texts_fts MATCH 'text'
+                    """)
         }
         if try db.tableExists("daybook_parked") {
             rows.parked = try positions(db, "SELECT position FROM daybook_parked ORDER BY position")
@@ -187,13 +274,30 @@ package struct RowHistoryFailure: Error, CustomStringConvertible {
 }
 
 extension HistoryRows {
+    /// Waits for a position.
+    ///
+    /// - Throws: `RowHistoryFailure` if the rows have not come to it within two minutes, which is more than the
+    ///   longest pause after an error; as `ProjectedRows.reach(_:)`.
+    static func reach(_ position: Position, _ rows: ProjectedRows) async throws {
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask { try await rows.reach(position) }
+            group.addTask {
+                try await Task.sleep(for: .seconds(120))
+                throw RowHistoryFailure(
+                    "the rows have not come to position \(position): \(rows.status)")
+            }
+            defer { group.cancelAll() }
+            try await group.next()
+        }
+    }
+
     /// Checks that the rows of a database are those of all events. All are durable, and no event follows.
     static func checkAll(_ database: any DatabaseReader, of store: EventStore) async throws {
         let retracted = Set(await store.durableState.retracted.map(\.rawValue))
         let extent = Extent(through: .max, retracted: retracted)
         let expected = try HistoryRows(
             folding: events(store.directory, store.environment.fileSystem),
-            [NoteRows.name: extent, SumRows.name: extent])
+            [NoteRows.name: extent, SumRows.name: extent, NoteTextRows.name: extent])
         let found = try await read(database).rows
         guard found == expected else {
             throw RowHistoryFailure("the rows are \(found), those of the log \(expected)")
@@ -208,7 +312,13 @@ extension HistoryRows {
     ) async throws {
         // The rows are read first: the log may grow meanwhile.
         let (found, extents) = try await read(database)
-        guard !extents.isEmpty else { return }
+        guard !extents.isEmpty else {
+            // The log may not exist yet.
+            guard found == HistoryRows() else {
+                throw RowHistoryFailure("rows without a recorded position: \(found)")
+            }
+            return
+        }
         let events = try events(folder, fileSystem)
         let end = events.last?.position.rawValue ?? 0
         for (name, extent) in extents where extent.through > end {

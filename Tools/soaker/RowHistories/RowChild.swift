@@ -35,7 +35,7 @@ package struct RowChild: Sendable {
         var choices = Choices(seed: seed)
         let store = try await RowFiles.openLog(folder)
         let database = try RowFiles.openDatabase(folder, usesPool: usesPool, morePages: morePages)
-        let rows = try await store.project(into: database, RowFiles.projections(version))
+        let rows = try await store.project(into: database, historyProjections(version))
         Self.print(0)
         while true {
             let isRelaxed = choices.bool(oneIn: 4)
@@ -83,7 +83,8 @@ enum RowFiles {
     static func log(_ folder: String) -> String { folder + "/log" }
 
     static func openLog(_ folder: String) async throws -> EventStore {
-        try await EventStore.open(at: URL(filePath: log(folder)), compaction: nil)
+        try await EventStore.open(
+            at: URL(filePath: log(folder)), views: [NoteTexts.self], compaction: nil)
     }
 
     static func openDatabase(
@@ -99,9 +100,5 @@ enum RowFiles {
         return usesPool
             ? try DatabasePool(path: path, configuration: configuration)
             : try DatabaseQueue(path: path, configuration: configuration)
-    }
-
-    static func projections(_ version: Int) -> [any SQLProjection] {
-        [version == 1 ? NoteRows() : NoteRows2(), SumRows()]
     }
 }

@@ -15,7 +15,7 @@ extension RowHistory {
         switch choices.int(in: 0...18) {
         case 0...5:
             try await append(&choices, to: store, .durable)
-            if !choices.bool(oneIn: 4) { try await rows.reach(await store.lastDurable) }
+            if !choices.bool(oneIn: 4) { try await reach(await store.lastDurable, rows) }
         case 6:
             try await append(&choices, to: store, .relaxed)
             if choices.bool() { try await store.flush() }
@@ -34,7 +34,7 @@ extension RowHistory {
             databaseFiles.setBytesLeft(choices.int(in: 0...12) * 2_048)
             defer { databaseFiles.setBytesLeft(nil) }
             try await append(&choices, to: store, .durable)
-            try? await rows.reach(await store.lastDurable)
+            try? await reach(await store.lastDurable, rows)
         case 13:
             choices.note("compact")
             choices.count("compacted")
@@ -70,7 +70,7 @@ extension RowHistory {
         snapshot = nil
         try copy.backup(to: database)
         let added = try await store.append(AmountAdded(amount: 1))
-        try await rows.reach(added.position)
+        try await reach(added.position, rows)
     }
 
     private func append(

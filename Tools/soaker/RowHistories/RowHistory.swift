@@ -188,8 +188,8 @@ package final class RowHistory {
         var environment = clock.environment(fileSystem: files, seed: seed + lives << 32)
         environment.sleep = { try await Task.sleep(for: min($0, .milliseconds(1))) }
         let store = try await EventStore.open(
-            at: URL(filePath: logFolder, directoryHint: .isDirectory), compaction: nil,
-            environment: environment)
+            at: URL(filePath: logFolder, directoryHint: .isDirectory), views: [NoteTexts.self],
+            compaction: nil, environment: environment)
         self.store = store
         guard await store.lastDurable >= acknowledged else {
             throw RowHistoryFailure(
@@ -199,8 +199,7 @@ package final class RowHistory {
             path: databaseFiles.uri(of: Self.path), configuration: configuration())
         self.database = database
         try await checkRecorded(database)
-        let notes: any SQLProjection = version == 1 ? NoteRows() : NoteRows2()
-        let rows = try await store.project(into: database, [notes, SumRows()])
+        let rows = try await store.project(into: database, historyProjections(version))
         self.rows = rows
         for reason in rows.status.rebuilding.values {
             if case .version = reason { choices.count("rebuilt: version") }
@@ -257,19 +256,27 @@ package final class RowHistory {
         guard let store, let rows, let database else { return }
         try await store.flush()
         await acknowledge()
-        try await reach(await store.lastDurable, rows)
+        try await reachDespiteErrors(await store.lastDurable, rows)
         isLogReplaced = false
         try await HistoryRows.checkAll(database, of: store)
     }
 
     /// Waits for a position. An error that has passed, such as a full disk, fails once.
-    private func reach(_ position: Position, _ rows: ProjectedRows) async throws {
+    private func reachDespiteErrors(_ position: Position, _ rows: ProjectedRows) async throws {
         var failures = 0
         while true {
-            do { return try await rows.reach(position) } catch  where !isDead && failures < 50 {
+            do { return try await reach(position, rows) } catch
+                where !isDead && failures < 50
+                && !(error is RowHistoryFailure)
+            {
                 failures += 1
             }
         }
+    }
+
+    /// Waits for a position, and fails if the rows do not come to it.
+    func reach(_ position: Position, _ rows: ProjectedRows) async throws {
+        try await HistoryRows.reach(position, rows)
     }
 
     // MARK: Between two processes
@@ -281,6 +288,8 @@ package final class RowHistory {
             choices.count("database deleted")
             try removeDatabase()
         case 1, 2:
+            // Rows of a replaced log would be compared with the new one.
+            guard !isLogReplaced else { return }
             // With its journals.
             oldDatabase = files.image.filter { $0.key.hasPrefix(Self.path) }
         case 3, 4:

@@ -97,7 +97,7 @@ package struct RowKills: Sendable {
 
     /// Runs a process, and kills it.
     ///
-    /// - Parameter mayExit: true if a full disk may end the process before.
+    /// - Parameter mayExit: true if a full database may end the process before.
     /// - Returns: the last acknowledged position; nil if the process has not begun to append.
     private func runChild(
         _ arguments: [String], _ milliseconds: Int, waitsForFirst: Bool, mayExit: Bool
@@ -105,8 +105,9 @@ package struct RowKills: Sendable {
         let process = Process()
         process.executableURL = command
         process.arguments = arguments
-        let pipe = Pipe()
+        let (pipe, messages) = (Pipe(), Pipe())
         process.standardOutput = pipe
+        process.standardError = messages
         try process.run()
         var output = Data()
         if waitsForFirst { output = pipe.fileHandleForReading.availableData }
@@ -114,8 +115,13 @@ package struct RowKills: Sendable {
         let wasRunning = process.isRunning
         kill(process.processIdentifier, SIGKILL)
         process.waitUntilExit()
-        guard wasRunning || mayExit else {
-            throw RowHistoryFailure("the process exited with \(process.terminationStatus)")
+        if !wasRunning {
+            let status = process.terminationStatus
+            let message = String(
+                decoding: try messages.fileHandleForReading.readToEnd() ?? Data(), as: UTF8.self)
+            guard mayExit, status == 1, message.contains("database or disk is full") else {
+                throw RowHistoryFailure("the process exited with \(status): \(message)")
+            }
         }
         output += try pipe.fileHandleForReading.readToEnd() ?? Data()
         // A line that the kill has truncated is none.
@@ -137,8 +143,8 @@ package struct RowKills: Sendable {
         let database = try RowFiles.openDatabase(folder, usesPool: usesPool)
         try await HistoryRows.checkRecorded(
             database, RowFiles.log(folder), POSIXFileSystem())
-        let rows = try await store.project(into: database, RowFiles.projections(version))
-        try await rows.reach(end)
+        let rows = try await store.project(into: database, historyProjections(version))
+        try await HistoryRows.reach(end, rows)
         try await HistoryRows.checkAll(database, of: store)
         try await store.close()
         await rows.close()

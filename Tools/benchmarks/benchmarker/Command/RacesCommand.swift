@@ -17,9 +17,14 @@ struct RacesCommand: AsyncParsableCommand {
     static func measure(_ only: String?, _ options: BenchmarkOptions) async throws {
         try await options.inFolder { folder in
             var results: [RaceResult] = []
-            for (name, row) in try rows(options, folder) where only.map(name.contains) ?? true {
-                results.append(try await row())
+            let rows = try rows(options, folder)
+            let chosen = rows.filter { name, _ in only.map(name.contains) ?? true }
+            guard !chosen.isEmpty else {
+                let names = rows.map { "'\($0.0)'" }.joined(separator: ", ")
+                throw ValidationError(
+                    "No row's name contains '\(only ?? "")'. The rows are \(names).")
             }
+            for (_, row) in chosen { results.append(try await row()) }
             let report = RaceReport(
                 origin: Origin(full: options.full, input: options.source.name, folder),
                 results: results)
@@ -51,6 +56,8 @@ struct RacesCommand: AsyncParsableCommand {
             rebuilt: full ? 200_000 : 20_000)
         let memory = Memory(
             source: source, folder: folder, lineBytes: full ? 1_000_000_000 : 20_000_000)
+        let rows = Rows(
+            folder: folder, events: full ? 200_000 : 20_000, appends: full ? 500 : 100)
         func raced(
             _ turns: Int, _ race: @escaping () async throws -> Race
         ) -> () async throws -> RaceResult {
@@ -66,6 +73,11 @@ struct RacesCommand: AsyncParsableCommand {
             ("size batches", raced(1) { try await reading.size(batch: 1_000) }),
             ("size ten", raced(1) { try await reading.size(batch: 10) }),
             ("size single", raced(1) { try await reading.size(batch: 1) }),
+            ("rows first", raced(turns, rows.first)),
+            ("rows rebuilt", raced(turns, rows.rebuilt)),
+            ("rows of a view", raced(turns, rows.viewTable)),
+            ("rows delay", raced(turns, rows.delay)),
+            ("rows query", raced(turns, rows.query)),
             ("shipping", Shipping(events: full ? 200_000 : 20_000, turns: turns).measure),
             ("memory", memory.measure),
         ]

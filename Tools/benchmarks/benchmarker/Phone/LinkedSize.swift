@@ -14,11 +14,12 @@ struct LinkedSize: Encodable {
     /// The bytes of initialized data.
     var dataBytes: Int
 
-    /// Measures both programs; empty if they, `strip` or `size` are missing.
+    /// Measures the programs; empty if they, `strip` or `size` are missing.
     static func all() throws -> [LinkedSize] {
-        try [("Daybook", "smallest"), ("DaybookOffline", "smallest-offline")].compactMap {
-            try measure($1, linking: $0)
-        }
+        try [
+            ("Daybook", "smallest"), ("DaybookOffline", "smallest-offline"),
+            ("DaybookSQL with GRDB", "smallest-rows"),
+        ].compactMap { try measure($1, linking: $0) }
     }
 
     private static func measure(
