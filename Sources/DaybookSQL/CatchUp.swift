@@ -25,7 +25,7 @@ struct CatchUp: Sendable {
     private(set) var through: Position
 
     /// The greatest number of positions between the recorded and the actual one.
-    private static let unrecordedMax: UInt64 = 65_536
+    static let unrecordedMax: UInt64 = 65_536
     private static let countRange = 64...16_384
 
     init(

@@ -212,7 +212,13 @@ public final class ProjectedRows: Sendable {
         if record.version != projection.version { return .version(record.version) }
         if !objects.isSuperset(of: record.objects) { return .missingTables }
         if record.writer != writer.writer { return .copiedLog }
-        guard record.through <= (await store.lastDurable) else {
+        let end = await store.lastDurable
+        // The table of a view gets all rows in one transaction anyhow.
+        if record.through == .zero, end.rawValue > CatchUp.unrecordedMax, projection.follower == nil
+        {
+            return .longLog
+        }
+        guard record.through <= end else {
             return .aheadOfLog(record.through)
         }
         if record.through > .zero, let event = record.event,

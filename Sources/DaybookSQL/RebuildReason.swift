@@ -4,6 +4,8 @@ import Daybook
 
 /// A reason for which the rows of a projection are computed anew from the log.
 public enum RebuildReason: Hashable, Sendable, CustomStringConvertible {
+    /// The tables have no rows yet, and the log is long. Meanwhile they are empty.
+    case longLog
     /// The tables are of another version of the projection.
     case version(Int)
     /// Tables are missing.
@@ -17,6 +19,7 @@ public enum RebuildReason: Hashable, Sendable, CustomStringConvertible {
 
     public var description: String {
         switch self {
+        case .longLog: "the log is long, and the tables have no rows yet"
         case .version(let version): "the tables are of version \(version)"
         case .missingTables: "tables are missing"
         case .copiedLog: "the log was copied or restored since the rows were computed"

@@ -6,6 +6,7 @@ import DaybookTestKit
 import EventGenerators
 import Foundation
 import GRDB
+import Synchronization
 import TestSupport
 import Testing
 
@@ -263,6 +264,36 @@ import Testing
         #expect(rows.status.rebuilding == ["forms": .version(1)])
         try await rows.reach()
         #expect(try await bench.pool.read { try FormRows.dump($0) } == before)
+        await rows.close()
+        try await store.close()
+    }
+
+    @Test(.verifies("SQL-4")) func `the rows of a long log appear at once`() async throws {
+        let bench = try SQLBench()
+        defer { bench.remove() }
+        let store = try await bench.open()
+        let count = 66_000
+        for start in stride(from: 0, to: count, by: 3_000) {
+            try await store.append(
+                (start..<start + 3_000).map { try EventDraft(WordWritten(text: "word \($0)")) })
+        }
+        let counts = Mutex<Set<Int>>([])
+        let rows = try await store.project(into: bench.pool, [WordRows(), TripRows()])
+        let observation = ValueObservation.tracking { db in
+            try Int.fetchOne(db, sql: "SELECT count(*) FROM word") ?? 0
+        }
+        let observer = observation.start(in: bench.pool, scheduling: .async(onQueue: .global())) {
+            _ in
+        } onChange: { count in
+            counts.withLock { _ = $0.insert(count) }
+        }
+        try await rows.reach()
+        #expect(
+            try await bench.pool.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM word") }
+                == count)
+        #expect(counts.withLock { $0 }.isSubset(of: [0, count]))
+        observer.cancel()
+        #expect(rows.status.rebuilding.isEmpty)
         await rows.close()
         try await store.close()
     }

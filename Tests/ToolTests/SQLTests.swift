@@ -175,6 +175,31 @@ import Testing
         }
     }
 
+    @Test func `the prompt answers at each semicolon, and recalls the lines of an earlier one`()
+        throws
+    {
+        try withSample { log in
+            let history = log + ".history"
+            func prompt(_ texts: String...) throws -> String {
+                let run = try ToolRun.logtoolOnTerminal(
+                    ["sql", log, "--output", "ndjson"], typing: texts,
+                    environment: ["LOGTOOL_SQL_HISTORY": history, "TERM": "xterm"])
+                #expect(run.status == 0)
+                return run.output
+            }
+            let first = try prompt("select 6 *\n", "7 as answer; select 'x' as y;\n", "\u{4}")
+            #expect(first.contains(#"{"answer":42}"#) && first.contains(#"{"y":"x"}"#))
+            // Without libedit there is no history.
+            guard FileManager.default.fileExists(atPath: history) else { return }
+            let mode = try FileManager.default.attributesOfItem(atPath: history)[.posixPermissions]
+            #expect(mode as? Int == 0o600)
+            // The arrow up, twice.
+            let recalled = "\u{1B}[A\u{1B}[A\n"
+            let second = try prompt(recalled, recalled, "\u{4}")
+            #expect(second.contains(#"{"answer":42}"#))
+        }
+    }
+
     @Test func `a log that is missing or damaged ends with its exit code`() throws {
         try withSample { log in
             let late = try ToolRun.logtool("sql", log, "select 1", "--at", "999999")

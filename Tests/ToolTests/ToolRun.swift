@@ -29,6 +29,35 @@ struct ToolRun {
         try run(Tool.binary("syncserver"), arguments)
     }
 
+    /// Runs logtool on a terminal, and types a text each time that it prompts. The output is all that the terminal
+    /// shows.
+    static func logtoolOnTerminal(
+        _ arguments: [String], typing texts: [String], environment: [String: String]
+    ) throws -> ToolRun {
+        let script = """
+            import os, pty, signal, sys
+            child, terminal = pty.fork()
+            if child == 0: os.execv(sys.argv[1], [sys.argv[1]] + sys.argv[3:])
+            signal.alarm(60)
+            texts, shown, seen = sys.argv[2].split("|"), b"", 0
+            while True:
+                try: shown += os.read(terminal, 4096)
+                except OSError: break
+                if texts and b"> " in shown[seen:]:
+                    seen = len(shown)
+                    os.write(terminal, texts.pop(0).encode())
+            status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+            sys.stdout.write(shown.decode())
+            sys.exit(status)
+            """
+        return try run(
+            URL(filePath: "/usr/bin/env"),
+            [
+                "python3", "-c", script, Tool.binary("logtool").path,
+                texts.joined(separator: "|"),
+            ] + arguments, environment: environment)
+    }
+
     /// Runs a shell command.
     static func shell(_ line: String) throws -> ToolRun {
         try run(URL(filePath: "/bin/sh"), ["-c", line])

@@ -63,6 +63,13 @@ struct SQLCommand: AsyncParsableCommand {
         }
     }
 
+    /// The file with the lines of earlier prompts; nil for none.
+    private static var historyFile: String? {
+        let environment = ProcessInfo.processInfo.environment
+        if let file = environment["LOGTOOL_SQL_HISTORY"] { return file.isEmpty ? nil : file }
+        return environment["HOME"].map { $0 + "/.logtool_sql_history" }
+    }
+
     private func refusePositionAfterEnd(_ reader: LogReader) throws {
         guard let at, at > 0 else { return }
         let last = try reader.forEachLine(from: Position(at)) { _, _ in false }.last
@@ -106,11 +113,10 @@ struct SQLCommand: AsyncParsableCommand {
             for case let table as RowsTable in tables { table.forgetRows() }
             do { try answer(statement, query, format) } catch { Message.error("\(error)") }
         }
+        let editor = LineEditor(history: Self.historyFile)
         var statement = ""
-        while true {
-            Message.write(statement.isEmpty ? "sql> " : "...> ")
-            guard let line = readLine(strippingNewline: false) else { break }
-            statement += line
+        while let line = editor.read(prompt: statement.isEmpty ? "sql> " : "...> ") {
+            statement += line + "\n"
             if statement.allSatisfy(\.isWhitespace) { statement = "" }
             guard SQLQuery.isComplete(statement) else { continue }
             answerOne(statement)

@@ -1,0 +1,59 @@
+// Reads lines at a prompt, which can be edited and recalled if the system has libedit. It is looked for at run time:
+// without it, lines are read as they come.
+
+import Foundation
+
+/// A prompt on standard error, with a history in a file.
+struct LineEditor {
+    private typealias ReadLine =
+        @convention(c) (UnsafePointer<CChar>?) -> UnsafeMutablePointer<CChar>?
+    private typealias UseText = @convention(c) (UnsafePointer<CChar>?) -> Int32
+    private typealias SetLimit = @convention(c) (Int32) -> Void
+
+    /// The names of the library: Debian, Fedora, macOS.
+    private static let names = ["libedit.so.2", "libedit.so.0", "/usr/lib/libedit.3.dylib"]
+    private static let historyMax: Int32 = 1_000
+
+    private var readLine: ReadLine?
+    private var addToHistory: UseText?
+    private var writeHistory: UseText?
+    private let history: String?
+
+    /// - Parameter history: the file of the history; nil for none.
+    init(history: String?) {
+        self.history = history
+        guard let library = Self.names.lazy.compactMap({ dlopen($0, RTLD_NOW) }).first else { return }
+        func function<Function>(_ name: String, as type: Function.Type) -> Function? {
+            dlsym(library, name).map { unsafeBitCast($0, to: type) }
+        }
+        // Standard output may be a file.
+        dlsym(library, "rl_outstream")?
+            .assumingMemoryBound(to: UnsafeMutablePointer<FILE>?.self)
+            .pointee = fdopen(STDERR_FILENO, "w")
+        // For letters of more than one byte.
+        setlocale(LC_CTYPE, "")
+        readLine = function("readline", as: ReadLine.self)
+        addToHistory = function("add_history", as: UseText.self)
+        guard let history else { return }
+        writeHistory = function("write_history", as: UseText.self)
+        function("stifle_history", as: SetLimit.self)?(Self.historyMax)
+        _ = function("read_history", as: UseText.self)?(history)
+    }
+
+    /// Reads a line without its newline; nil at the end of the input.
+    func read(prompt: String) -> String? {
+        guard let readLine else {
+            Message.write(prompt)
+            return Swift.readLine()
+        }
+        guard let line = readLine(prompt) else { return nil }
+        defer { free(line) }
+        let text = String(cString: line)
+        if !text.allSatisfy(\.isWhitespace) {
+            _ = addToHistory?(line)
+            // At once: the tool may be interrupted. Mode 0600.
+            if let history { _ = writeHistory?(history) }
+        }
+        return text
+    }
+}
