@@ -163,6 +163,44 @@ import Testing
         }
     }
 
+    @Test func `types are sorted and grouped as if SQLite did it`() throws {
+        try withSample { log in
+            let copy = "with e as materialized (select position, type from events)"
+            for (sql, other) in [
+                (
+                    "select type, rowid as p from events order by type",
+                    "\(copy) select type, position as p from e order by type, position"
+                ),
+                (
+                    "select type, count(*) as n from events group by type",
+                    "\(copy) select type, count(*) as n from e group by type"
+                ),
+                (
+                    "select distinct type from events order by type desc",
+                    "\(copy) select distinct type from e order by type desc"
+                ),
+                (
+                    """
+                    select type, count(*) as n from events where type > 'daybook.course' \
+                    group by type having n > 2
+                    """,
+                    """
+                    \(copy) select type, count(*) as n from e where type > 'daybook.course' \
+                    group by type having n > 2
+                    """
+                ),
+            ] {
+                let (found, expected) = (
+                    try ToolRun.logtool("sql", log, sql), try ToolRun.logtool("sql", log, other)
+                )
+                #expect(found.output == expected.output && !found.output.isEmpty, "\(sql)")
+            }
+            let plan = try rows(
+                log, "explain query plan select type, count(*) from events group by type")
+            #expect(plan.count == 1)
+        }
+    }
+
     @Test func `statements come from an argument, a file or standard input`() throws {
         try withSample { log in
             let sql = "-- the first\nselect 1 as a;\nselect 'x,\"y' as b, null as c;\n"

@@ -58,7 +58,11 @@ final class EventsTable: SQLTable {
 
     override func isSorted(byColumn column: Int) -> Bool { Column(rawValue: column) == .position }
 
-    override func rows(within bounds: [(SQLBound, SQLValue)]) throws -> SQLRows {
+    override func canSort(byColumn column: Int) -> Bool { Column(rawValue: column) == .type }
+
+    override func rows(
+        within bounds: [(SQLBound, SQLValue)], isSorted: Bool
+    ) throws -> SQLRows {
         var first = Position(1)
         var last = last
         var type: [UInt8]?
@@ -90,6 +94,8 @@ final class EventsTable: SQLTable {
             }
         }
         guard first <= last else { return SQLRows() }
+        // Sorted rows may include other types, as all rows may.
+        if isSorted { return try TypeRows(reader, first...last) }
         return EventRows(reader, first...last, type)
     }
 }
@@ -182,7 +188,7 @@ private final class EventRows: SQLRows {
 
 /// Where the members of a line are that has neither escapes nor extensions. Lines in a log are valid JSON with
 /// their members in one order (Spec/format/line.md, LINE-1), so only quotation marks are looked for.
-private struct LineMembers {
+struct LineMembers {
     private(set) var isPlain = false
     private var subject: Range<Int>?
     private var lane: Range<Int>?

@@ -22,7 +22,9 @@ final class RowsTable: SQLTable {
     /// Computes the rows again when they are read next.
     func forgetRows() { loaded = nil }
 
-    override func rows(within bounds: [(SQLBound, SQLValue)]) throws -> SQLRows {
+    override func rows(
+        within bounds: [(SQLBound, SQLValue)], isSorted: Bool
+    ) throws -> SQLRows {
         let rows = try loaded ?? load()
         loaded = rows
         return ObjectRows(rows, columns)

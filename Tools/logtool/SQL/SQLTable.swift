@@ -18,14 +18,21 @@ class SQLTable {
     /// What a read within bounds costs, by which SQLite chooses the order of a join.
     func cost(within bounds: [SQLBound]) -> SQLCost { SQLCost(lines: 1_000, rows: 1_000) }
 
-    /// True if `rows(within:)` uses a bound.
+    /// True if `rows(within:isSorted:)` uses a bound.
     func uses(_ bound: SQLBound) -> Bool { false }
 
     /// True if the rows are read in ascending order of a column.
     func isSorted(byColumn column: Int) -> Bool { false }
 
+    /// True if the rows can be sorted by a column when no other column is used.
+    func canSort(byColumn column: Int) -> Bool { false }
+
     /// The rows, before the first one. They may include some that are outside the bounds.
-    func rows(within bounds: [(SQLBound, SQLValue)]) throws -> SQLRows { SQLRows() }
+    ///
+    /// - Parameter isSorted: true if they have to be sorted by the only column that is used.
+    func rows(within bounds: [(SQLBound, SQLValue)], isSorted: Bool) throws -> SQLRows {
+        SQLRows()
+    }
 }
 
 /// The rows of a table, one after the other; none here.
@@ -205,7 +212,8 @@ enum SQLTableModule {
                 guard let pointer, let table = pointer.pointee.pVtab else { return }
                 let cursor = SQLTableModule.cursor(pointer)
                 let rows = try SQLTableModule.table(table).rows(
-                    within: SQLTableModule.bounds(plan, count, values))
+                    within: SQLTableModule.bounds(plan, count, values),
+                    isSorted: plan & SQLTableModule.sortedFlag != 0)
                 cursor.pointee.rows?.release()
                 cursor.pointee.rows = Unmanaged.passRetained(rows)
                 try cursor.pointee.advance()
@@ -242,7 +250,9 @@ enum SQLTableModule {
     // MARK: Planning
 
     /// The greatest number of bounds in a plan: each takes 8 bits of its number, which has 32.
-    private static let boundsMax = 4
+    private static let boundsMax = 3
+    /// The bit of a plan whose rows are sorted by the only column that is used.
+    private static let sortedFlag: Int32 = 1 << 24
 
     private static func plan(
         _ table: SQLTable, _ pointer: UnsafeMutablePointer<sqlite3_index_info>
@@ -266,15 +276,20 @@ enum SQLTableModule {
             info.aConstraintUsage[index].argvIndex = Int32(bounds.count)
         }
         let cost = table.cost(within: bounds)
-        pointer.pointee.idxNum = plan
         pointer.pointee.estimatedCost = cost.lines
         pointer.pointee.estimatedRows = cost.rows
         if cost.isUnique { pointer.pointee.idxFlags = SQLITE_INDEX_SCAN_UNIQUE }
-        if info.nOrderBy == 1, info.aOrderBy[0].desc == 0, info.aOrderBy[0].iColumn >= 0,
-            table.isSorted(byColumn: Int(info.aOrderBy[0].iColumn))
-        {
-            pointer.pointee.orderByConsumed = 1
+        // Also GROUP BY and DISTINCT.
+        if info.nOrderBy == 1, info.aOrderBy[0].desc == 0, info.aOrderBy[0].iColumn >= 0 {
+            let column = Int(info.aOrderBy[0].iColumn)
+            if table.isSorted(byColumn: column) {
+                pointer.pointee.orderByConsumed = 1
+            } else if info.colUsed == 1 << UInt64(column), table.canSort(byColumn: column) {
+                pointer.pointee.orderByConsumed = 1
+                plan |= sortedFlag
+            }
         }
+        pointer.pointee.idxNum = plan
         return SQLITE_OK
     }
 
