@@ -22,7 +22,9 @@ struct LineEditor {
     /// - Parameter history: the file of the history; nil for none.
     init(history: String?) {
         self.history = history
-        guard let library = Self.names.lazy.compactMap({ dlopen($0, RTLD_NOW) }).first else { return }
+        guard let library = Self.names.lazy.compactMap({ dlopen($0, RTLD_NOW) }).first else {
+            return
+        }
         func function<Function>(_ name: String, as type: Function.Type) -> Function? {
             dlsym(library, name).map { unsafeBitCast($0, to: type) }
         }
