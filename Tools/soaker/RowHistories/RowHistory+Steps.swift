@@ -34,7 +34,7 @@ extension RowHistory {
             databaseFiles.setBytesLeft(choices.int(in: 0...12) * 2_048)
             defer { databaseFiles.setBytesLeft(nil) }
             try await append(&choices, to: store, .durable)
-            try? await reach(await store.lastDurable, rows)
+            try? await rows.reach(await store.lastDurable)
         case 13:
             choices.note("compact")
             choices.count("compacted")

@@ -256,27 +256,22 @@ package final class RowHistory {
         guard let store, let rows, let database else { return }
         try await store.flush()
         await acknowledge()
-        try await reachDespiteErrors(await store.lastDurable, rows)
+        try await reach(await store.lastDurable, rows)
         isLogReplaced = false
         try await HistoryRows.checkAll(database, of: store)
     }
 
-    /// Waits for a position. An error that has passed, such as a full disk, fails once.
-    private func reachDespiteErrors(_ position: Position, _ rows: ProjectedRows) async throws {
+    /// Waits for a position, and fails if the rows do not come to it. An error that has passed, such as a full disk
+    /// or an interruption in an earlier step, fails once.
+    func reach(_ position: Position, _ rows: ProjectedRows) async throws {
         var failures = 0
         while true {
-            do { return try await reach(position, rows) } catch
-                where !isDead && failures < 50
-                && !(error is RowHistoryFailure)
-            {
+            do {
+                return try await HistoryRows.reach(position, rows)
+            } catch  where !isDead && failures < 50 && !(error is RowHistoryFailure) {
                 failures += 1
             }
         }
-    }
-
-    /// Waits for a position, and fails if the rows do not come to it.
-    func reach(_ position: Position, _ rows: ProjectedRows) async throws {
-        try await HistoryRows.reach(position, rows)
     }
 
     // MARK: Between two processes
