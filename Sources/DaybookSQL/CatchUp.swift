@@ -25,7 +25,10 @@ struct CatchUp: Sendable {
     private(set) var through: Position
 
     /// The greatest number of positions between the recorded and the actual one.
-    static let unrecordedMax: UInt64 = 65_536
+    private static let unrecordedMax: UInt64 = 65_536
+    /// The last position of a log from which on new tables are built beside the database. Not below `unrecordedMax`: a
+    /// build that passes over all events must record a position, or it would be repeated.
+    static let longLogMin = unrecordedMax
     private static let countRange = 64...16_384
 
     init(
@@ -64,7 +67,7 @@ struct CatchUp: Sendable {
     /// - Returns: false at the end.
     /// - Throws: `RecordsMoved`, `DatabaseError`, `LogError`. The next call applies the same events again.
     mutating func advance(through end: Position, retracted: [Position]) async throws -> Bool {
-        try await copyStates()
+        guard try await copyStates() else { return true }
         if next == nil {
             (reader, next) = try await Self.read(reader, through: end, count)
         }
@@ -103,13 +106,19 @@ struct CatchUp: Sendable {
 
     /// Copies the states of the views, once, and brings their tables to them, so that no row is ever newer than the
     /// recorded position. The states may be after the events that other projections have still to apply.
-    private mutating func copyStates() async throws {
+    ///
+    /// - Returns: false if an event that a table includes was retracted since the caller has looked, or one that it
+    ///   leaves out reinstated: only some rows would be written, and the record would hide that.
+    private mutating func copyStates() async throws -> Bool {
         var isChanged = false
         for projection in writer.projections where followers[projection.name] == nil {
             guard var follower = projection.follower, let known = records[projection.name] else {
                 continue
             }
             try await follower.copyState(of: store)
+            guard try await !known.isStale(follower.retracted, projection, store) else {
+                return false
+            }
             if follower.last > known.through {
                 let change = try await change(of: projection, follower, after: known.through)
                 var new = known
@@ -125,10 +134,11 @@ struct CatchUp: Sendable {
             }
             followers[projection.name] = follower
         }
-        guard isChanged else { return }
+        guard isChanged else { return true }
         through = records.values.map(\.through).min() ?? .zero
         reader = LogBatchReader(store, after: through, types: types)
         next = nil
+        return true
     }
 
     /// The change that brings a table from a position to a copied state: the rows that the events in between name,

@@ -15,9 +15,10 @@ extension EventStore {
     /// ```
     ///
     /// Returns when the tables exist; those of another version, or with missing ones, when their rows are computed
-    /// anew and `reach` returns. Rows are computed in the background; `ProjectedRows.reach(_:)`
-    /// waits for them. Rows that the log does not match are computed anew: see `RebuildReason`. A log that has nothing
-    /// new causes no write. A database belongs to the rows of one log.
+    /// anew and `reach` returns. Rows are computed in the background; `ProjectedRows.reach(_:)` waits for them. Rows
+    /// that the log does not match, and the first rows of a long log, are computed beside the database, and replace
+    /// the tables with what the app has added to them: see `RebuildReason`. A log that has nothing new causes no
+    /// write. A database belongs to the rows of one log.
     ///
     /// - Parameters:
     ///   - database: the database. Its other tables are not touched. With a `DatabasePool`, readers never wait.

@@ -14,7 +14,8 @@ public final class ProjectedRows: Sendable {
     public struct Status: Sendable {
         /// The last position that the rows of all projections include.
         public var position = Position.zero
-        /// The projections whose rows are computed anew, with the reasons. Their old rows serve meanwhile.
+        /// The projections whose rows are computed beside the database, with the reasons. Their old rows, if there
+        /// are any, serve meanwhile; `position` does not advance.
         public var rebuilding: [String: RebuildReason] = [:]
         /// The error that keeps the rows from following; nil when they follow. The next try is after at most
         /// 30 s.
@@ -214,8 +215,7 @@ public final class ProjectedRows: Sendable {
         if record.writer != writer.writer { return .copiedLog }
         let end = await store.lastDurable
         // The table of a view gets all rows in one transaction anyhow.
-        if record.through == .zero, end.rawValue > CatchUp.unrecordedMax, projection.follower == nil
-        {
+        if record.through == .zero, end.rawValue > CatchUp.longLogMin, projection.follower == nil {
             return .longLog
         }
         guard record.through <= end else {

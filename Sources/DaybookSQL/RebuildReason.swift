@@ -4,7 +4,7 @@ import Daybook
 
 /// A reason for which the rows of a projection are computed anew from the log.
 public enum RebuildReason: Hashable, Sendable, CustomStringConvertible {
-    /// The tables have no rows yet, and the log is long. Meanwhile they are empty.
+    /// No event was applied yet, and the log ends after position 65,536. Meanwhile the tables are empty.
     case longLog
     /// The tables are of another version of the projection.
     case version(Int)

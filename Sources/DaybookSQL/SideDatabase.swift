@@ -78,15 +78,22 @@ struct SideDatabase: Sendable {
             return try writer.create(projection, in: db)
         }
         var catchUp = CatchUp(store, queue, writer, [projection.name: record])
-        var isBehind = true
-        while isBehind {
+        // Subscribed before the first step, so that no `resume()` is missed.
+        var signals = await store.commits().makeAsyncIterator()
+        while true {
             try Task.checkCancellation()
-            try await store.checkOpen()
-            let (end, retracted) = await store.durableState
-            guard try await catchUp.staleProjections(retracted).isEmpty else { return false }
-            isBehind = try await catchUp.advance(through: end, retracted: retracted)
+            do {
+                try await store.checkOpen()
+                let (end, retracted) = await store.durableState
+                guard try await catchUp.staleProjections(retracted).isEmpty else { return false }
+                guard try await catchUp.advance(through: end, retracted: retracted) else {
+                    return true
+                }
+            } catch let error as LogError where error.code == .suspended {
+                // It goes on where it was.
+                guard await signals.next() != nil else { throw error }
+            }
         }
-        return true
     }
 
     /// Replaces the projection's tables in a database by those that were built, with the record and the parked

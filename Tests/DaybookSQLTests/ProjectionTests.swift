@@ -287,14 +287,29 @@ import Testing
         } onChange: { count in
             counts.withLock { _ = $0.insert(count) }
         }
+        // In the middle of the building, which goes on after that.
+        while rows.status.rebuilding.isEmpty { try await Task.sleep(for: .milliseconds(1)) }
+        #expect(rows.status.rebuilding.values.allSatisfy { $0 == .longLog })
+        try await store.suspend()
+        try await Task.sleep(for: .milliseconds(50))
+        #expect(try bench.files().count == 3)
+        try await store.resume()
         try await rows.reach()
         #expect(
             try await bench.pool.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM word") }
                 == count)
+        while !counts.withLock({ $0.contains(count) }) {
+            try await Task.sleep(for: .milliseconds(10))
+        }
         #expect(counts.withLock { $0 }.isSubset(of: [0, count]))
         observer.cancel()
         #expect(rows.status.rebuilding.isEmpty)
         await rows.close()
+        // Both projections have a position now, also the one whose events the log does not have.
+        let again = try await store.project(into: bench.pool, [WordRows(), TripRows()])
+        #expect(again.status.rebuilding.isEmpty)
+        try await again.reach()
+        await again.close()
         try await store.close()
     }
 

@@ -3,7 +3,6 @@
 import Daybook
 import DaybookOffline
 import DaybookOfflineSQL
-import DaybookSQL
 import DaybookTestKit
 import EventGenerators
 import EventSourcing
@@ -12,6 +11,8 @@ import GRDB
 import LogFormat
 import TestSupport
 import Testing
+
+@testable import DaybookSQL
 
 @Suite(.verifies("SQL-8", "SQL-9")) struct ViewTableTests {
     @Test func `tables equal the views after any history`() async throws {
@@ -189,6 +190,30 @@ import Testing
             await rows.close()
             try await store.close()
         }
+    }
+
+    @Test func `an event that is retracted just before the view is copied leaves no row`()
+        async throws
+    {
+        let store = try await OfflineStore.inMemory()
+        let database = try DatabaseQueue()
+        let rows = try await store.project(into: database, [NoteRows()])
+        try await store.notes.add("first", city: "rome", by: "u")
+        try await rows.reach()
+        await rows.close()
+        let writer = ProjectionWriter(
+            [Projecting(NoteRows(), store.events.catalogue)], of: store.events)
+        let records = try await database.read { try ProjectionRecord.all(in: $0) }
+        var catchUp = CatchUp(store.events, database, writer, records)
+        let before = await store.events.durableState
+        try await store.events.retractOrReinstate(at: before.last)
+        let isBehind = try await catchUp.advance(
+            through: before.last, retracted: before.retracted)
+        // The next step computes the table anew.
+        let after = await store.events.durableState
+        let stale = try await catchUp.staleProjections(after.retracted)
+        #expect(isBehind && stale.map(\.name) == ["notes"])
+        try await store.close()
     }
 
     struct UnnamedView: ListableView {

@@ -201,6 +201,43 @@ import Testing
         }
     }
 
+    @Test func `rows in several portions have the data of their events`() throws {
+        try withSample { log in
+            let reader = LogReader(log)
+            let (outbox, _) = try reader.fold(
+                catalogue: OfflineModel.catalogue, from: { Outbox() }
+            ) { $0.fold($1) }
+            let rows = outbox.rows()
+            #expect(rows.count > 20)
+            // In the order of the log, in another order, and in one portion.
+            for (order, portionMax) in [
+                (Array(rows), 7), (rows.reversed(), 7), (Array(rows), 1_000),
+            ] {
+                let table = RowsTable("changes", columns: Outbox.columns) {
+                    PortionedRows(ViewRows(order), reader, portionMax: portionMax)
+                }
+                var ids: [String] = []
+                var differing = 0
+                try SQLQuery([table] + LogTables.all(reader, through: nil)).run(
+                    """
+                    with e as materialized (select position, data from events)
+                    select id, actionData is not data, c.other from
+                    (select *, (select count(*) from changes) as other from changes) c
+                    join e using (position)
+                    """, begin: { _ in },
+                    row: { values in
+                        if case .text(let text) = values[0] {
+                            ids.append(String(decoding: text, as: UTF8.self))
+                        }
+                        if case .integer(0) = values[1] {} else { differing += 1 }
+                        if case .integer(Int64(rows.count)) = values[2] {} else { differing += 1 }
+                    })
+                #expect(ids.count == rows.count && Set(ids).count == rows.count)
+                #expect(differing == 0)
+            }
+        }
+    }
+
     @Test func `statements come from an argument, a file or standard input`() throws {
         try withSample { log in
             let sql = "-- the first\nselect 1 as a;\nselect 'x,\"y' as b, null as c;\n"
@@ -249,5 +286,8 @@ import Testing
         let run = try ToolRun.logtool(
             "sql", damaged, "select position from events", "--output", "ndjson")
         #expect(run.status == 65 && run.output == "{\"position\":1}\n{\"position\":2}\n")
+        // Also of those that are sorted.
+        let types = try ToolRun.logtool("sql", damaged, "select type from events order by type")
+        #expect(types.status == 65 && types.output.split(separator: "\n").count == 2)
     }
 }

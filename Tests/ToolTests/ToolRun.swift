@@ -35,9 +35,10 @@ struct ToolRun {
         _ arguments: [String], typing texts: [String], environment: [String: String]
     ) throws -> ToolRun {
         let script = """
-            import os, pty, signal, sys
+            import os, pty, signal, sys, termios, time
             child, terminal = pty.fork()
             if child == 0: os.execv(sys.argv[1], [sys.argv[1]] + sys.argv[3:])
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGALRM])
             signal.alarm(60)
             texts, shown, seen = sys.argv[2].split("|"), b"", 0
             while True:
@@ -45,6 +46,10 @@ struct ToolRun {
                 except OSError: break
                 if texts and b"> " in shown[seen:]:
                     seen = len(shown)
+                    # libedit prompts before it reads keys; without libedit, lines are always read.
+                    for _ in range(200):
+                        if not termios.tcgetattr(terminal)[3] & termios.ICANON: break
+                        time.sleep(0.01)
                     os.write(terminal, texts.pop(0).encode())
             status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
             sys.stdout.write(shown.decode())

@@ -111,7 +111,9 @@ struct SQLCommand: AsyncParsableCommand {
         func answerOne(_ statement: String) {
             // The log may have grown since the last one.
             for case let table as RowsTable in tables { table.forgetRows() }
-            do { try answer(statement, query, format) } catch { Message.error("\(error)") }
+            do { try answer(statement, query, format) } catch is ExitCode {
+                // Its message is written.
+            } catch { Message.error("\(error)") }
         }
         let editor = LineEditor(history: Self.historyFile)
         var statement = ""

@@ -69,7 +69,11 @@ struct Views: AsyncParsableCommand {
         }
         var rows: [ViewRow] = []
         for state in states {
-            guard let filled = try EventData.insert(into: Array(state.rows()), reader) else {
+            var first = Position(1)
+            guard
+                let filled = try EventData.insert(
+                    into: Array(state.rows()), reader, from: &first)
+            else {
                 // Compaction has removed a replaced value between the passes.
                 return try work()
             }

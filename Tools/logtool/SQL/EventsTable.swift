@@ -95,7 +95,7 @@ final class EventsTable: SQLTable {
         }
         guard first <= last else { return SQLRows() }
         // Sorted rows may include other types, as all rows may.
-        if isSorted { return try TypeRows(reader, first...last) }
+        if isSorted { return TypeRows(reader, first...last) }
         return EventRows(reader, first...last, type)
     }
 }

@@ -19,7 +19,9 @@ enum LogTables {
         }
         let own: [SQLTable] = [
             EventsTable(reader, through: end ?? Position(FormatLimit.positionMax)),
-            RowsTable("segments", columns: segmentColumns) { try segments(reader) },
+            RowsTable("segments", columns: segmentColumns) {
+                PortionedRows(ViewRows(try segments(reader)), reader)
+            },
         ]
         return own + views
     }
@@ -33,7 +35,7 @@ enum LogTables {
 
     private static func rows(
         of view: any ListableView.Type, _ reader: LogReader, through end: Position?
-    ) throws -> [ViewRow] {
+    ) throws -> PortionedRows {
         let catalogue = OfflineModel.catalogue
         let (state, _) = try reader.fold(
             through: end, catalogue: catalogue, from: { view.init() as any ListableView }
@@ -43,11 +45,7 @@ enum LogTables {
         }
         // Again, because a compaction may have run while the log was read.
         try EventData.refuseCompacted(end?.rawValue, reader)
-        guard let rows = try EventData.insert(into: Array(state.rows()), reader) else {
-            // Compaction has removed a replaced value between the passes.
-            return try self.rows(of: view, reader, through: end)
-        }
-        return rows
+        return PortionedRows(state.rows(), reader)
     }
 
     /// - Parameter end: the last position that a segment may begin at; nil for all.

@@ -249,7 +249,7 @@ enum SQLTableModule {
 
     // MARK: Planning
 
-    /// The greatest number of bounds in a plan: each takes 8 bits of its number, which has 32.
+    /// The greatest number of bounds in a plan: each takes 8 bits of its number, below `sortedFlag`.
     private static let boundsMax = 3
     /// The bit of a plan whose rows are sorted by the only column that is used.
     private static let sortedFlag: Int32 = 1 << 24
@@ -282,7 +282,9 @@ enum SQLTableModule {
         // Also GROUP BY and DISTINCT.
         if info.nOrderBy == 1, info.aOrderBy[0].desc == 0, info.aOrderBy[0].iColumn >= 0 {
             let column = Int(info.aOrderBy[0].iColumn)
-            if table.isSorted(byColumn: column) {
+            // Rows with one value are sorted.
+            let hasOneValue = bounds.contains(SQLBound(column: column, comparison: .equal))
+            if hasOneValue || table.isSorted(byColumn: column) {
                 pointer.pointee.orderByConsumed = 1
             } else if info.colUsed == 1 << UInt64(column), table.canSort(byColumn: column) {
                 pointer.pointee.orderByConsumed = 1

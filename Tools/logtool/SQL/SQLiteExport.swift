@@ -109,20 +109,16 @@ extension LogTables {
             progress.update(Int(clamping: event.position.rawValue))
         }
         try EventData.refuseCompacted(outcome.last.rawValue, reader)
-        let rows = views.map { Array($0.rows()) }
-        guard let filled = try EventData.insert(into: rows.flatMap { $0 }, reader) else {
-            // Compaction has removed a replaced value between the passes.
-            return try folded(reader, progress)
-        }
         if let tail = outcome.tornTail { Message.note(Message.text(for: tail)) }
-        let segments = try segments(reader, through: outcome.last)
-        var tables = [RowsTable("segments", columns: segmentColumns) { segments }]
-        var remaining = filled[...]
-        for (view, rows) in zip(views, rows) {
-            let own = Array(remaining.prefix(rows.count))
-            remaining = remaining.dropFirst(rows.count)
+        let segments = ViewRows(try segments(reader, through: outcome.last))
+        var tables = [
+            RowsTable("segments", columns: segmentColumns) { PortionedRows(segments, reader) }
+        ]
+        for view in views {
+            let rows = view.rows()
             let type = type(of: view)
-            tables.append(RowsTable(type.name, columns: type.columns) { own })
+            tables.append(
+                RowsTable(type.name, columns: type.columns) { PortionedRows(rows, reader) })
         }
         return (outcome.last, tables)
     }

@@ -11,13 +11,26 @@ final class TypeRows: SQLRows {
     private var index = -1
     private var positions = PositionList().makeIterator()
     private var position: UInt64?
+    /// The error that ended the reading; it comes after the rows of the lines before it.
+    private var failure: (any Error)?
 
     /// Reads the lines of a log.
-    ///
-    /// - Throws: `LogError` for a damaged log.
-    init(_ reader: LogReader, _ range: ClosedRange<Position>) throws {
+    init(_ reader: LogReader, _ range: ClosedRange<Position>) {
         var types: [[UInt8]: PositionList] = [:]
-        let outcome = try reader.forEachLine(from: range.lowerBound) { prefix, line in
+        do {
+            let outcome = try Self.read(reader, range, into: &types)
+            if let tail = outcome.tornTail { Message.note(Message.text(for: tail)) }
+        } catch { failure = error }
+        // By bytes, as the collation BINARY.
+        self.types = types.sorted { $0.key.lexicographicallyPrecedes($1.key) }
+            .map { ($0.key, $0.value) }
+    }
+
+    private static func read(
+        _ reader: LogReader, _ range: ClosedRange<Position>,
+        into types: inout [[UInt8]: PositionList]
+    ) throws -> LogReader.Outcome {
+        try reader.forEachLine(from: range.lowerBound) { prefix, line in
             guard prefix.position <= range.upperBound else { return false }
             let text: [UInt8] =
                 if let end = LineMembers.endOfString(line, from: prefix.byteCount) {
@@ -31,10 +44,6 @@ final class TypeRows: SQLRows {
             types[text, default: PositionList()].append(prefix.position.rawValue)
             return prefix.position < range.upperBound
         }
-        if let tail = outcome.tornTail { Message.note(Message.text(for: tail)) }
-        // By bytes, as the collation BINARY.
-        self.types = types.sorted { $0.key.lexicographicallyPrecedes($1.key) }
-            .map { ($0.key, $0.value) }
     }
 
     override var rowID: Int64 { Int64(clamping: position ?? 0) }
@@ -43,7 +52,10 @@ final class TypeRows: SQLRows {
         position = positions.next()
         while position == nil {
             index += 1
-            guard index < types.count else { return false }
+            guard index < types.count else {
+                if let failure { throw failure }
+                return false
+            }
             positions = types[index].positions.makeIterator()
             position = positions.next()
         }

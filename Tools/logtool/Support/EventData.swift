@@ -8,16 +8,29 @@ import LogStorage
 enum EventData {
     /// Inserts the values that are stored in events, with one pass over the log if there are any.
     ///
+    /// - Parameter next: the position at which the pass begins, and afterwards the one after the last event that was
+    ///   used: portions of rows often continue there.
     /// - Returns: nil if an event is no longer in the log.
-    static func insert(into rows: [ViewRow], _ reader: LogReader) throws -> [ViewRow]? {
+    static func insert(
+        into rows: [ViewRow], _ reader: LogReader, from next: inout Position
+    ) throws -> [ViewRow]? {
         let wanted = Set(rows.flatMap { $0.fields.compactMap(\.source?.event) })
         guard !wanted.isEmpty else { return rows }
         var data: [UUID: [UInt8]] = [:]
-        try reader.forEachEvent(from: Position(1), catalogue: OfflineModel.catalogue) { event in
-            if wanted.contains(event.id) {
-                data[event.id] = OfflineModel.catalogue.newestForm(of: event).content.json
+        let (first, catalogue) = (next, OfflineModel.catalogue)
+        func search(from start: Position, before end: Position?) throws {
+            try reader.forEachEvent(from: start, catalogue: catalogue) { event in
+                if let end, event.position >= end { return false }
+                if wanted.contains(event.id) {
+                    data[event.id] = catalogue.newestForm(of: event).content.json
+                    next = event.position.next
+                }
+                return data.count < wanted.count
             }
-            return data.count < wanted.count
+        }
+        try search(from: first, before: nil)
+        if data.count < wanted.count, first > Position(1) {
+            try search(from: Position(1), before: first)
         }
         return data.count == wanted.count ? rows.map { $0.filled { data[$0] } } : nil
     }

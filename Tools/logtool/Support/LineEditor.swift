@@ -1,4 +1,4 @@
-// Reads lines at a prompt, which can be edited and recalled if the system has libedit. It is looked for at run time:
+// Reads lines at a prompt, which can be edited and recalled if the system has libedit. It is loaded at run time;
 // without it, lines are read as they come.
 
 import Foundation
@@ -9,14 +9,17 @@ struct LineEditor {
         @convention(c) (UnsafePointer<CChar>?) -> UnsafeMutablePointer<CChar>?
     private typealias UseText = @convention(c) (UnsafePointer<CChar>?) -> Int32
     private typealias SetLimit = @convention(c) (Int32) -> Void
+    private typealias AppendLines = @convention(c) (Int32, UnsafePointer<CChar>?) -> Int32
 
     /// The names of the library: Debian, Fedora, macOS.
     private static let names = ["libedit.so.2", "libedit.so.0", "/usr/lib/libedit.3.dylib"]
     private static let historyMax: Int32 = 1_000
+    /// The size from which on the file is written anew, with as many lines.
+    private static let bytesMax = 256 * 1_024
 
     private var readLine: ReadLine?
     private var addToHistory: UseText?
-    private var writeHistory: UseText?
+    private var appendToFile: AppendLines?
     private let history: String?
 
     /// - Parameter history: the file of the history; nil for none.
@@ -32,14 +35,22 @@ struct LineEditor {
         dlsym(library, "rl_outstream")?
             .assumingMemoryBound(to: UnsafeMutablePointer<FILE>?.self)
             .pointee = fdopen(STDERR_FILENO, "w")
-        // For letters of more than one byte.
+        // For UTF-8 input.
         setlocale(LC_CTYPE, "")
         readLine = function("readline", as: ReadLine.self)
         addToHistory = function("add_history", as: UseText.self)
         guard let history else { return }
-        writeHistory = function("write_history", as: UseText.self)
         function("stifle_history", as: SetLimit.self)?(Self.historyMax)
-        _ = function("read_history", as: UseText.self)?(history)
+        let exists = FileManager.default.fileExists(atPath: history)
+        guard function("read_history", as: UseText.self)?(history) == 0 || !exists else {
+            Message.note("\(history) cannot be read as a history; lines are not kept")
+            return
+        }
+        appendToFile = function("append_history", as: AppendLines.self)
+        let bytes = try? FileManager.default.attributesOfItem(atPath: history)[.size] as? Int
+        if let bytes, bytes > Self.bytesMax {
+            _ = function("write_history", as: UseText.self)?(history)
+        }
     }
 
     /// Reads a line without its newline; nil at the end of the input.
@@ -53,8 +64,8 @@ struct LineEditor {
         let text = String(cString: line)
         if !text.allSatisfy(\.isWhitespace) {
             _ = addToHistory?(line)
-            // At once: the tool may be interrupted. Mode 0600.
-            if let history { _ = writeHistory?(history) }
+            // After each line, since an interruption ends the process. libedit sets the mode 0600.
+            if let history { _ = appendToFile?(1, history) }
         }
         return text
     }

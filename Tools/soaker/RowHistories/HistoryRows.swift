@@ -1,5 +1,5 @@
 // The events and projections of the searches for wrong rows, and a naive fold that gives the same rows. An event
-// that is applied twice, or not at all, gives other rows: each leaves its position in a table.
+// that is applied twice, or not at all, gives other rows: each leaves its position in a table, or is counted.
 
 import Daybook
 import DaybookSQL
@@ -291,8 +291,9 @@ extension HistoryRows {
         }
     }
 
-    /// Checks that the rows of a database are those of all events. All are durable, and no event follows.
-    static func checkAll(_ database: any DatabaseReader, of store: EventStore) async throws {
+    /// Checks that the rows of a database are those of all events, and its indexes those of the rows. All events are
+    /// durable, and no event follows.
+    static func checkAll(_ database: any DatabaseWriter, of store: EventStore) async throws {
         let retracted = Set(await store.durableState.retracted.map(\.rawValue))
         let extent = Extent(through: .max, retracted: retracted)
         let expected = try HistoryRows(
@@ -301,6 +302,12 @@ extension HistoryRows {
         let found = try await read(database).rows
         guard found == expected else {
             throw RowHistoryFailure("the rows are \(found), those of the log \(expected)")
+        }
+        try await database.write { db in
+            let faults = try String.fetchAll(db, sql: "PRAGMA integrity_check")
+            guard faults == ["ok"] else { throw RowHistoryFailure("integrity check: \(faults)") }
+            try db.execute(
+                sql: "INSERT INTO texts_fts (texts_fts, rank) VALUES ('integrity-check', 1)")
         }
     }
 

@@ -57,7 +57,7 @@ struct RacesCommand: AsyncParsableCommand {
         let memory = Memory(
             source: source, folder: folder, lineBytes: full ? 1_000_000_000 : 20_000_000)
         let rows = Rows(
-            folder: folder, events: full ? 200_000 : 20_000, appends: full ? 500 : 100)
+            folder: folder, events: full ? 200_000 : 70_000, appends: full ? 500 : 100)
         func raced(
             _ turns: Int, _ race: @escaping () async throws -> Race
         ) -> () async throws -> RaceResult {

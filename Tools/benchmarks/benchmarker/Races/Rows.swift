@@ -92,8 +92,10 @@ struct Rows {
         return cost
     }
 
-    private func checkCount(_ pool: DatabasePool) async throws {
-        let count = try await pool.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM note") }
+    private func checkCount(_ pool: DatabasePool, of table: String) async throws {
+        let count = try await pool.read {
+            try Int.fetchOne($0, sql: "SELECT count(*) FROM \(table)")
+        }
         guard count == events else { throw RaceFailure("\(count ?? 0) rows of \(events)") }
     }
 
@@ -108,7 +110,7 @@ struct Rows {
                 Contender(name: RaceResult.ours) {
                     let pool = try pool()
                     let cost = try await Self.reach([NoteTable()], of: store, in: pool)
-                    try await checkCount(pool)
+                    try await checkCount(pool, of: NoteTable.name)
                     try pool.close()
                     return cost
                 },
@@ -130,7 +132,7 @@ struct Rows {
             contenders: [
                 Contender(name: RaceResult.ours) {
                     let cost = try await Self.reach([NoteTable2()], of: store, in: pool)
-                    try await checkCount(pool)
+                    try await checkCount(pool, of: NoteTable.name)
                     _ = try await Self.reach([NoteTable()], of: store, in: pool)
                     return cost
                 },
@@ -164,6 +166,7 @@ struct Rows {
                 Contender(name: RaceResult.ours) {
                     let pool = try self.pool()
                     let cost = try await Self.reach([NoteRows()], of: store, in: pool)
+                    try await checkCount(pool, of: NoteRows.name)
                     try pool.close()
                     return cost
                 },
