@@ -177,6 +177,9 @@ public final class ProjectedRows: Sendable {
         // The rows of another log, perhaps of another account, are not shown any longer.
         let foreign = known.values.filter { $0.log != writer.log }
         try await create(created, dropping: foreign)
+        for projection in created where await isLongLog(for: projection) {
+            rebuilding[projection.name] = .longLog
+        }
         let reasons = rebuilding
         state.withLock { state in
             state.status.rebuilding = reasons
@@ -213,12 +216,8 @@ public final class ProjectedRows: Sendable {
         if record.version != projection.version { return .version(record.version) }
         if !objects.isSuperset(of: record.objects) { return .missingTables }
         if record.writer != writer.writer { return .copiedLog }
-        let end = await store.lastDurable
-        // The table of a view gets all rows in one transaction anyhow.
-        if record.through == .zero, end.rawValue > CatchUp.longLogMin, projection.follower == nil {
-            return .longLog
-        }
-        guard record.through <= end else {
+        if record.through == .zero, await isLongLog(for: projection) { return .longLog }
+        guard record.through <= (await store.lastDurable) else {
             return .aheadOfLog(record.through)
         }
         if record.through > .zero, let event = record.event,
@@ -229,6 +228,13 @@ public final class ProjectedRows: Sendable {
         }
         let retracted = await store.durableState.retracted
         return try await record.isStale(retracted, projection, store) ? .retraction : nil
+    }
+
+    /// True if the first rows of a projection are computed beside the database. The table of a view gets all rows in
+    /// one transaction anyhow.
+    private func isLongLog(for projection: Projecting) async -> Bool {
+        guard projection.follower == nil else { return false }
+        return await store.lastDurable.rawValue > CatchUp.longLogMin
     }
 
     // MARK: Following
