@@ -201,6 +201,51 @@ import Testing
         }
     }
 
+    @Test func `bounds of time give the rows of a filter, and skip segments`() async throws {
+        let folder = try TemporaryFolder()
+        defer { folder.remove() }
+        let store = try await OfflineStore.open(at: URL(filePath: folder.log), compaction: nil)
+        var sequence: UInt64 = 0
+        for hour in 0..<6 {
+            // One late event in each segment but the first.
+            for time in [hour * 60, hour * 60 + 30, max(0, hour - 1) * 60 + 45] {
+                sequence += 1
+                var draft = try EventDraft(CitySaved(userId: "u", cityId: "\(sequence)"))
+                draft.time = Timestamp(milliseconds: 1_771_750_000_000 + Int64(time) * 60_000)
+                try await store.events.append([draft])
+            }
+            if hour < 5 { try store.events.log.roll() }
+        }
+        try await store.close()
+        let all = try rows(folder.log, "select position, time from events")
+        func positions(_ condition: String) throws -> [Int64] {
+            var positions: [Int64] = []
+            try SQLQuery(LogTables.all(LogReader(folder.log), through: nil)).run(
+                "select position from events where \(condition)", begin: { _ in },
+                row: { if case .integer(let position) = $0[0] { positions.append(position) } })
+            return positions
+        }
+        for bound in all.compactMap({ $0["time"] as? String }) + ["2026", "2026-02-22T1", "2027"] {
+            for comparison in ["=", "<", "<=", ">", ">="] {
+                let found = try positions("time \(comparison) '\(bound)'")
+                let expected = try positions("+time \(comparison) '\(bound)'")
+                #expect(found == expected, "\(comparison) \(bound)")
+            }
+        }
+        // Damage in a segment that is not read is not found.
+        let file = folder.log + "/" + SegmentName.of(Position(1))
+        let handle = try FileHandle(forUpdating: URL(filePath: file))
+        try handle.seek(toOffset: 600)
+        try handle.write(contentsOf: [UInt8](repeating: 0xAA, count: 40))
+        try handle.close()
+        let last = try #require(all.last?["time"] as? String)
+        for (condition, status) in [("time >= '\(last)'", 0), ("+time >= '\(last)'", 65)] {
+            let run = try ToolRun.logtool(
+                "sql", folder.log, "select position from events where \(condition)")
+            #expect(run.status == status)
+        }
+    }
+
     @Test func `rows in several portions have the data of their events`() throws {
         try withSample { log in
             let reader = LogReader(log)

@@ -107,6 +107,9 @@ package struct LogReader: Sendable {
         package var isSealed: Bool
         /// See `compactedThrough()`.
         package var compactedThrough: Position
+        /// The times of the oldest and the newest line of a sealed segment, in milliseconds since 1970; 0 for one in
+        /// another form than that of LINE-1.
+        package var times: ClosedRange<Int64>?
     }
 
     /// The total number of bytes to read for the whole log, for progress; 0 if it is not known.
@@ -131,7 +134,7 @@ package struct LogReader: Sendable {
             outline.append(
                 SegmentOutline(
                     base: SegmentName.base(name) ?? .zero, bytes: bytes, isSealed: footer != nil,
-                    compactedThrough: footer?.compaction?.through ?? .zero))
+                    compactedThrough: footer?.compaction?.through ?? .zero, times: footer?.times))
         }
         return outline
     }

@@ -1,5 +1,5 @@
-// The table of a log's events. Of the bounds of a query, those of position, id and type are applied while the log
-// is read, so that frames and lines outside of them are not decoded.
+// The table of a log's events. Of the bounds of a query, those of position, id, type and time are applied while the
+// log is read, so that frames and lines outside of them are not decoded, and sealed segments not read.
 
 import DaybookOffline
 import Foundation
@@ -50,7 +50,7 @@ final class EventsTable: SQLTable {
 
     override func uses(_ bound: SQLBound) -> Bool {
         switch Column(rawValue: bound.column) {
-        case .position: true
+        case .position, .time: true
         case .id, .type: bound.comparison == .equal
         default: false
         }
@@ -66,6 +66,7 @@ final class EventsTable: SQLTable {
         var first = Position(1)
         var last = last
         var type: [UInt8]?
+        var times: [(comparison: SQLBound.Comparison, text: [UInt8])] = []
         for (bound, value) in bounds {
             // A comparison with NULL is never true.
             if case .null = value { return SQLRows() }
@@ -90,13 +91,47 @@ final class EventsTable: SQLTable {
                 first = max(first, found)
                 last = min(last, found)
             case (.type, .text(let text)): type = text
+            case (.time, .text(let text)): times.append((bound.comparison, text))
             default: break
+            }
+        }
+        if !times.isEmpty {
+            let segments = try reader.outline()
+            func mayMatch(_ segment: LogReader.SegmentOutline) -> Bool {
+                times.allSatisfy { segment.mayHave(aTime: $0.comparison, $0.text) }
+            }
+            guard let start = segments.firstIndex(where: mayMatch),
+                let end = segments.lastIndex(where: mayMatch)
+            else { return SQLRows() }
+            first = max(first, segments[start].base)
+            if end + 1 < segments.count {
+                last = min(last, segments[end + 1].base.advanced(by: -1))
             }
         }
         guard first <= last else { return SQLRows() }
         // Sorted rows may include other types, as all rows may.
         if isSorted { return TypeRows(reader, first...last) }
         return EventRows(reader, first...last, type)
+    }
+}
+
+extension LogReader.SegmentOutline {
+    /// False if no line of a sealed segment has a time within a bound. Times are compared as texts, as SQLite does.
+    fileprivate func mayHave(
+        aTime comparison: SQLBound.Comparison, _ text: [UInt8]
+    ) -> Bool {
+        // Time 0 stands for a time that is written in another form.
+        guard let times, times.lowerBound > 0 else { return true }
+        func isAscending(_ first: some Sequence<UInt8>, _ second: some Sequence<UInt8>) -> Bool {
+            !second.lexicographicallyPrecedes(first)
+        }
+        let oldest = Timestamp(milliseconds: times.lowerBound).description.utf8
+        let newest = Timestamp(milliseconds: times.upperBound).description.utf8
+        return switch comparison {
+        case .equal: isAscending(oldest, text) && isAscending(text, newest)
+        case .greater, .greaterOrEqual: isAscending(text, newest)
+        case .less, .lessOrEqual: isAscending(oldest, text)
+        }
     }
 }
 
