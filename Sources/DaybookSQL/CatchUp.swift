@@ -26,9 +26,10 @@ struct CatchUp: Sendable {
 
     /// The greatest number of positions between the recorded and the actual one.
     private static let unrecordedMax: UInt64 = 65_536
-    /// The last position of a log from which on new tables are built beside the database. Not below `unrecordedMax`: a
-    /// build that passes over all events must record a position, or it would be repeated.
-    static let longLogMin = unrecordedMax
+    /// The greatest last position of a log whose new tables are filled in the app's database. A longer log is read
+    /// into a file beside it. Not below `unrecordedMax`: a build that passes over all events must record a position,
+    /// or it would be repeated.
+    static let shortLogMax = unrecordedMax
     private static let countRange = 64...16_384
 
     init(
@@ -64,7 +65,7 @@ struct CatchUp: Sendable {
     /// - Parameters:
     ///   - end: the last durable position.
     ///   - retracted: all retracted positions at that moment. No projection is stale.
-    /// - Returns: false at the end.
+    /// - Returns: false at the end; true if the caller must look for stale projections and call again.
     /// - Throws: `RecordsMoved`, `DatabaseError`, `LogError`. The next call applies the same events again.
     mutating func advance(through end: Position, retracted: [Position]) async throws -> Bool {
         guard try await copyStates() else { return true }
@@ -107,8 +108,9 @@ struct CatchUp: Sendable {
     /// Copies the states of the views, once, and brings their tables to them, so that no row is ever newer than the
     /// recorded position. The states may be after the events that other projections have still to apply.
     ///
-    /// - Returns: false if an event that a table includes was retracted since the caller has looked, or one that it
-    ///   leaves out reinstated: only some rows would be written, and the record would hide that.
+    /// - Returns: false if an event that a table includes was retracted since the caller has read the retracted
+    ///   positions, or one that it leaves out reinstated: only some rows would be written, and the new record would
+    ///   hide the wrong ones.
     private mutating func copyStates() async throws -> Bool {
         var isChanged = false
         for projection in writer.projections where followers[projection.name] == nil {

@@ -234,7 +234,7 @@ public final class ProjectedRows: Sendable {
     /// one transaction anyhow.
     private func isLongLog(for projection: Projecting) async -> Bool {
         guard projection.follower == nil else { return false }
-        return await store.lastDurable.rawValue > CatchUp.longLogMin
+        return await store.lastDurable.rawValue > CatchUp.shortLogMax
     }
 
     // MARK: Following

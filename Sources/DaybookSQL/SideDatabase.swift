@@ -90,7 +90,7 @@ struct SideDatabase: Sendable {
                     return true
                 }
             } catch let error as LogError where error.code == .suspended {
-                // It goes on where it was.
+                // The build continues after its last batch: an app may be suspended often.
                 guard await signals.next() != nil else { throw error }
             }
         }

@@ -317,6 +317,9 @@ import Testing
             let recalled = "\u{1B}[A\u{1B}[A\n"
             let second = try prompt(recalled, recalled, "\u{4}")
             #expect(second.contains(#"{"answer":42}"#))
+            // A head, and each line once.
+            let lines = try String(contentsOfFile: history, encoding: .utf8).split(separator: "\n")
+            #expect(lines.count == 5)
         }
     }
 

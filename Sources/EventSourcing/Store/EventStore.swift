@@ -436,6 +436,7 @@ public actor EventStore {
             try log.suspend()
         } catch {
             isSuspended = false
+            signalChange()
             throw error
         }
         // Tasks that follow the store must stop their work too.
@@ -451,6 +452,8 @@ public actor EventStore {
         _ = try log.resume()
         log.keepReserve()
         isSuspended = false
+        // Also if the fold fails: tasks that wait must not wait for a commit.
+        defer { signalChange() }
         try instruments.fold(log.runs(from: views.next, catalogue: catalogue)) { run in
             views.fold(run[...])
             for event in run {
@@ -459,7 +462,6 @@ public actor EventStore {
             }
         }
         rebuildViewsIfStale()
-        signalChange()
     }
 
     /// Commits pending events, closes the log and releases its lock. The store cannot be used afterwards.

@@ -28,8 +28,8 @@ enum ExportLayout: String, ExpressibleByArgument, CaseIterable {
         _ = try LogReader(directory).files()
         let file = try ExportFile(
             destination, force ? .allowed : .refused("add --force"), log: directory)
-        // The log is read for the fold, for values of events, and for the events.
-        let progress = Progress("exported", of: .bytes(3 * LogReader(directory).bytesToRead()))
+        // The log is read for the fold, for the events, and for the values of three views that only events contain.
+        let progress = Progress("exported", of: .bytes(5 * LogReader(directory).bytesToRead()))
         defer { progress.finish() }
         let last: Position
         let tables: Int

@@ -31,11 +31,11 @@ final class RowsTable: SQLTable {
     }
 }
 
-/// The rows of a view, in portions: a view may have more rows than memory has place for.
+/// The rows of a view, in portions: all of them may not fit in memory.
 final class PortionedRows {
     let rows: ViewRows
     private let reader: LogReader
-    /// Where the search for the events of the next portion begins.
+    /// The position at which the search for the events of the next portion begins.
     private var next = Position(1)
     /// All rows, if they are one portion: a join reads them repeatedly.
     private var all: (rows: [ViewRow], isFilled: Bool)?
@@ -59,6 +59,7 @@ final class PortionedRows {
 
     /// A portion with the values that only events contain.
     func filled(_ portion: [ViewRow]) throws -> [ViewRow] {
+        if let all, all.isFilled { return all.rows }
         guard let filled = try EventData.insert(into: portion, reader, from: &next) else {
             Message.error("the log was compacted while it was read; try again")
             throw Exit.unavailable

@@ -20,6 +20,7 @@ enum EventData {
         let (first, catalogue) = (next, OfflineModel.catalogue)
         func search(from start: Position, before end: Position?) throws {
             try reader.forEachEvent(from: start, catalogue: catalogue) { event in
+                try Task.checkCancellation()
                 if let end, event.position >= end { return false }
                 if wanted.contains(event.id) {
                     data[event.id] = catalogue.newestForm(of: event).content.json

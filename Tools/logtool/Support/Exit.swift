@@ -25,7 +25,10 @@ enum Exit {
         (badData, "bad data: a bad line, a damaged log, a newer format, another account's log"),
         (noLog, "no such log, file or event; a folder that is no log"),
         (io, "input or output failed; read-only; disk full"),
-        (unavailable, "locked by another writer; something is still pending"),
+        (
+            unavailable,
+            "locked by another writer; something is still pending; compacted while it was read"
+        ),
         (interrupted, "an export was interrupted; no file was written"),
     ]
 

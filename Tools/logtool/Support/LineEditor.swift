@@ -9,17 +9,14 @@ struct LineEditor {
         @convention(c) (UnsafePointer<CChar>?) -> UnsafeMutablePointer<CChar>?
     private typealias UseText = @convention(c) (UnsafePointer<CChar>?) -> Int32
     private typealias SetLimit = @convention(c) (Int32) -> Void
-    private typealias AppendLines = @convention(c) (Int32, UnsafePointer<CChar>?) -> Int32
 
     /// The names of the library: Debian, Fedora, macOS.
     private static let names = ["libedit.so.2", "libedit.so.0", "/usr/lib/libedit.3.dylib"]
     private static let historyMax: Int32 = 1_000
-    /// The size from which on the file is written anew, with as many lines.
-    private static let bytesMax = 256 * 1_024
 
     private var readLine: ReadLine?
     private var addToHistory: UseText?
-    private var appendToFile: AppendLines?
+    private var writeHistory: UseText?
     private let history: String?
 
     /// - Parameter history: the file of the history; nil for none.
@@ -46,11 +43,7 @@ struct LineEditor {
             Message.note("\(history) cannot be read as a history; lines are not kept")
             return
         }
-        appendToFile = function("append_history", as: AppendLines.self)
-        let bytes = try? FileManager.default.attributesOfItem(atPath: history)[.size] as? Int
-        if let bytes, bytes > Self.bytesMax {
-            _ = function("write_history", as: UseText.self)?(history)
-        }
+        writeHistory = function("write_history", as: UseText.self)
     }
 
     /// Reads a line without its newline; nil at the end of the input.
@@ -65,7 +58,7 @@ struct LineEditor {
         if !text.allSatisfy(\.isWhitespace) {
             _ = addToHistory?(line)
             // After each line, since an interruption ends the process. libedit sets the mode 0600.
-            if let history { _ = appendToFile?(1, history) }
+            if let history { _ = writeHistory?(history) }
         }
         return text
     }
