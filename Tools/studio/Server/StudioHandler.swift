@@ -130,14 +130,30 @@ final class StudioHandler: HTTPHandler {
         guard parts.first == "api" else {
             throw APIError.notFound("there is no such page")
         }
-        // The answers read the disk, so they do not run on the threads of the tasks.
-        let reply = try await withCheckedThrowingContinuation { continuation in
-            queue.async { [api] in
-                let reply = Result { try api.answer(Array(parts.dropFirst()), parameters) }
-                continuation.resume(with: reply)
+        var attempts = 0
+        while true {
+            do {
+                return response(to: try await answer(Array(parts.dropFirst()), parameters))
+            } catch let error as APIError
+                where error.code == APIError.notReady.code && attempts < Self.attemptsMax
+            {
+                // The fold is a moment behind the index, from which pages get the last position.
+                attempts += 1
+                try await Task.sleep(for: .milliseconds(50))
             }
         }
-        return response(to: reply)
+    }
+
+    /// The number of further attempts to answer for a position up to which the views are not folded yet.
+    private static let attemptsMax = 10
+
+    private func answer(_ path: [String], _ parameters: Parameters) async throws -> APIReply {
+        // The answers read the disk, so they do not run on the threads of the tasks.
+        try await withCheckedThrowingContinuation { continuation in
+            queue.async { [api] in
+                continuation.resume(with: Result { try api.answer(path, parameters) })
+            }
+        }
     }
 
     private func response(to reply: APIReply) -> HTTPResponse {
