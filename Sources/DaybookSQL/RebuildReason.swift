@@ -1,8 +1,8 @@
-// Why the rows of a projection are computed anew. Spec/model/sql.md, SQL-4.
+// Why the rows of a projection are computed beside the database. Spec/model/sql.md, SQL-4.
 
 import Daybook
 
-/// A reason for which the rows of a projection are computed anew from the log.
+/// A reason for which the rows of a projection are computed from the log's first event, beside the database.
 public enum RebuildReason: Hashable, Sendable, CustomStringConvertible {
     /// No event was applied yet, and the log ends after position 65,536. Meanwhile the tables are empty.
     case longLog

@@ -193,31 +193,3 @@ package struct SegmentFooter: Equatable, Sendable {
         return Compaction(through: Position(through), removedIDBytes: Int(removedIDBytes))
     }
 }
-
-extension Array<UInt8> {
-    /// Appends an unsigned LEB128 number.
-    fileprivate mutating func append(varint value: UInt64) {
-        var remaining = value
-        while remaining >= 0x80 {
-            append(UInt8(truncatingIfNeeded: remaining) | 0x80)
-            remaining >>= 7
-        }
-        append(UInt8(remaining))
-    }
-}
-
-extension RawSpan {
-    /// Reads an unsigned LEB128 number and advances the offset past it.
-    fileprivate func varint(at offset: inout Int, end: Int) throws(FormatError) -> UInt64 {
-        var value: UInt64 = 0
-        var shift: UInt64 = 0
-        while offset < end, shift < 64 {
-            let byte = byte(at: offset)
-            offset += 1
-            value |= UInt64(byte & 0x7F) << shift
-            if byte & 0x80 == 0 { return value }
-            shift += 7
-        }
-        throw FormatError(.malformed, "the footer has an unterminated number")
-    }
-}

@@ -290,7 +290,7 @@ import Testing
         #expect(rows.status.rebuilding == ["words": .longLog, "trips": .longLog])
         // In the middle of the building, which goes on after that.
         let built = "rows.sqlite-daybook-words"
-        while try !bench.files().contains(built) { try await Task.sleep(for: .milliseconds(1)) }
+        try await eventually { try bench.files().contains(built) }
         try await store.suspend()
         try await Task.sleep(for: .milliseconds(50))
         #expect(try bench.files().contains(built))
@@ -299,9 +299,7 @@ import Testing
         #expect(
             try await bench.pool.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM word") }
                 == count)
-        while !counts.withLock({ $0.contains(count) }) {
-            try await Task.sleep(for: .milliseconds(10))
-        }
+        try await eventually { counts.withLock { $0.contains(count) } }
         #expect(counts.withLock { $0 }.isSubset(of: [0, count]))
         observer.cancel()
         #expect(rows.status.rebuilding.isEmpty)

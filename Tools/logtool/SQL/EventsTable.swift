@@ -66,7 +66,7 @@ final class EventsTable: SQLTable {
         var first = Position(1)
         var last = last
         var type: [UInt8]?
-        var times: [(comparison: SQLBound.Comparison, text: [UInt8])] = []
+        var times: [TimeBound] = []
         for (bound, value) in bounds {
             // A comparison with NULL is never true.
             if case .null = value { return SQLRows() }
@@ -96,30 +96,36 @@ final class EventsTable: SQLTable {
             }
         }
         if !times.isEmpty {
-            let segments = try reader.outline()
-            func mayMatch(_ segment: LogReader.SegmentOutline) -> Bool {
-                times.allSatisfy { segment.mayHave(aTime: $0.comparison, $0.text) }
-            }
-            guard let start = segments.firstIndex(where: mayMatch),
-                let end = segments.lastIndex(where: mayMatch)
-            else { return SQLRows() }
-            first = max(first, segments[start].base)
-            if end + 1 < segments.count {
-                last = min(last, segments[end + 1].base.advanced(by: -1))
-            }
+            guard let positions = try positions(within: times) else { return SQLRows() }
+            (first, last) = (max(first, positions.lowerBound), min(last, positions.upperBound))
         }
         guard first <= last else { return SQLRows() }
         // Sorted rows may include other types, as all rows may.
         if isSorted { return TypeRows(reader, first...last) }
         return EventRows(reader, first...last, type)
     }
+
+    /// The positions from the first to the last segment that may have a line within bounds of the time; nil if none
+    /// has.
+    private func positions(within times: [TimeBound]) throws -> ClosedRange<Position>? {
+        let segments = try reader.outline()
+        func mayMatch(_ segment: LogReader.SegmentOutline) -> Bool {
+            times.allSatisfy { segment.mayMatch($0) }
+        }
+        guard let start = segments.firstIndex(where: mayMatch),
+            let end = segments.lastIndex(where: mayMatch)
+        else { return nil }
+        let next = end + 1 < segments.count ? segments[end + 1].base : nil
+        return segments[start].base...(next?.advanced(by: -1) ?? last)
+    }
 }
+
+/// A comparison of the time with a text.
+private typealias TimeBound = (comparison: SQLBound.Comparison, text: [UInt8])
 
 extension LogReader.SegmentOutline {
     /// False if no line of a sealed segment has a time within a bound. Times are compared as texts, as SQLite does.
-    fileprivate func mayHave(
-        aTime comparison: SQLBound.Comparison, _ text: [UInt8]
-    ) -> Bool {
+    fileprivate func mayMatch(_ bound: TimeBound) -> Bool {
         // Time 0 stands for a time that is written in another form.
         guard let times, times.lowerBound > 0 else { return true }
         func isAscending(_ first: some Sequence<UInt8>, _ second: some Sequence<UInt8>) -> Bool {
@@ -127,7 +133,8 @@ extension LogReader.SegmentOutline {
         }
         let oldest = Timestamp(milliseconds: times.lowerBound).description.utf8
         let newest = Timestamp(milliseconds: times.upperBound).description.utf8
-        return switch comparison {
+        let text = bound.text
+        return switch bound.comparison {
         case .equal: isAscending(oldest, text) && isAscending(text, newest)
         case .greater, .greaterOrEqual: isAscending(text, newest)
         case .less, .lessOrEqual: isAscending(oldest, text)

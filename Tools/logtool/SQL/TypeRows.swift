@@ -9,8 +9,9 @@ import LogStorage
 final class TypeRows: SQLRows {
     private let types: [(text: [UInt8], positions: PositionList)]
     private var index = -1
-    private var positions = PositionList().makeIterator()
-    private var position: UInt64?
+    /// Where the type's next position begins.
+    private var offset = 0
+    private var position: UInt64 = 0
     /// The error that ended the reading; it comes after the rows of the lines before it.
     private var failure: (any Error)?
 
@@ -46,19 +47,18 @@ final class TypeRows: SQLRows {
         }
     }
 
-    override var rowID: Int64 { Int64(clamping: position ?? 0) }
+    override var rowID: Int64 { Int64(clamping: position) }
 
     override func next() throws -> Bool {
-        position = positions.next()
-        while position == nil {
-            index += 1
-            guard index < types.count else {
-                if let failure { throw failure }
-                return false
-            }
-            positions = types[index].positions.makeIterator()
-            position = positions.next()
+        if index < 0 || offset == types[index].positions.bytes.count {
+            (index, offset, position) = (index + 1, 0, 0)
         }
+        guard index < types.count else {
+            if let failure { throw failure }
+            return false
+        }
+        let bytes = types[index].positions.bytes
+        position += try bytes.span.bytes.varint(at: &offset, end: bytes.count)
         return true
     }
 
@@ -68,38 +68,13 @@ final class TypeRows: SQLRows {
     }
 }
 
-/// Ascending positions, each as its difference from the one before it, in LEB128: mostly one byte.
-private struct PositionList: Sequence {
-    private var bytes: [UInt8] = []
+/// Ascending positions, each as its difference from the one before it: mostly one byte.
+private struct PositionList {
+    private(set) var bytes: [UInt8] = []
     private var last: UInt64 = 0
 
     mutating func append(_ position: UInt64) {
-        var value = position - last
+        bytes.append(varint: position - last)
         last = position
-        while value > 0x7F {
-            bytes.append(UInt8(truncatingIfNeeded: value) | 0x80)
-            value >>= 7
-        }
-        bytes.append(UInt8(value))
     }
-
-    struct Iterator: IteratorProtocol {
-        fileprivate let bytes: [UInt8]
-        fileprivate var offset = 0
-        fileprivate var last: UInt64 = 0
-
-        mutating func next() -> UInt64? {
-            guard offset < bytes.count else { return nil }
-            var (value, shift): (UInt64, UInt64) = (0, 0)
-            while bytes[offset] > 0x7F {
-                value |= UInt64(bytes[offset] & 0x7F) << shift
-                (offset, shift) = (offset + 1, shift + 7)
-            }
-            last += value | UInt64(bytes[offset]) << shift
-            offset += 1
-            return last
-        }
-    }
-
-    func makeIterator() -> Iterator { Iterator(bytes: bytes) }
 }

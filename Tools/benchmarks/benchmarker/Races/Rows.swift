@@ -9,7 +9,7 @@ import GRDB
 struct Rows {
     let folder: URL
     /// The events of the log, one row each.
-    let events: Int
+    var events: Int
     /// The appends whose delay is measured.
     let appends: Int
 
@@ -37,46 +37,31 @@ struct Rows {
         try DatabasePool(path: Folder(in: folder).url.appending(path: "rows.sqlite").path)
     }
 
-    /// Reads all rows of tables.
+    /// Reads all rows of a table.
     private static func rows(
-        of tables: [String], _ database: any DatabaseReader
-    ) async throws -> [(table: String, rows: [[DatabaseValue]])] {
+        of table: String, _ database: any DatabaseReader
+    ) async throws -> [[DatabaseValue]] {
         try await database.read { db in
-            try tables.map { table in
-                let rows = try Row.fetchAll(
-                    db, sql: "SELECT * FROM \(table.quotedDatabaseIdentifier) ORDER BY rowid")
-                return (table, rows.map { Array($0.databaseValues) })
-            }
+            try Row.fetchAll(db, sql: "SELECT * FROM \(table) ORDER BY rowid")
+                .map { Array($0.databaseValues) }
         }
     }
 
-    /// Inserts rows into empty tables of a new database, in one transaction.
+    /// Inserts rows into an empty table of a new database, in one transaction.
     private func insert(
-        _ tables: [(table: String, rows: [[DatabaseValue]])],
+        _ rows: [[DatabaseValue]], into table: String,
         create: @escaping @Sendable (Database) throws -> Void
     ) async throws -> Double {
         let pool = try pool()
-        try await pool.writeWithoutTransaction { try create($0) }
-        let cost = try await seconds {
-            try await pool.writeWithoutTransaction { db in
-                try db.inTransaction {
-                    for (table, rows) in tables {
-                        guard let first = rows.first else { continue }
-                        let marks = first.map { _ in "?" }.joined(separator: ", ")
-                        let statement = try db.makeStatement(
-                            sql: """
-                                INSERT INTO \(table.quotedDatabaseIdentifier) VALUES (\(marks))
-                                """)
-                        for row in rows {
-                            try statement.execute(arguments: StatementArguments(row))
-                        }
-                    }
-                    return .commit
-                }
+        try await pool.write { try create($0) }
+        let marks = (rows.first ?? []).map { _ in "?" }.joined(separator: ", ")
+        return try await seconds {
+            try await pool.write { db in
+                let statement = try db.makeStatement(
+                    sql: "INSERT INTO \(table) VALUES (\(marks))")
+                for row in rows { try statement.execute(arguments: StatementArguments(row)) }
             }
         }
-        try pool.close()
-        return cost
     }
 
     /// Measures until the rows of projections in a database have reached the end of the log.
@@ -101,79 +86,60 @@ struct Rows {
 
     /// The rows of a projection, in an empty database.
     func first() async throws -> Race {
-        let store = try await store("rows-first")
-        let sample = try await sample(of: store)
-        return Race(
-            name: "rows of a projection, first", unit: "µs a row", scale: 1e6 / Double(events),
-            budgets: [.atMost(1 / 0.8, of: Self.grdb)],
-            contenders: [
-                Contender(name: RaceResult.ours) {
-                    let pool = try pool()
-                    let cost = try await Self.reach([NoteTable()], of: store, in: pool)
-                    try await checkCount(pool, of: NoteTable.name)
-                    try pool.close()
-                    return cost
-                },
-                Contender(name: Self.grdb) {
-                    try await insert(sample) { try NoteTable.create(in: $0) }
-                },
-            ])
+        try await race("rows of a projection, first", NoteTable()) { store in
+            { try await filled(NoteTable(), of: store).cost }
+        }
     }
 
     /// The rows of a projection, computed anew for another version.
     func rebuilt() async throws -> Race {
-        let store = try await store("rows-rebuilt")
-        let sample = try await sample(of: store)
-        let pool = try pool()
-        _ = try await Self.reach([NoteTable()], of: store, in: pool)
-        return Race(
-            name: "rows of a projection, new version", unit: "µs a row",
-            scale: 1e6 / Double(events), budgets: [.atMost(1 / 0.8, of: Self.grdb)],
-            contenders: [
-                Contender(name: RaceResult.ours) {
-                    let cost = try await Self.reach([NoteTable2()], of: store, in: pool)
-                    try await checkCount(pool, of: NoteTable.name)
-                    _ = try await Self.reach([NoteTable()], of: store, in: pool)
-                    return cost
-                },
-                Contender(name: Self.grdb) {
-                    try await insert(sample) { try NoteTable.create(in: $0) }
-                },
-            ])
-    }
-
-    private func sample(
-        of store: OfflineStore
-    ) async throws -> [(table: String, rows: [[DatabaseValue]])] {
-        let pool = try pool()
-        _ = try await Self.reach([NoteTable()], of: store, in: pool)
-        let rows = try await Self.rows(of: ["note"], pool)
-        try pool.close()
-        return rows
+        try await race("rows of a projection, new version", NoteTable()) { store in
+            let pool = try await filled(NoteTable(), of: store).pool
+            return {
+                let cost = try await Self.reach([NoteTable2()], of: store, in: pool)
+                try await checkCount(pool, of: NoteTable.name)
+                _ = try await Self.reach([NoteTable()], of: store, in: pool)
+                return cost
+            }
+        }
     }
 
     /// The table of the notes' view, with its indexes, the full-text index included.
     func viewTable() async throws -> Race {
-        let store = try await store("rows-view")
-        let pool = try pool()
-        _ = try await Self.reach([NoteRows()], of: store, in: pool)
-        let sample = try await Self.rows(of: [NoteRows.name], pool)
-        try pool.close()
+        try await race("table of a view", NoteRows()) { store in
+            { try await filled(NoteRows(), of: store).cost }
+        }
+    }
+
+    /// A race of rows with GRDB, which inserts the rows of a projection.
+    ///
+    /// - Parameter turn: makes our turn for a store.
+    private func race(
+        _ name: String, _ projection: any SQLProjection,
+        _ turn: (OfflineStore) async throws -> () async throws -> Double
+    ) async throws -> Race {
+        let store = try await store(name)
+        let type = type(of: projection)
+        let rows = try await Self.rows(of: type.name, filled(projection, of: store).pool)
         return Race(
-            name: "table of a view", unit: "µs a row", scale: 1e6 / Double(events),
+            name: name, unit: "µs a row", scale: 1e6 / Double(events),
             budgets: [.atMost(1 / 0.8, of: Self.grdb)],
             contenders: [
-                Contender(name: RaceResult.ours) {
-                    let pool = try self.pool()
-                    let cost = try await Self.reach([NoteRows()], of: store, in: pool)
-                    try await checkCount(pool, of: NoteRows.name)
-                    try pool.close()
-                    return cost
-                },
+                Contender(name: RaceResult.ours, turn: try await turn(store)),
                 Contender(name: Self.grdb) {
-                    try await insert(sample) { try NoteRows.create(in: $0) }
+                    try await insert(rows, into: type.name) { try type.create(in: $0) }
                 },
             ])
+    }
+
+    /// Computes the rows of a projection in a new database.
+    private func filled(
+        _ projection: any SQLProjection, of store: OfflineStore
+    ) async throws -> (pool: DatabasePool, cost: Double) {
+        let pool = try pool()
+        let cost = try await Self.reach([projection], of: store, in: pool)
+        try await checkCount(pool, of: type(of: projection).name)
+        return (pool, cost)
     }
 
     /// The time from the return of `append` until the row is read.
@@ -213,8 +179,7 @@ struct Rows {
     /// The notes of each city, from rows and from the view in memory. Every note's content is read.
     func query() async throws -> Race {
         let store = try await store("rows-query")
-        let pool = try pool()
-        _ = try await Self.reach([NoteRows()], of: store, in: pool)
+        let pool = try await filled(NoteRows(), of: store).pool
         let count = events / Self.cities
         func perCity(_ contents: (String) async throws -> [String]) async throws -> Double {
             try await seconds {
