@@ -224,7 +224,8 @@ let package = Package(
         .target(
             name: "SyncServerStorage",
             dependencies: [
-                "EventSourcing", "LogFormat", "SyncServerBatch",
+                "Cryptography", "EventSourcing", "LogFormat", "SyncServerBatch",
+                .product(name: "DequeModule", package: "swift-collections"),
                 forTools("GRDB", "GRDB.swift"),
             ],
             path: "Tools/syncserver/Storage",

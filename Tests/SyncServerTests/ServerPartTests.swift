@@ -1,6 +1,7 @@
 // Parts of the server that no client can observe: the number of storage checks, the memory of a reply.
 // Spec/operations/operating.md, OPS-7 and OPS-21.
 
+import EventSourcing
 import Foundation
 import Hummingbird
 import SyncServerStorage
@@ -21,7 +22,10 @@ import Testing
         func append(_ batch: [ReceivedEvent], account: String) -> [EventVerdict] { [] }
         func page(
             account: String, source: UUID?, after cursor: EventCursor?, limit: Int
-        ) -> ServedPage { ServedPage(lines: [], next: .serial(0)) }
+        ) -> ServedPage { ServedPage(after: .serial(0)) }
+        let signals = AccountSignals()
+        func forwardSignals() async {}
+        func lastSerials(of accounts: [String]) -> [EntityID: Int64] { [:] }
         func checkReadiness() async throws {
             checks.withLock { $0 += 1 }
             try await Task.sleep(for: .milliseconds(50))
@@ -37,7 +41,10 @@ import Testing
         func append(_ batch: [ReceivedEvent], account: String) -> [EventVerdict] { [] }
         func page(
             account: String, source: UUID?, after cursor: EventCursor?, limit: Int
-        ) -> ServedPage { ServedPage(lines: [], next: .serial(0)) }
+        ) -> ServedPage { ServedPage(after: .serial(0)) }
+        let signals = AccountSignals()
+        func forwardSignals() async {}
+        func lastSerials(of accounts: [String]) -> [EntityID: Int64] { [:] }
         func checkReadiness() async throws {
             while !gate.withLock({ $0 }) { try await Task.sleep(for: .milliseconds(5)) }
         }

@@ -24,7 +24,7 @@ final class ServerProcess {
     /// Starts a server and waits until it is ready.
     ///
     /// - Parameters:
-    ///   - database: a URL, or the path of a SQLite file.
+    ///   - database: a value of `--database`, or the path of a SQLite file.
     ///   - messages: the destination of its log.
     convenience init(
         database: String, messages: FileHandle = .nullDevice, _ options: String...
@@ -41,7 +41,7 @@ final class ServerProcess {
     ) throws {
         process = Process()
         process.executableURL = Self.binary
-        let location = database.contains("://") ? database : "sqlite:\(database)"
+        let location = database.contains(":") ? database : "sqlite:\(database)"
         process.arguments = ["--port", "0", "--database", location] + options
         let output = Pipe()
         process.standardOutput = output

@@ -26,13 +26,7 @@ extension BoundedHTTPClient {
                 "the reply has a content encoding, which is not allowed")
         }
         // Before the status: nothing in a reply for another account may be used.
-        if let account, let named = head[AccountHeader.name],
-            !AccountHeader.account(of: named).utf8.elementsEqual(account.utf8)
-        {
-            throw TransportError(
-                .wrongAccount, location: location,
-                "the token belongs to another account than the log; sign in as \(account)")
-        }
+        try Self.checkAccount(account, of: head, from: request.url)
         guard let bytes = body.bytes else {
             throw TransportError(
                 .replyTooLong, location: location,
@@ -46,6 +40,21 @@ extension BoundedHTTPClient {
             next: head["Link"].flatMap(LinkHeader.next).flatMap {
                 Self.cursor($0, from: request.url)
             })
+    }
+
+    /// Checks that a reply is for the account that owns the log.
+    ///
+    /// - Parameter account: nil to check none.
+    /// - Throws: `wrongAccount`.
+    static func checkAccount(
+        _ account: String?, of head: BoundedHTTPResponseHead, from url: URL
+    ) throws(TransportError) {
+        guard let account, let named = head[AccountHeader.name],
+            !AccountHeader.account(of: named).utf8.elementsEqual(account.utf8)
+        else { return }
+        throw TransportError(
+            .wrongAccount, location: url.host ?? "server",
+            "the token belongs to another account than the log; sign in as \(account)")
     }
 
     /// The cursor of a link: its path and query, because a cursor must be valid without the page that the

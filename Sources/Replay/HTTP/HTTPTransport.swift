@@ -5,9 +5,11 @@ import Foundation
 
 /// The transport of the sync protocol.
 public final class HTTPTransport: Transport {
-    private let endpoint: URL
+    let endpoint: URL
     private let client: BoundedHTTPClient
-    private let account: AccountCheck
+    /// The client of streams, which have no longest time.
+    let streams: BoundedHTTPClient
+    let account: AccountCheck
 
     /// Creates a transport. An invalid endpoint is reported by `send`.
     ///
@@ -24,9 +26,16 @@ public final class HTTPTransport: Transport {
     ) {
         self.endpoint = Self.eventsURL(of: endpoint)
         self.account = account
-        client = BoundedHTTPClient(
-            forSyncing: HTTPOptions(
-                timeoutSeconds: timeoutSeconds, allowsTokenInClear: allowsTokenInClear))
+        let http = HTTPOptions(
+            timeoutSeconds: timeoutSeconds, allowsTokenInClear: allowsTokenInClear)
+        client = BoundedHTTPClient(forSyncing: http)
+        streams = Self.streamClient(http)
+    }
+
+    private static func streamClient(_ http: HTTPOptions) -> BoundedHTTPClient {
+        var http = http
+        http.timeoutSeconds = silenceSeconds
+        return BoundedHTTPClient(http, requestSeconds: nil)
     }
 
     /// Creates a transport for a server behind a proxy that requires headers or a certificate.
@@ -46,6 +55,7 @@ public final class HTTPTransport: Transport {
         self.endpoint = Self.eventsURL(of: endpoint)
         self.account = account
         client = BoundedHTTPClient(forSyncing: http)
+        streams = Self.streamClient(http)
         try client.check()
     }
 

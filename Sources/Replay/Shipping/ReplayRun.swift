@@ -36,6 +36,10 @@ struct ReplayRun {
     private var pausedFor: (pause: ReplayState.Pause, until: Int64)?
     /// A cursor that is not recorded yet: pages without a new event are recorded when reading ends.
     private var cursor: String?
+    /// The stream of new events; nil if the run follows none.
+    private var follower: Follower?
+    /// The number of pushed events since the cursor was recorded.
+    private var pushedSinceRecord = 0
 
     private enum Signal: Sendable {
         case answered(Exchange)
@@ -45,6 +49,7 @@ struct ReplayRun {
         case stopped
         case committed
         case trigger(Replayer.Trigger)
+        case stream(Follower.Signal)
     }
 
     private struct Exchange: Sendable {
@@ -58,10 +63,21 @@ struct ReplayRun {
         var received: Int64
     }
 
+    /// The result of receiving a page.
+    private struct ReceivedPage {
+        /// The number of its elements.
+        let count: Int
+        let next: String?
+        /// Whether it had an event that the log did not have.
+        let hasNew: Bool
+    }
+
     /// The longest wait in a run until nothing moves.
     private static let waitMaxMilliseconds: Int64 = 5_000
     /// The time after which a paused run tries again.
     private static let pauseMilliseconds: Int64 = 60_000
+    /// The number of pushed events that the log had already after which the cursor is recorded.
+    private static let pushedWithoutRecordMax = 500
 
     init(
         _ replayer: Replayer, until end: Replayer.End, under conditions: ReplayState.Conditions,
@@ -77,12 +93,24 @@ struct ReplayRun {
         let (stream, mail) = AsyncStream.makeStream(of: Signal.self)
         self.mail = mail
         mailbox = stream.makeAsyncIterator()
+        if isLive, replayer.options.reads, replayer.options.follows,
+            let transport = replayer.transport as? any FollowingTransport
+        {
+            follower = Follower(
+                transport, account: replayer.store.account,
+                pollMilliseconds: pollMilliseconds ?? StreamSchedule.pollMilliseconds
+            ) { mail.yield(.stream($0)) }
+        }
     }
 
     private var store: EventStore { replayer.store }
 
-    private var readIntervalMilliseconds: Int64 {
-        Int64((replayer.options.readInterval ?? .zero) / .milliseconds(1))
+    /// The time between two reads while no stream is open, in milliseconds.
+    private var pollMilliseconds: Int64? {
+        if let interval = replayer.options.readInterval {
+            return Int64(interval / .milliseconds(1))
+        }
+        return follower == nil ? nil : StreamSchedule.pollMilliseconds
     }
 
     private var isLive: Bool { if case .never = end { true } else { false } }
@@ -96,6 +124,7 @@ struct ReplayRun {
         // No task may still run when the next run begins.
         for task in senders + requests.values { task.cancel() }
         prefetched?.lines.cancel()
+        await follower?.finish()
         for task in requests.values { await task.value }
         _ = await prefetched?.lines.result
         mail.finish()
@@ -109,9 +138,10 @@ struct ReplayRun {
             loadOutbox()
             let now = store.deviceNow
             if case .at(let time) = end, now >= time.milliseconds { break }
-            if let readAt, readAt <= now || readAt > now + readIntervalMilliseconds {
+            if let readAt, readAt <= now || readAt > now + Self.readWaitMax(pollMilliseconds) {
                 startReading()
             }
+            try await follow(now)
             let goesOn: Bool
             switch state.next(now: now) {
             case .send(let request, let number):
@@ -133,7 +163,7 @@ struct ReplayRun {
                 goesOn = try await wait(until: isLive ? time : nil, now)
             case .wait(let time):
                 // A lane may wait for an hour; a periodic read does not wait for it.
-                let due = isLive ? min(time, readAt ?? time) : time
+                let due = isLive ? min(time, nextRead ?? time) : time
                 goesOn = try await waitIfAllowed(until: max(due, now + 1), now)
             case .paused(let pause):
                 goesOn = try await wait(in: pause, now)
@@ -144,7 +174,7 @@ struct ReplayRun {
                 goesOn =
                     outcome.message != nil
                     ? true
-                    : isLive ? try await wait(until: readAt, now) : false
+                    : isLive ? try await wait(until: nextRead, now) : false
             }
             guard goesOn else { break }
         }
@@ -215,9 +245,88 @@ struct ReplayRun {
     private mutating func startReading() {
         report.isBehind = true
         state.read(after: cursor ?? store.view(Outbox.self).cursor)
-        readAt =
-            replayer.options.readInterval == nil
-            ? nil : store.deviceNow + readIntervalMilliseconds
+        readAt = pollMilliseconds.map { store.deviceNow + $0 }
+    }
+
+    /// The longest time until the next read. A read that is planned later was planned before the clock stepped
+    /// back.
+    private static func readWaitMax(_ pollMilliseconds: Int64?) -> Int64 {
+        max(pollMilliseconds ?? 0, ReplayState.retryAfterMax)
+    }
+
+    /// The time at which the run reads without a signal, or gives up opening a stream.
+    private var nextRead: Int64? {
+        [readAt, follower?.deadline].compactMap(\.self).min()
+    }
+
+    // MARK: Following
+
+    /// FOL-10 to FOL-16: records pushed events, and opens a stream once all events are read.
+    private mutating func follow(_ now: Int64) async throws {
+        guard follower != nil else { return }
+        guard state.mayFollow else {
+            if report.updates == .pushed { startReading() }
+            follower?.close()
+            report.updates = .connecting
+            return
+        }
+        let random = store.randomFraction()
+        if let time = follower?.endIfWithheld(now: now, random: random) {
+            streamEnded(readingAt: time)
+        }
+        // A request under way may have sent events that were pushed.
+        while !state.isBusy, let page = follower?.takePage() {
+            guard try await recordPushed(page) else { break }
+        }
+        if !report.isBehind, follower?.mayOpen(now: now) == true {
+            let (cursor, token) = (cursor ?? store.view(Outbox.self).cursor, token?.value)
+            follower?.open(after: cursor, token: token, now: now)
+        }
+    }
+
+    private mutating func streamEnded(readingAt time: Int64) {
+        readAt = time
+        // No stream is opened before everything was read.
+        report.isBehind = true
+        updateStreamStatus()
+    }
+
+    private mutating func handleStream(_ signal: Follower.Signal) {
+        let (now, random) = (store.deviceNow, store.randomFraction())
+        if let time = follower?.handle(signal, now: now, random: random) {
+            streamEnded(readingAt: time)
+        } else if case .opened = signal, follower?.updates == .pushed {
+            readAt = nil
+            updateStreamStatus()
+        }
+    }
+
+    private mutating func updateStreamStatus() {
+        guard let updates = follower?.updates, updates != report.updates else { return }
+        report.updates = updates
+        publishReport()
+    }
+
+    /// Records a page of pushed events, if it continues where the log ends. Otherwise ends the stream and
+    /// reads: a page was recorded meanwhile, or the page cannot be used.
+    ///
+    /// - Returns: whether the page was recorded.
+    private mutating func recordPushed(_ page: ReplayState.Page) async throws -> Bool {
+        guard page.after == cursor ?? store.view(Outbox.self).cursor,
+            let content = try await receive(page)
+        else {
+            follower?.close()
+            startReading()
+            return false
+        }
+        pushedSinceRecord += content.count
+        if cursor == nil { pushedSinceRecord = 0 }
+        if pushedSinceRecord >= Self.pushedWithoutRecordMax {
+            try await recordCursor()
+            pushedSinceRecord = 0
+        }
+        publishReport()
+        return true
     }
 
     // MARK: Waiting
@@ -301,6 +410,9 @@ struct ReplayRun {
             case .trigger(let trigger):
                 handleTrigger(trigger)
                 return true
+            case .stream(let signal):
+                handleStream(signal)
+                return true
             case .answered(let exchange):
                 try await handleExchange(exchange)
                 // The next request may time out, too: a run until nothing moves does not wait twice.
@@ -313,9 +425,16 @@ struct ReplayRun {
 
     private mutating func handleTrigger(_ trigger: Replayer.Trigger) {
         switch trigger {
-        case .conditions(let conditions): state.set(conditions)
+        case .conditions(let conditions):
+            state.set(conditions)
+            guard follower != nil else { return }
+            // A connection of the network before would be silent.
+            follower?.networkChanged()
+            startReading()
         case .now:
             state.demand()
+            // The system may have closed the connection while the app was suspended.
+            follower?.close()
             if replayer.options.reads { startReading() }
         }
     }
@@ -631,18 +750,32 @@ struct ReplayRun {
     // MARK: Pages
 
     private mutating func recordPage(_ page: ReplayState.Page) async throws {
-        let hasTokenInCursor = page.next.map(sentTokens.isFound(inCursor:)) ?? false
-        guard !hasTokenInCursor, let content = EventPage(page.body, without: sentTokens) else {
+        guard let content = try await receive(page) else {
             state.pageRefused()
             report.message = "the answer is not a page of events"
             return
+        }
+        // A page that leads to itself would never end.
+        let isLast =
+            content.count == 0 || content.next == nil || content.next == page.after
+        report.message = state.pageRecorded(page, isLast: isLast, hasNew: content.hasNew)
+        guard isLast else { return }
+        report.isBehind = false
+        try await recordCursor()
+    }
+
+    /// Records the events of a page.
+    ///
+    /// - Returns: nil if it is no page of events.
+    private mutating func receive(_ page: ReplayState.Page) async throws -> ReceivedPage? {
+        let hasTokenInCursor = page.next.map(sentTokens.isFound(inCursor:)) ?? false
+        guard !hasTokenInCursor, let content = EventPage(page.body, without: sentTokens) else {
+            return nil
         }
         report.unusable += content.unusable
         let next = page.next.flatMap { next in
             !next.isEmpty && next.utf8.count <= SyncPulled.cursorBytesMax ? next : nil
         }
-        // A page that leads to itself would never end.
-        let isLast = content.isEmpty || next == nil || next == page.after
         if !content.isEmpty, let next { cursor = next }
         var hasNew = false
         let parts = content.commits
@@ -664,10 +797,8 @@ struct ReplayRun {
             report.refused += received.refused.count
             if received.isForked { try await renewIncarnation() }
         }
-        report.message = state.pageRecorded(page, isLast: isLast, hasNew: hasNew)
-        guard isLast else { return }
-        report.isBehind = false
-        try await recordCursor()
+        return ReceivedPage(
+            count: content.events.count + content.unusable, next: next, hasNew: hasNew)
     }
 
     /// Records events in one commit, or one by one if one of them cannot be recorded.

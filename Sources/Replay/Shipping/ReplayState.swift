@@ -337,6 +337,12 @@ public struct ReplayState: Sendable {
         self.conditions = conditions
     }
 
+    /// Whether a stream of the account's events may be open.
+    package var mayFollow: Bool {
+        pause == nil && conditions.isReachable && conditions.isAllowed && conditions.mayRead
+            && token == .usable
+    }
+
     /// C4: ends all waits and allows requests, whatever `isAllowed` and `mayRead` say, until nothing is left
     /// to do. Without a network no request is sent.
     public mutating func demand() {

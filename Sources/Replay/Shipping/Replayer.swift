@@ -30,8 +30,10 @@ public struct Replayer: Sendable {
         public var requestsMax = 2
         /// The resolver of conflicts. Nil: conflicts wait until the app decides them.
         public var resolver: (any ConflictResolver)?
-        /// The time between two reads of a run without end. Nil: the run reads when it begins, and on
-        /// the trigger `now`.
+        /// Whether a run without end follows the server's stream of new events, if the transport has one.
+        public var follows = true
+        /// The time between two reads of a run without end while no stream is open. Nil: a minute where a
+        /// stream is wanted and cannot be had, otherwise only when the run begins, and on the trigger `now`.
         public var readInterval: Duration?
 
         /// Creates the usual settings: shipping and reading, two requests at a time.

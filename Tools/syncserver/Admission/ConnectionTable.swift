@@ -34,6 +34,8 @@ package struct ConnectionTable<Key: Hashable & Sendable>: Sendable {
     package enum Phase: Hashable, Sendable {
         /// No request is under way.
         case idle
+        /// The reply is a stream that has sent all events. Its client resumes after the last one.
+        case following
         /// A request is incomplete.
         case receiving
         /// A request is complete, and its reply is not ready yet.
@@ -46,8 +48,9 @@ package struct ConnectionTable<Key: Hashable & Sendable>: Sendable {
         fileprivate var victimRank: Int? {
             switch self {
             case .idle: 0
-            case .receiving: 1
-            case .sending: 2
+            case .following: 1
+            case .receiving: 2
+            case .sending: 3
             case .answering: nil
             }
         }
@@ -102,8 +105,8 @@ package struct ConnectionTable<Key: Hashable & Sendable>: Sendable {
     package mutating func close(_ key: Key) { entries[key] = nil }
 
     /// The connection to close. Among the connections of the holder with the most that wait for their
-    /// client: the one idle for the longest time, else the one whose request has been incomplete the
-    /// longest, else the one whose reply has been unread the longest.
+    /// client: the one idle for the longest time, else the oldest stream, else the one whose request has been
+    /// incomplete the longest, else the one whose reply has been unread the longest.
     private var victim: Key? {
         var counts: [ConnectionHolder: Int] = [:]
         var candidates: [ConnectionHolder: (key: Key, order: (rank: Int, changed: Int))] = [:]

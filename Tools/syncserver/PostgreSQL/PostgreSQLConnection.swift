@@ -60,6 +60,35 @@ actor PostgreSQLConnection {
         _ = try answer(of: link, within: nil)
     }
 
+    /// Waits for notifications of the channels on which this connection listens.
+    ///
+    /// - Parameter limit: the longest wait, during which the connection runs no statement.
+    /// - Returns: the payloads; none after the limit.
+    /// - Throws: `StorageError` if the connection was lost. It is not opened again: the new one would not
+    ///   listen.
+    func notifications(within limit: Duration) throws -> [String] {
+        guard let link else { throw connectionLost() }
+        var payloads = Self.notifications(of: link)
+        guard payloads.isEmpty else { return payloads }
+        var descriptor = pollfd(fd: PQsocket(link.handle), events: Int16(POLLIN), revents: 0)
+        guard
+            poll(&descriptor, 1, Int32(clamping: Int(limit / .milliseconds(1)))) >= 0
+                || errno == EINTR,
+            PQconsumeInput(link.handle) == 1, PQstatus(link.handle) == CONNECTION_OK
+        else { throw connectionLost() }
+        payloads = Self.notifications(of: link)
+        return payloads
+    }
+
+    private static func notifications(of link: Link) -> [String] {
+        var payloads: [String] = []
+        while let notification = PQnotifies(link.handle) {
+            payloads.append(String(cString: notification.pointee.extra))
+            PQfreemem(notification)
+        }
+        return payloads
+    }
+
     /// Closes the connection.
     func close() { link = nil }
 

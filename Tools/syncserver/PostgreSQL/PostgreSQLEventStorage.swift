@@ -8,7 +8,10 @@ import Synchronization
 
 /// Events of accounts in a PostgreSQL database.
 package final class PostgreSQLEventStorage: EventStorage {
+    package let signals = AccountSignals()
+    let location: PostgreSQLLocation
     let pool: PostgreSQLPool
+    private let announcements: PostgreSQLAnnouncements
     private let catalogue: EventCatalogue
     private let uses = AccessLog()
     /// The time when a batch last failed because the disk was full.
@@ -24,7 +27,9 @@ package final class PostgreSQLEventStorage: EventStorage {
         _ location: PostgreSQLLocation, catalogue: EventCatalogue, migrates: Bool = true
     ) async throws {
         self.catalogue = catalogue
+        self.location = location
         pool = PostgreSQLPool(location)
+        announcements = PostgreSQLAnnouncements(pool)
         try await pool.withConnection { connection in
             if migrates {
                 try await PostgreSQLSchema.migrate(connection)
@@ -70,6 +75,12 @@ package final class PostgreSQLEventStorage: EventStorage {
         }
         lastNoSpace.withLock { $0 = nil }
         var verdicts = try batch.verdicts(rows)
+        if verdicts.contains(where: { $0.status == .applied }) {
+            let digest = AccountSignals.Digest(account: account)
+            signals.signal(digest)
+            // The reply does not wait for it.
+            Task { [announcements] in await announcements.announce(digest) }
+        }
         for (index, event) in events.enumerated() where verdicts[index].code == .idReused {
             guard let content = event.content,
                 let duplicate = try await duplicate(content, account)
@@ -123,7 +134,7 @@ package final class PostgreSQLEventStorage: EventStorage {
                 """,
                 [account, source?.text, "\(sequence)", "\(serial)", "\(limit)"])
         }
-        var page = ServedPage(lines: [], next: cursor)
+        var page = ServedPage(after: cursor)
         for row in rows {
             guard row.count == 3, let line = row[0], let serial = row[1].flatMap({ Int64($0) }),
                 let sequence = row[2].flatMap({ Int64($0) })
@@ -131,8 +142,9 @@ package final class PostgreSQLEventStorage: EventStorage {
                 throw StorageError(
                     .failed, "PostgreSQL: read_events has not returned what Spec/sql specifies")
             }
-            page.lines.append(Array(line.utf8))
-            page.next = source == nil ? .serial(serial) : .sequence(sequence, serial: serial)
+            page.append(
+                Array(line.utf8),
+                source == nil ? .serial(serial) : .sequence(sequence, serial: serial))
         }
         return page
     }

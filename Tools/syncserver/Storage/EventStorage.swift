@@ -1,6 +1,7 @@
 // The seam between the server's HTTP side and a database; each database has one implementation.
 // Spec/protocol/sync-protocol.md, SYNC-16 to SYNC-36.
 
+import EventSourcing
 import Foundation
 
 /// The storage of the events of all accounts.
@@ -21,6 +22,18 @@ package protocol EventStorage: Sendable {
     func page(
         account: String, source: UUID?, after cursor: EventCursor?, limit: Int
     ) async throws -> ServedPage
+
+    /// The streams of this server. `append` signals an account's new events there.
+    var signals: AccountSignals { get }
+
+    /// Forwards to `signals` what other servers of the same database have stored, until the calling task is
+    /// cancelled. Signals may be lost; `lastSerials` shows what they were about.
+    func forwardSignals() async
+
+    /// Reads the serials of the last events of accounts. Those of unknown accounts are missing.
+    ///
+    /// - Throws: `StorageError`.
+    func lastSerials(of accounts: [String]) async throws -> [EntityID: Int64]
 
     /// Checks that the database answers and can store a batch. May write a page and sync it, so
     /// probes, which need no token, share one check (`ReadinessProbe`).

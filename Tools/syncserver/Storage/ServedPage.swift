@@ -1,18 +1,37 @@
-// One page of a pull, read by an EventStorage and sent as a reply.
+// One page of a pull, read by an EventStorage and sent as a reply or in a stream.
 // Spec/protocol/sync-protocol.md, SYNC-34.
 
-/// Some events of an account and the cursor after them.
+/// Some events of an account and the cursors after them.
 package struct ServedPage: Equatable, Sendable {
     /// Bytes of lines after which a page ends.
     package static let bytesTarget = 1024 * 1024
 
     /// The stored lines, without newlines.
-    package var lines: [[UInt8]]
-    /// The cursor after the last line; the cursor of the request if the page is empty.
-    package var next: EventCursor
+    package private(set) var lines: [[UInt8]] = []
+    /// The cursor after each line.
+    package private(set) var cursors: [EventCursor] = []
+    /// The bytes of all lines.
+    package private(set) var bytes = 0
+    /// The cursor of the request.
+    private let start: EventCursor
 
-    package init(lines: [[UInt8]], next: EventCursor) {
-        self.lines = lines
-        self.next = next
+    /// Creates an empty page after a cursor.
+    package init(after start: EventCursor) { self.start = start }
+
+    /// Appends an event.
+    package mutating func append(_ line: [UInt8], _ cursor: EventCursor) {
+        lines.append(line)
+        cursors.append(cursor)
+        bytes += line.count
+    }
+
+    /// The cursor after the last line; the cursor of the request if the page is empty.
+    package var next: EventCursor { cursors.last ?? start }
+
+    /// Whether it has so many events or bytes that more may follow.
+    ///
+    /// - Parameter limit: the most events.
+    package func isFull(limit: Int) -> Bool {
+        lines.count >= limit || bytes >= Self.bytesTarget
     }
 }

@@ -54,6 +54,12 @@ struct Serve: AsyncParsableCommand {
     @Option(help: "The most open connections.")
     var connections = 1_000
 
+    @Option(help: "The most open streams of events; half of the connections if not given.")
+    var streams: Int?
+
+    @Option(help: "The seconds between two bytes of a stream without events.")
+    var heartbeat = 45
+
     @Option(help: "The most MiB of memory for bodies and replies; at least 8.")
     var memory = 128
 
@@ -93,6 +99,9 @@ struct Serve: AsyncParsableCommand {
                 "--connections is 1 to 1,000,000, --client-timeout and --shutdown-timeout are 1 to "
                     + "86,400, --rate and --body-rate 0 to 1,000,000,000")
         }
+        guard (1...1_000_000).contains(streams ?? 1), (1...600).contains(heartbeat) else {
+            throw ValidationError("--streams is 1 to 1,000,000, --heartbeat is 1 to 600")
+        }
         let mebibyte = 1_048_576
         guard (SharedCapacity.memoryMin / mebibyte...Int.max / mebibyte).contains(memory) else {
             throw ValidationError("--memory is at least \(SharedCapacity.memoryMin / mebibyte)")
@@ -115,7 +124,8 @@ struct Serve: AsyncParsableCommand {
         let connectionsMax = try DescriptorLimit.raise(for: connections)
         let open = Connections(atMost: connectionsMax, metrics: metrics)
         let capacity = SharedCapacity(
-            connections: connectionsMax, memory: memory * 1_048_576, hasAccounts: tokenFile != nil)
+            connections: connectionsMax, streams: streams ?? max(1, connectionsMax / 2),
+            memory: memory * 1_048_576, hasAccounts: tokenFile != nil)
         do {
             tokens = try tokenFile.map { try TokenFile($0, logger: logger) }
             server = try channels(open, metrics)
@@ -139,6 +149,10 @@ struct Serve: AsyncParsableCommand {
             logger: logger)
         var services: [any Service] = [application]
         services.append(tokens ?? IgnoredHangups(logger: logger))
+        // The last one is stopped first: the application waits for the ends of all replies.
+        services.append(
+            StreamWaker(
+                storage: storage, tokens: tokens, heartbeat: .seconds(heartbeat), logger: logger))
         var configuration = ServiceGroupConfiguration(
             services: services, gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
         configuration.maximumGracefulShutdownDuration = .seconds(shutdownTimeout)

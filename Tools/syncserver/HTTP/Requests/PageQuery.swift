@@ -3,6 +3,7 @@
 import EventSourcing
 import Foundation
 import Hummingbird
+import NIOHTTPTypes
 import SyncServerStorage
 
 /// The query of a pull.
@@ -39,6 +40,31 @@ struct PageQuery {
             return cursor
         }
     }
+
+    /// The cursor after which a stream begins: that of `Last-Event-ID`, which a client sends when it resumes
+    /// with the same URL, else that of the query, else the start.
+    ///
+    /// - Throws: `RequestError` with 400.
+    static func startOfStream(_ request: Request) throws -> EventCursor {
+        let query = try PageQuery(request, limitMax: .max)
+        guard query.source == nil else {
+            throw refusal("bad_source", "a stream has the events of all sources")
+        }
+        guard let resumed = request.headers[lastEventID], !resumed.isEmpty else {
+            return query.cursor ?? .start(bySource: false)
+        }
+        guard let cursor = EventCursor(resumed), !cursor.isBySource else {
+            throw refusal("bad_cursor", "Last-Event-ID is not the id of an event of this stream")
+        }
+        return cursor
+    }
+
+    private static let lastEventID: HTTPFields.Element.Name = {
+        guard let name = HTTPFields.Element.Name("Last-Event-ID") else {
+            preconditionFailure("a valid name")
+        }
+        return name
+    }()
 
     /// The query for the next page.
     func next(_ cursor: EventCursor) -> String {

@@ -38,14 +38,19 @@ enum Reply {
         reply.headers[.contentLength] = String(body.count)
         reply.body = ResponseBody(contentLength: body.count) { writer in
             defer { for loan in loans { loan.release() } }
-            for start in stride(from: 0, to: body.count, by: pieceBytes) {
-                // A copy: a slice would keep the whole buffer in memory until the last piece is sent.
-                let piece = body[start..<min(start + pieceBytes, body.count)]
-                try await writer.write(ByteBuffer(bytes: piece))
-            }
+            try await write(body, to: &writer)
             try await writer.finish(nil)
         }
         return reply
+    }
+
+    /// Writes bytes as fast as the client reads. Returns when it has read all but the last piece.
+    static func write(_ bytes: [UInt8], to writer: inout any ResponseBodyWriter) async throws {
+        for start in stride(from: 0, to: bytes.count, by: pieceBytes) {
+            // A copy: a slice would keep the whole buffer in memory until the last piece is sent.
+            let piece = bytes[start..<min(start + pieceBytes, bytes.count)]
+            try await writer.write(ByteBuffer(bytes: piece))
+        }
     }
 
     /// Builds the reply to a refused request.

@@ -23,12 +23,15 @@ struct EventRoutes: Sendable {
     private static let path = "/v1/events"
     private static let batchType = "application/cloudevents-batch+json"
     private static let pageLimitMax = 500
-    private static let link: HTTPFields.Element.Name = {
-        guard let name = HTTPFields.Element.Name("Link") else {
+    private static let link = name("Link")
+    private static let buffering = name("X-Accel-Buffering")
+
+    private static func name(_ text: String) -> HTTPFields.Element.Name {
+        guard let name = HTTPFields.Element.Name(text) else {
             preconditionFailure("a valid name")
         }
         return name
-    }()
+    }
 
     /// Adds the routes.
     func add(to group: RouterGroup<ServerContext>) {
@@ -65,6 +68,7 @@ struct EventRoutes: Sendable {
     @Sendable private func page(_ request: Request, _ context: ServerContext) async throws
         -> Response
     {
+        guard !EventStream.isRequested(by: request) else { return try stream(request, context) }
         let place = try capacity.place(context.account)
         let query = try PageQuery(request, limitMax: Self.pageLimitMax)
         let memory = try await capacity.replyMemory(context.account)
@@ -86,6 +90,24 @@ struct EventRoutes: Sendable {
             reply, contentType: Self.batchType,
             headers: [Self.link: "<\(Self.path)?\(query.next(page.next))>; rel=\"next\""],
             holding: [place, memory])
+    }
+
+    private func stream(_ request: Request, _ context: ServerContext) throws -> Response {
+        let place = try capacity.stream(context.account)
+        let start = try PageQuery.startOfStream(request)
+        guard case .serial(let serial) = start else {
+            preconditionFailure("a stream has the server's order")
+        }
+        let stream = EventStream(
+            storage: storage, metrics: metrics, capacity: capacity, account: context.account,
+            place: place, wakeups: storage.signals.add(account: context.account, after: serial),
+            logger: context.logger)
+        context.channel.closeFuture.whenComplete { [wakeups = stream.wakeups] _ in wakeups.end() }
+        var reply = Reply.json(.ok, [], contentType: EventStream.contentType)
+        // nginx would collect the stream before it passes it on.
+        reply.headers[Self.buffering] = "no"
+        reply.body = ResponseBody { try await stream.write(after: start, to: &$0) }
+        return reply
     }
 
     private func checkType(_ request: Request) throws {

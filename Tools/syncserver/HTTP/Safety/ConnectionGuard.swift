@@ -60,6 +60,11 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
     private var requestsUnderWay = 0
     /// Replies that were begun and are not sent completely.
     private var unsentReplies = 0
+    /// True while the reply is a stream of events, which ends when its client leaves. Its parts are timed one by
+    /// one.
+    private var isFollowing = false
+    /// Parts of a stream that are not sent completely.
+    private var unsentParts = 0
     private var body = Body.complete
     private var bodyBytes = 0
     /// Received parts of a body, passed on together.
@@ -145,6 +150,7 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
     func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
         switch unwrapOutboundIn(data) {
         case .head(var head) where head.status.kind != .informational:
+            isFollowing = head.headerFields[.contentType] == EventStream.contentType
             startWriting(context)
             if requestsUnderWay == 1 {
                 // The client may or may not send the body now, so the connection cannot be reused.
@@ -162,8 +168,12 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
             context.write(data, promise: promise)
         case .body(let part):
             metrics.countBytes(out: part.readableBytes)
-            context.write(data, promise: promise)
+            guard isFollowing else { return context.write(data, promise: promise) }
+            let sent = promise ?? context.eventLoop.makePromise(of: Void.self)
+            timePart(context, sent.futureResult)
+            context.write(data, promise: sent)
         case .end:
+            isFollowing = false
             requestsUnderWay -= 1
             openGate()
             let sent = promise ?? context.eventLoop.makePromise(of: Void.self)
@@ -245,6 +255,7 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
     /// The phase of the connection. After its last reply it is idle even if a refused body is still
     /// being sent: such a connection is closed first when there are too many.
     private var phase: ConnectionTable<ObjectIdentifier>.Phase {
+        if isFollowing { return .following }
         if unsentReplies > 0 { return .sending }
         guard requestsUnderWay > 0 else { return .idle }
         return body == .complete ? .answering : .receiving
@@ -254,7 +265,7 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
     private func startWriting(_ context: ChannelHandlerContext) {
         unsentReplies += 1
         connections.set(context.channel, phase)
-        if replyTimeout == nil { waitForReader(context) }
+        if replyTimeout == nil, !isFollowing { waitForReader(context) }
     }
 
     private func endWriting(_ context: ChannelHandlerContext, _ sent: EventLoopFuture<Void>) {
@@ -270,6 +281,22 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
             } else if handler.unsentReplies > 0 {
                 handler.waitForReader(context)
             }
+        }
+    }
+
+    /// Starts the time limit of a part of a stream, which counts from the end of the part before.
+    private func timePart(_ context: ChannelHandlerContext, _ sent: EventLoopFuture<Void>) {
+        unsentParts += 1
+        if replyTimeout == nil { waitForReader(context) }
+        let box = NIOLoopBound((handler: self, context: context), eventLoop: context.eventLoop)
+        sent.whenComplete { _ in
+            let (handler, context) = box.value
+            handler.unsentParts -= 1
+            // The end of the stream has its own limit.
+            guard handler.isFollowing else { return }
+            handler.replyTimeout?.cancel()
+            handler.replyTimeout = nil
+            if handler.unsentParts > 0 { handler.waitForReader(context) }
         }
     }
 

@@ -16,6 +16,8 @@ struct SharedCapacity: Sendable {
     private static let turnsMax = 8
 
     private let places: Admission
+    /// Separate from `places`: a stream lasts as long as its client, and requests must find places.
+    private let streams: Admission
     /// Separate from `replies`: a request holds its body while it waits for the memory of its reply, so
     /// bodies could take a common memory completely and deadlock.
     private let bodies: Admission
@@ -26,10 +28,12 @@ struct SharedCapacity: Sendable {
 
     /// - Parameters:
     ///   - connections: the most open connections. A tenth is kept for requests without a place.
+    ///   - streams: the most open streams of events.
     ///   - memory: the most bytes for bodies and replies, at least `memoryMin`.
     ///   - hasAccounts: true if there are several accounts.
-    init(connections: Int, memory: Int, hasAccounts: Bool) {
+    init(connections: Int, streams: Int, memory: Int, hasAccounts: Bool) {
         places = Admission(capacity: max(1, connections * 9 / 10), isDivided: hasAccounts)
+        self.streams = Admission(capacity: streams, isDivided: hasAccounts)
         bodies = Admission(capacity: memory / 2, isDivided: hasAccounts)
         replies = Admission(capacity: memory / 2, isDivided: hasAccounts)
         turnsToWrite = Admission(capacity: Self.turnsMax, isDivided: hasAccounts)
@@ -44,6 +48,15 @@ struct SharedCapacity: Sendable {
     /// - Throws: `RequestError` with 429 if the account has its share, with 503 if no place is free.
     func place(_ account: String) throws(RequestError) -> Loan {
         do { return try places.borrowNow(1, account: account) } catch {
+            throw RequestError(error)
+        }
+    }
+
+    /// Borrows a place among the streams of events.
+    ///
+    /// - Throws: as `place`.
+    func stream(_ account: String) throws(RequestError) -> Loan {
+        do { return try streams.borrowNow(1, account: account) } catch {
             throw RequestError(error)
         }
     }

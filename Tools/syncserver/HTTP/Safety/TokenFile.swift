@@ -11,6 +11,9 @@ final class TokenFile: Service {
     private let path: String
     private let logger: Logger
     private let tokens: Mutex<AccountTokens>
+    /// An element after each time that the file was read again. For one reader.
+    let changes: AsyncStream<Void>
+    private let change: AsyncStream<Void>.Continuation
 
     /// Reads the file.
     ///
@@ -18,6 +21,7 @@ final class TokenFile: Service {
     init(_ path: String, logger: Logger) throws {
         self.path = path
         self.logger = logger
+        (changes, change) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
         let read = try AccountTokens(file: path)
         tokens = Mutex(read)
         Self.warn(read, logger)
@@ -34,6 +38,7 @@ final class TokenFile: Service {
             do {
                 let read = try AccountTokens(file: path)
                 tokens.withLock { $0 = read }
+                change.yield()
                 Self.warn(read, logger)
                 logger.notice("token file read again")
             } catch {

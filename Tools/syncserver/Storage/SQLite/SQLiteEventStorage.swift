@@ -11,6 +11,7 @@ package final class SQLiteEventStorage: EventStorage {
     let path: String
     /// The longest wait for a lock of another process.
     let lockWait: Duration
+    package let signals = AccountSignals()
     private let file: SQLiteFile
     private let catalogue: EventCatalogue
     private let now: @Sendable () -> Date
@@ -52,7 +53,27 @@ package final class SQLiteEventStorage: EventStorage {
                 return verdicts
             }
             lastWrite.withLock { $0 = .now }
+            if verdicts.contains(where: { $0.status == .applied }) {
+                signals.signal(AccountSignals.Digest(account: account))
+            }
             return verdicts
+        }
+    }
+
+    /// Does nothing: another process with the same file shows in `lastSerials` only.
+    package func forwardSignals() async {}
+
+    package func lastSerials(of accounts: [String]) async throws -> [EntityID: Int64] {
+        try await Self.rephrase {
+            try await file.read { db in
+                let find = try db.cachedStatement(
+                    sql: "SELECT last_serial FROM account WHERE name = ?")
+                var serials: [EntityID: Int64] = [:]
+                for account in accounts {
+                    serials[EntityID(account)] = try Int64.fetchOne(find, arguments: [account])
+                }
+                return serials
+            }
         }
     }
 

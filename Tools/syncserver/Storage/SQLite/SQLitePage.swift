@@ -21,7 +21,7 @@ struct SQLitePage {
 
     /// Reads the page after a cursor.
     func read(after cursor: EventCursor, limit: Int) throws -> ServedPage {
-        var page = ServedPage(lines: [], next: cursor)
+        var page = ServedPage(after: cursor)
         guard let account else { return page }
         let rows: RowCursor
         switch cursor {
@@ -45,12 +45,11 @@ struct SQLitePage {
                         """),
                 arguments: [account, source, sequence, serial, limit])
         }
-        var bytes = 0
-        while bytes < ServedPage.bytesTarget, let row = try rows.next() {
+        while !page.isFull(limit: limit), let row = try rows.next() {
             let line: Data = row[0]
-            page.lines.append([UInt8](line))
-            page.next = source == nil ? .serial(row[1]) : .sequence(row[2], serial: row[1])
-            bytes += line.count
+            page.append(
+                [UInt8](line),
+                source == nil ? .serial(row[1]) : .sequence(row[2], serial: row[1]))
         }
         return page
     }

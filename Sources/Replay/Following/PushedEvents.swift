@@ -1,0 +1,69 @@
+// The events of a stream that are not recorded yet: between the transport's thread and the run, which takes
+// them as pages. Spec/protocol/following.md, FOL-13.
+
+import DequeModule
+import Synchronization
+
+/// Pushed events that wait for the run.
+final class PushedEvents: Sendable {
+    /// The largest number of bytes that wait. The run then reads pages instead, at its own pace.
+    static let bytesMax = 4 * 1024 * 1024
+    /// The largest number of events of a page.
+    private static let pageEvents = 500
+    /// The number of bytes after which a page ends.
+    private static let pageBytes = 1024 * 1024
+
+    /// The result of an insertion.
+    enum Insertion {
+        /// The run must be told: no other event waits.
+        case first
+        case later
+        /// Too many bytes wait, so the event was dropped.
+        case full
+    }
+
+    private struct State {
+        var events: Deque<(line: [UInt8], next: String)> = []
+        var bytes = 0
+        /// The cursor after the last event that was taken.
+        var after: String?
+    }
+
+    private let state: Mutex<State>
+
+    /// - Parameter cursor: the cursor after which the stream begins.
+    init(after cursor: String?) { state = Mutex(State(after: cursor)) }
+
+    /// Appends an event.
+    func append(_ line: [UInt8], next: String) -> Insertion {
+        state.withLock { state in
+            guard state.bytes + line.count <= Self.bytesMax else { return .full }
+            state.events.append((line, next))
+            state.bytes += line.count
+            return state.events.count == 1 ? .first : .later
+        }
+    }
+
+    /// Removes the oldest events.
+    ///
+    /// - Returns: a page of them; nil if there are none.
+    func takePage() -> ReplayState.Page? {
+        state.withLock { state in
+            guard let last = state.events.first else { return nil }
+            var page = ReplayState.Page(body: [], after: state.after, next: last.next)
+            var count = 0
+            while count < Self.pageEvents, page.body.count < Self.pageBytes,
+                let (line, next) = state.events.popFirst()
+            {
+                page.body.append(UInt8(ascii: count == 0 ? "[" : ","))
+                page.body += line
+                page.next = next
+                state.bytes -= line.count
+                count += 1
+            }
+            page.body.append(UInt8(ascii: "]"))
+            state.after = page.next
+            return page
+        }
+    }
+}

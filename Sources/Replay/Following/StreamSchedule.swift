@@ -1,0 +1,89 @@
+// Decides when a run opens a stream and when it reads pages instead: a value without clock, network or
+// randomness of its own. Spec/protocol/following.md, FOL-10 to FOL-16.
+
+import Foundation
+
+/// The schedule of the streams of a run.
+struct StreamSchedule {
+    /// How a stream has ended.
+    enum End: Hashable {
+        /// It was open, and has ended or was broken.
+        case wasOpen
+        /// There was no connection.
+        case failed
+        /// Nothing arrived although there was a connection: a proxy withholds the stream.
+        case withheld
+        /// The server's answer was no stream.
+        case refused(status: Int, retryAfterSeconds: Double?)
+    }
+
+    /// The longest wait for a stream's first byte, in milliseconds.
+    static let openingMilliseconds: Int64 = 10_000
+    /// The time between two reads where no stream can be had, in milliseconds.
+    static let pollMilliseconds: Int64 = 60_000
+    /// The time after which a stream is tried again where none could be had, in milliseconds.
+    static let retryMilliseconds: Int64 = 900_000
+    /// The life of a stream, in milliseconds, after which its end counts as the first failure.
+    private static let steadyMilliseconds: Int64 = 30_000
+    /// The number of streams withheld in a row after which no more are tried for a while.
+    private static let withheldMax = 2
+    private static let backoff = RetryBackoff()
+
+    private var failures = 0
+    private var withheldCount = 0
+    private var notBefore = Int64.min
+    /// True while pages are read at intervals, because no stream can be had.
+    private(set) var isPolling = false
+
+    /// Whether a stream may be opened now.
+    func mayOpen(now: Int64) -> Bool {
+        // A time that is farther away was set before the clock stepped back.
+        notBefore <= now || notBefore > now + Self.retryMilliseconds
+    }
+
+    /// Handles the opening of a stream: its first bytes have arrived.
+    mutating func opened() {
+        withheldCount = 0
+        isPolling = false
+    }
+
+    /// Handles the end of a stream.
+    ///
+    /// - Parameters:
+    ///   - lived: the time since it was opened, in milliseconds.
+    ///   - now: the device's time in milliseconds since 1970.
+    ///   - random: a random number between 0 and 1.
+    ///   - pollMilliseconds: the time between two reads without a stream.
+    /// - Returns: the time of the next read, after which the next stream may be opened.
+    mutating func ended(
+        _ end: End, lived: Int64, now: Int64, random: Double, pollMilliseconds: Int64
+    ) -> Int64 {
+        failures += 1
+        var asked = Duration.zero
+        switch end {
+        case .wasOpen:
+            if lived >= Self.steadyMilliseconds { failures = 1 }
+        case .failed: break
+        case .withheld:
+            withheldCount += 1
+            if withheldCount >= Self.withheldMax { return poll(now, pollMilliseconds) }
+        case .refused(let status, let seconds):
+            // 401: the next read renews the token. 408, 429 and 5xx pass.
+            guard [401, 408, 429].contains(status) || status >= 500 else {
+                return poll(now, pollMilliseconds)
+            }
+            asked = Self.backoff.delay(asked: seconds)
+        }
+        let wait = max(asked, Self.backoff.delay(afterFailures: failures, random: random))
+        return now + Int64(wait / .milliseconds(1))
+    }
+
+    private mutating func poll(_ now: Int64, _ pollMilliseconds: Int64) -> Int64 {
+        isPolling = true
+        notBefore = now + Self.retryMilliseconds
+        return now + pollMilliseconds
+    }
+
+    /// Forgets what was learned on another network.
+    mutating func networkChanged() { self = StreamSchedule() }
+}

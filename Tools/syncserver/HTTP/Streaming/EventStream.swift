@@ -1,0 +1,102 @@
+// The reply to GET /v1/events with `Accept: text/event-stream`: the account's events as server-sent events,
+// as soon as they are stored. Spec/protocol/following.md.
+
+import EventSourcing
+import Foundation
+import Hummingbird
+import Logging
+import SyncServerAdmission
+import SyncServerStorage
+
+/// A stream of an account's events.
+struct EventStream: Sendable {
+    /// The media type of server-sent events.
+    static let contentType = "text/event-stream"
+    /// The most events that are read at once.
+    private static let eventsPerRead = 500
+    /// The first bytes: they show the client that no proxy withholds the stream.
+    private static let opening = Array(": following\n\n".utf8)
+    /// A comment, which has no meaning but that the connection lives.
+    private static let heartbeat = Array(":\n\n".utf8)
+
+    let storage: any EventStorage
+    let metrics: ServerMetrics
+    let capacity: SharedCapacity
+    let account: String
+    /// The place among the open streams, released at the end.
+    let place: Loan
+    let wakeups: StreamWakeups
+    let logger: Logger
+
+    /// Whether a request asks for a stream.
+    static func isRequested(by request: Request) -> Bool {
+        (request.headers[.accept] ?? "").lowercased().split(separator: ",").contains {
+            $0.split(separator: ";").first?.trimmingCharacters(in: .whitespaces) == contentType
+        }
+    }
+
+    /// Writes the account's events after a cursor until the client leaves, the server ends, or the database
+    /// fails. Then the client resumes after the last event that it has read.
+    func write(after start: EventCursor, to writer: inout any ResponseBodyWriter) async throws {
+        defer {
+            storage.signals.remove(wakeups)
+            place.release()
+        }
+        try await writer.write(ByteBuffer(bytes: Self.opening))
+        var cursor = start
+        while let reasons = await wakeups.next() {
+            if reasons.contains(.events) {
+                do {
+                    try await writeEvents(after: &cursor, to: &writer)
+                } catch let error as StorageError {
+                    logger.error("storage failed", metadata: ["cause": "\(error)"])
+                    break
+                } catch let error as RequestError {
+                    logger.notice("stream ended", metadata: ["cause": "\(error.detail)"])
+                    break
+                }
+            }
+            if reasons.contains(.heartbeat) {
+                try await writer.write(ByteBuffer(bytes: Self.heartbeat))
+            }
+        }
+        try await writer.finish(nil)
+    }
+
+    private func writeEvents(
+        after cursor: inout EventCursor, to writer: inout any ResponseBodyWriter
+    ) async throws {
+        while true {
+            // Held until the client has read all but the last piece.
+            let memory = try await capacity.replyMemory(account)
+            defer { memory.release() }
+            let page = try await read(after: cursor)
+            let text = Self.text(of: page)
+            memory.shrink(to: text.count)
+            try await Reply.write(text, to: &writer)
+            metrics.countEvents(out: page.lines.count)
+            cursor = page.next
+            if case .serial(let serial) = cursor { wakeups.sentSerial = serial }
+            guard page.isFull(limit: Self.eventsPerRead) else { return }
+        }
+    }
+
+    private func read(after cursor: EventCursor) async throws -> ServedPage {
+        let turn = try await capacity.turnToRead(account)
+        defer { turn.release() }
+        return try await storage.page(
+            account: account, source: nil, after: cursor, limit: Self.eventsPerRead)
+    }
+
+    /// The events of a page in the format of server-sent events. A line has no line break.
+    private static func text(of page: ServedPage) -> [UInt8] {
+        var text: [UInt8] = []
+        text.reserveCapacity(page.bytes + 32 * page.lines.count)
+        for (line, cursor) in zip(page.lines, page.cursors) {
+            text += "id: \(cursor.text)\ndata: ".utf8
+            text += line
+            text += "\n\n".utf8
+        }
+        return text
+    }
+}
