@@ -1,5 +1,5 @@
 // The stream of an account's events: GET /v1/events with `Accept: text/event-stream`, at a real server, with a
-// client that reads bytes. Spec/protocol/following.md.
+// client that reads bytes. Spec/protocol/push.md.
 
 import Foundation
 import SyncServerStorage
@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(10))) struct EventStreamTests {
-    @Test(.verifies("FOL-1", "FOL-2", "FOL-3", "FOL-4"), arguments: StorageKind.all)
+    @Test(.verifies("PUSH-1", "PUSH-2", "PUSH-3", "PUSH-4"), arguments: StorageKind.all)
     func `a stream has all events so far, then each new one as soon as it is stored`(
         _ kind: StorageKind
     ) async throws {
@@ -30,7 +30,7 @@ import Testing
         #expect(server.stop() == 0)
     }
 
-    @Test(.verifies("FOL-5"))
+    @Test(.verifies("PUSH-5"))
     func `a stream resumes after the id in Last-Event-ID, or after a page`() async throws {
         let fixture = try StorageFixture()
         let server = try ServerProcess(database: fixture.location)
@@ -48,7 +48,7 @@ import Testing
     }
 
     @Test(
-        .verifies("FOL-1"),
+        .verifies("PUSH-1"),
         arguments: [
             ("/v1/events?source=7c9e6679-7425-40de-944b-e07fc1f90ae7", "", "bad_source"),
             ("/v1/events?after=s1-2", "", "bad_cursor"),
@@ -62,18 +62,18 @@ import Testing
         let server = try ServerProcess(database: fixture.location)
         let reader = try EventStreamReader(server.base, path, header)
         #expect(reader.head.hasPrefix("HTTP/1.1 400"))
-        #expect(try reader.take(until: code) != nil)
+        #expect(try reader.text(until: code) != nil)
     }
 
-    @Test(.verifies("FOL-6")) func `a stream without events has a heartbeat`() throws {
+    @Test(.verifies("PUSH-6")) func `a stream without events has a heartbeat`() throws {
         let fixture = try StorageFixture()
         let server = try ServerProcess(database: fixture.location, "--heartbeat", "1")
         let reader = try EventStreamReader(server.base)
-        #expect(try reader.take(until: ": following\n\n") == "d\r\n: following\n\n")
-        #expect(try reader.take(until: "\n:\n\n") != nil)
+        #expect(try reader.text(until: ": following\n\n") == "d\r\n: following\n\n")
+        #expect(try reader.text(until: "\n:\n\n") != nil)
     }
 
-    @Test(.verifies("FOL-7"))
+    @Test(.verifies("PUSH-7"))
     func `the streams of a server are limited, and an account has a share of them`() throws {
         let fixture = try StorageFixture()
         let tokens = fixture.folder.appending("tokens")
@@ -94,7 +94,7 @@ import Testing
         _ = ben
     }
 
-    @Test(.verifies("FOL-7"))
+    @Test(.verifies("PUSH-7"))
     func `a client that does not read is cut, and the server goes on`() async throws {
         let fixture = try StorageFixture()
         let server = try ServerProcess(database: fixture.location, "--client-timeout", "1")
@@ -114,7 +114,7 @@ import Testing
         #expect(try resumed.events(samples.count - count).count == samples.count - count)
     }
 
-    @Test(.verifies("FOL-8", "SYNC-42"))
+    @Test(.verifies("PUSH-8", "SYNC-42"))
     func `a server that is told to end ends its streams, and one that reads its tokens again, too`()
         async throws
     {
@@ -143,7 +143,7 @@ import Testing
     }
 
     @Test(
-        .verifies("FOL-9"),
+        .verifies("PUSH-9", "PG-10"),
         .disabled(if: PostgreSQLCluster.isSkipped, "DAYBOOK_SKIP_POSTGRESQL is set"))
     func `an event that one server stores reaches the streams of another one at once`()
         async throws
@@ -161,7 +161,7 @@ import Testing
         #expect(ContinuousClock.now - start < .seconds(14))
     }
 
-    @Test(.verifies("FOL-9"), arguments: StorageKind.all)
+    @Test(.verifies("PUSH-9"), arguments: StorageKind.all)
     func `a look finds the accounts whose signal was lost, and wakes no other stream`(
         _ kind: StorageKind
     ) async throws {
@@ -217,7 +217,7 @@ final class EventStreamReader {
         connection.send(
             "GET \(path) HTTP/1.1\r\nHost: \(host)\r\nAccept: text/event-stream\r\n"
                 + (header.isEmpty ? "" : header + "\r\n") + "\r\n")
-        head = try take(until: "\r\n\r\n") ?? ""
+        head = try text(until: "\r\n\r\n") ?? ""
     }
 
     /// Reads the next events, fewer at the end of the stream.
@@ -232,8 +232,8 @@ final class EventStreamReader {
 
     /// The next event. Its id and its line are each within a chunk.
     private func nextEvent() throws -> Event? {
-        guard try take(until: "id: ") != nil, let cursor = try take(until: "\n"),
-            try take(until: "data: ") != nil, let line = try take(until: "\n\n")
+        guard try text(until: "id: ") != nil, let cursor = try text(until: "\n"),
+            try text(until: "data: ") != nil, let line = try text(until: "\n\n")
         else { return nil }
         return Event(
             cursor: String(cursor.dropLast()),
@@ -244,7 +244,7 @@ final class EventStreamReader {
     /// Reads up to and including a text.
     ///
     /// - Returns: nil if the stream ends before.
-    func take(until end: String) throws -> String? {
+    func text(until end: String) throws -> String? {
         let end = Data(end.utf8)
         var searched = bytes.startIndex
         while true {

@@ -1,13 +1,14 @@
-// Devices that follow their account through a server's stream. Spec/protocol/following.md, FOL-10 to FOL-16.
+// Devices that follow their account through a server's stream. Spec/protocol/push.md, PUSH-10 to PUSH-16.
 
 import DaybookOffline
 import DaybookTestKit
 import Foundation
+import Synchronization
 import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(10))) struct FollowingTests {
-    @Test(.verifies("FOL-10", "FOL-12"), arguments: StorageKind.all)
+    @Test(.verifies("PUSH-10", "PUSH-12"), arguments: StorageKind.all)
     func `what one device records appears on another without a request of it`(
         _ kind: StorageKind
     ) async throws {
@@ -29,6 +30,101 @@ import Testing
         #expect(phone.service.report.duplicate + tablet.service.report.duplicate == 0)
         try await phone.close()
         try await tablet.close()
+    }
+
+    /// The number of connections that break; can be raised in the environment.
+    private static let cuts =
+        ProcessInfo.processInfo.environment["DAYBOOK_CUTS"].flatMap { Int($0) } ?? 60
+
+    @Test(.verifies("PUSH-5", "PUSH-12", "PUSH-14"))
+    func `devices whose connections break again and again miss no event and have none twice`()
+        async throws
+    {
+        let fixture = try StorageFixture()
+        let server = try ServerProcess(database: fixture.location)
+        let port = try #require(URL(string: server.base)?.port.flatMap { UInt16(exactly: $0) })
+        let count = Mutex(0)
+        let relay = try LoopbackServer { connection in
+            let number = count.withLock { count in
+                count += 1
+                return count
+            }
+            let life: Duration? = number > Self.cuts ? nil : .milliseconds(5 + number * 37 % 120)
+            try connection.tunnel(to: port, for: life)
+        }
+        let writer = try await Device(server.base)
+        var readers: [Device] = []
+        for _ in 0..<4 { readers.append(try await Device("http://127.0.0.1:\(relay.port)")) }
+        var recorded: [String] = []
+        while count.withLock({ $0 }) <= Self.cuts {
+            let city = "city-\(recorded.count)"
+            try await writer.store.cities.save(city, by: "ana")
+            recorded.append(city)
+            try await Task.sleep(for: .milliseconds(20))
+        }
+        for reader in readers {
+            try await eventually { reader.service.report.received == recorded.count }
+            var received: [String] = []
+            for try await event in reader.store.events.recordedEvents()
+            where event.type == "daybook.city.saved" { received.append(event.subject ?? "") }
+            // The writer has two requests at a time, so the server's order may be another one.
+            #expect(received.sorted() == recorded.sorted())
+            try await reader.close()
+        }
+        try await writer.close()
+    }
+
+    @Test(.verifies("PUSH-11", "PUSH-15"))
+    func `where the server has no stream, or a proxy withholds it, pages are read at intervals`()
+        async throws
+    {
+        for end in [StreamEnd.refused(status: 200, retryAfterSeconds: nil), nil] {
+            let server = InMemorySyncServer()
+            let clock = VirtualClock()
+            let store = try await OfflineStore.inMemory(clock: { clock.date })
+            let report = Mutex(SyncReport())
+            let replayer = Replayer(
+                store.events, transport: NoStream(server: server, end: end),
+                sleep: { duration in
+                    try await Task.sleep(for: .milliseconds(1))
+                    clock.advance(by: duration)
+                })
+            let run = Task {
+                try await replayer.run(until: .never) { newest in
+                    report.withLock { $0 = newest }
+                }
+            }
+            try await eventually { report.withLock { $0.updates } == .polled }
+            let start = clock.milliseconds
+            let reads = server.requests.count
+            try await eventually { server.requests.count >= reads + 10 }
+            // The read that is under way may have been planned before.
+            #expect(clock.milliseconds - start >= 9 * 60_000)
+            #expect(clock.milliseconds - start <= 13 * 60_000)
+            run.cancel()
+            _ = await run.result
+            try await store.close()
+        }
+    }
+}
+
+/// A transport without a stream.
+private struct NoStream: FollowingTransport {
+    let server: InMemorySyncServer
+    /// The server's answer; nil withholds it.
+    let end: StreamEnd?
+
+    func send(_ request: TransportRequest, token: String?) async throws -> TransportReply {
+        try await server.send(request, token: token)
+    }
+
+    func follow(
+        after cursor: String?, token: String?, account: String?,
+        receive: @escaping @Sendable (StreamSignal) -> Bool
+    ) async throws -> StreamEnd {
+        if let end { return end }
+        try await Task.sleep(for: .seconds(3_600))
+        return .ended
     }
 }
 

@@ -17,10 +17,11 @@ import Synchronization
 ///
 /// It behaves as a server with the events of one account: each event counts once (SYNC-24, SYNC-25), a lane
 /// stops after an event that was not accepted (SYNC-29), and readers get events in the order in which they
-/// were accepted (SYNC-35). An event of any type that names a base event (`EventDraft.baseID`) is in conflict
+/// were accepted (SYNC-35). A `SyncService` follows it, so devices get each other's events at once (PUSH-4). An
+/// event of any type that names a base event (`EventDraft.baseID`) is in conflict
 /// unless the base is the newest event of its lane by `Event.lwwTimestamp`. The server checks no tokens and
 /// no rules of event types.
-public final class InMemorySyncServer: Transport {
+public final class InMemorySyncServer: FollowingTransport {
     /// The error of a request that was not answered.
     public struct Unreachable: LocalizedError, Hashable, Sendable, CustomStringConvertible {
         /// The same as `description`.
@@ -42,6 +43,8 @@ public final class InMemorySyncServer: Transport {
         var heads: [String: (index: Int, lwwTimestamp: LWWTimestamp)] = [:]
         var requests: [TransportRequest] = []
         var isReachable = true
+        /// Wake the open streams.
+        var streams: [UUID: AsyncStream<Void>.Continuation] = [:]
     }
 
     private let state = Mutex(State())
@@ -55,10 +58,13 @@ public final class InMemorySyncServer: Transport {
         self.verdict = verdict
     }
 
-    /// Whether requests are answered. Without an answer, `send` throws `Unreachable`.
+    /// Whether requests are answered. Without an answer, `send` throws `Unreachable`, and so do open streams.
     public var isReachable: Bool {
         get { state.withLock { $0.isReachable } }
-        set { state.withLock { $0.isReachable = newValue } }
+        set {
+            state.withLock { $0.isReachable = newValue }
+            wakeStreams()
+        }
     }
 
     /// The accepted events, in the order in which readers get them.
@@ -100,6 +106,7 @@ public final class InMemorySyncServer: Transport {
             }
             verdicts.append(Self.json(answer))
         }
+        wakeStreams()
         var body = JSONObjectWriter()
         body.appendMember("verdicts", raw: JSONObjectWriter.array(verdicts))
         return TransportReply(status: 200, body: body.finished())
@@ -134,6 +141,42 @@ public final class InMemorySyncServer: Transport {
             state.lines.append(line)
             return answer
         }
+    }
+
+    private func wakeStreams() {
+        for stream in state.withLock({ Array($0.streams.values) }) { stream.yield() }
+    }
+
+    /// Passes on the accepted events after a cursor, then each new one.
+    ///
+    /// - Throws: `Unreachable` while `isReachable` is false; `CancellationError`.
+    public func follow(
+        after cursor: String?, token: String?, account: String?,
+        receive: @escaping @Sendable (StreamSignal) -> Bool
+    ) async throws -> StreamEnd {
+        guard var index = cursor.map(Int.init) ?? 0, index >= 0 else {
+            return .refused(status: 400, retryAfterSeconds: nil)
+        }
+        let (wakes, wake) = AsyncStream.makeStream(
+            of: Void.self, bufferingPolicy: .bufferingNewest(1))
+        let id = UUID()
+        state.withLock { $0.streams[id] = wake }
+        defer { state.withLock { $0.streams[id] = nil } }
+        wake.yield()
+        var isOpen = false
+        for await _ in wakes {
+            let lines = try state.withLock { state in
+                guard state.isReachable else { throw Unreachable() }
+                return Array(state.lines.dropFirst(index))
+            }
+            if !isOpen, !receive(.opened) { return .ended }
+            isOpen = true
+            for line in lines {
+                index += 1
+                guard receive(.event(line, next: String(index))) else { return .ended }
+            }
+        }
+        throw CancellationError()
     }
 
     /// The verdict on an event whose id is stored; nil for any other.

@@ -1,5 +1,5 @@
 // The stream of the sync protocol: GET {endpoint} with `Accept: text/event-stream`.
-// Spec/protocol/following.md, FOL-1 to FOL-5 and FOL-11.
+// Spec/protocol/push.md, PUSH-1 to PUSH-5 and PUSH-11.
 
 import EventSourcing
 import Foundation

@@ -1,5 +1,5 @@
 // A parser of server-sent events (WHATWG HTML, section 9.2.6), fed with bytes as they arrive.
-// Spec/protocol/following.md, FOL-3.
+// Spec/protocol/push.md, PUSH-3.
 
 /// A parser of server-sent events.
 ///

@@ -261,7 +261,7 @@ struct ReplayRun {
 
     // MARK: Following
 
-    /// FOL-10 to FOL-16: records pushed events, and opens a stream once all events are read.
+    /// PUSH-10 to PUSH-16: records pushed events, and opens a stream once all events are read.
     private mutating func follow(_ now: Int64) async throws {
         guard follower != nil else { return }
         guard state.mayFollow else {

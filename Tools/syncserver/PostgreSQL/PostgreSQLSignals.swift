@@ -41,6 +41,8 @@ actor PostgreSQLAnnouncements {
 extension PostgreSQLEventStorage {
     /// The longest wait for a notification, after which the task looks whether it is cancelled.
     private static let notificationWait = Duration.milliseconds(500)
+    /// The time after which the listening connection is probed.
+    private static let probeInterval = Duration.seconds(15)
     /// The wait before a lost connection is opened again.
     private static let reconnectWait = Duration.seconds(1)
 
@@ -48,10 +50,12 @@ extension PostgreSQLEventStorage {
         let connection = PostgreSQLConnection(location)
         while !Task.isCancelled {
             do {
+                // Again and again: a machine that has fallen silent shows only when it does not answer.
                 _ = try await connection.run("LISTEN \(PostgreSQLAnnouncements.channel)")
                 // Nothing was heard while there was no connection.
                 try await signals.signalMissed(lastSerials)
-                while !Task.isCancelled {
+                let end = ContinuousClock.now + Self.probeInterval
+                while ContinuousClock.now < end, !Task.isCancelled {
                     let payloads = try await connection.notifications(
                         within: Self.notificationWait)
                     for account in payloads {

@@ -1,6 +1,6 @@
 // Wakes the streams of an account when it has new events: between the storage, which learns of them, and the
 // streams, which read them as pages. A signal carries no event, so a lost one delays events and loses none.
-// Spec/protocol/following.md.
+// Spec/protocol/push.md.
 
 import Cryptography
 import DequeModule
@@ -9,7 +9,7 @@ import Synchronization
 
 /// The open streams of a server, by account.
 package final class AccountSignals: Sendable {
-    /// The digest by which servers name an account to each other: everyone who may connect to a database may
+    /// The digest by which servers name an account to each other: every role that may connect to a database may
     /// listen there, so an account's name must not be sent.
     package struct Digest: Hashable, Sendable, CustomStringConvertible {
         /// 32 hexadecimal digits: the first half of the SHA-256 of the account's name in UTF-8.

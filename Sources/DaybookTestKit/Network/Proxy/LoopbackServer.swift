@@ -84,8 +84,10 @@ package final class LoopbackServer: Sendable {
         }
 
         /// Forwards bytes to a server on this machine and back until either side ends.
-        package func tunnel(to port: UInt16) throws {
-            try socket.exchange(with: TCPSocket(to: port, stop: stop))
+        ///
+        /// - Parameter limit: the time after which the connections break; nil for no limit.
+        package func tunnel(to port: UInt16, for limit: Duration? = nil) throws {
+            try socket.exchange(with: TCPSocket(to: port, stop: stop), for: limit)
         }
 
         /// Waits until the client closes the connection. Bytes that it sends until then are dropped.

@@ -118,13 +118,21 @@ package final class TCPSocket: Sendable {
     }
 
     /// Forwards bytes to another socket and back until either side ends.
-    func exchange(with other: TCPSocket) throws {
+    ///
+    /// - Parameter limit: the time after which both connections break; nil for no limit.
+    func exchange(with other: TCPSocket, for limit: Duration? = nil) throws {
         let sides = [self, other]
+        let end = limit.map { ContinuousClock.now + $0 }
         while true {
             var ends = [descriptor, other.descriptor, stop.readEnd].map {
                 pollfd(fd: $0, events: Int16(POLLIN), revents: 0)
             }
-            _ = poll(&ends, nfds_t(ends.count), -1)
+            let remaining = end.map { Int32(max(0, ($0 - .now) / .milliseconds(1))) }
+            if remaining == 0 {
+                for side in sides { side.resetOnClose() }
+                throw SocketError.ended
+            }
+            _ = poll(&ends, nfds_t(ends.count), remaining ?? -1)
             for index in 0..<2 where ends[index].revents != 0 {
                 var bytes: [UInt8] = []
                 try sides[index].receive(into: &bytes)

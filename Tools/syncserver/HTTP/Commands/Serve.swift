@@ -185,7 +185,7 @@ struct Serve: AsyncParsableCommand {
                         isForOperator: false)))
         OperationRoutes(
             readiness: ReadinessProbe(storage), metrics: metrics, connections: connections,
-            capacity: capacity
+            capacity: capacity, signals: storage.signals
         )
         .add(
             to: router,

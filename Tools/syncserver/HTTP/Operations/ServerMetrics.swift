@@ -70,7 +70,7 @@ final class ServerMetrics: Sendable {
     func countCut(_ reason: Cut) { counts.withLock { $0.cuts[reason, default: 0] += 1 } }
 
     /// The counters in Prometheus's text format, version 0.0.4.
-    func text(openConnections: Int, heldBytes: Int) -> String {
+    func text(openConnections: Int, openStreams: Int, heldBytes: Int) -> String {
         let counts = counts.withLock { $0 }
         var text = ""
         func family(_ name: String, _ kind: String, _ help: String, _ samples: [(String, String)]) {
@@ -103,6 +103,9 @@ final class ServerMetrics: Sendable {
         family(
             "daybook_connections_open", "gauge", "Open connections.",
             [("", "\(openConnections)")])
+        family(
+            "daybook_streams_open", "gauge", "Open streams of events.",
+            [("", "\(openStreams)")])
         family(
             "daybook_held_bytes", "gauge", "Memory reserved for bodies and replies.",
             [("", "\(heldBytes)")])

@@ -7,6 +7,9 @@ import SyncServerAdmission
 
 /// Functions that build replies.
 enum Reply {
+    /// The media type of server-sent events.
+    static let eventStreamType = "text/event-stream"
+
     /// Builds a reply with a JSON body.
     static func json(
         _ status: HTTPResponse.Status, _ body: [UInt8],

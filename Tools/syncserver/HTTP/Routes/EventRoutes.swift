@@ -103,7 +103,7 @@ struct EventRoutes: Sendable {
             place: place, wakeups: storage.signals.add(account: context.account, after: serial),
             logger: context.logger)
         context.channel.closeFuture.whenComplete { [wakeups = stream.wakeups] _ in wakeups.end() }
-        var reply = Reply.json(.ok, [], contentType: EventStream.contentType)
+        var reply = Reply.json(.ok, [], contentType: Reply.eventStreamType)
         // nginx would collect the stream before it passes it on.
         reply.headers[Self.buffering] = "no"
         reply.body = ResponseBody { try await stream.write(after: start, to: &$0) }

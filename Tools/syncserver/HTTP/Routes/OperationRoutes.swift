@@ -2,6 +2,7 @@
 // Spec/operations/operating.md, OPS-7 and OPS-8.
 
 import Hummingbird
+import SyncServerStorage
 import Synchronization
 
 /// `/healthz`, `/readyz` and `/metrics`.
@@ -10,6 +11,7 @@ struct OperationRoutes: Sendable {
     let metrics: ServerMetrics
     let connections: Connections
     let capacity: SharedCapacity
+    let signals: AccountSignals
 
     /// Adds the routes.
     ///
@@ -19,7 +21,8 @@ struct OperationRoutes: Sendable {
         router.get("readyz", use: ready)
         operators.get("metrics") { _, _ in
             let text = metrics.text(
-                openConnections: connections.count, heldBytes: capacity.memoryUsed)
+                openConnections: connections.count, openStreams: signals.count,
+                heldBytes: capacity.memoryUsed)
             return Reply.json(
                 .ok, Array(text.utf8), contentType: "text/plain; version=0.0.4; charset=utf-8")
         }

@@ -150,7 +150,7 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
     func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
         switch unwrapOutboundIn(data) {
         case .head(var head) where head.status.kind != .informational:
-            isFollowing = head.headerFields[.contentType] == EventStream.contentType
+            isFollowing = head.headerFields[.contentType] == Reply.eventStreamType
             startWriting(context)
             if requestsUnderWay == 1 {
                 // The client may or may not send the body now, so the connection cannot be reused.

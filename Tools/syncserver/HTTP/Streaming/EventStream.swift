@@ -1,5 +1,5 @@
 // The reply to GET /v1/events with `Accept: text/event-stream`: the account's events as server-sent events,
-// as soon as they are stored. Spec/protocol/following.md.
+// as soon as they are stored. Spec/protocol/push.md.
 
 import EventSourcing
 import Foundation
@@ -10,8 +10,6 @@ import SyncServerStorage
 
 /// A stream of an account's events.
 struct EventStream: Sendable {
-    /// The media type of server-sent events.
-    static let contentType = "text/event-stream"
     /// The most events that are read at once.
     private static let eventsPerRead = 500
     /// The first bytes: they show the client that no proxy withholds the stream.
@@ -31,7 +29,8 @@ struct EventStream: Sendable {
     /// Whether a request asks for a stream.
     static func isRequested(by request: Request) -> Bool {
         (request.headers[.accept] ?? "").lowercased().split(separator: ",").contains {
-            $0.split(separator: ";").first?.trimmingCharacters(in: .whitespaces) == contentType
+            $0.split(separator: ";").first?.trimmingCharacters(in: .whitespaces)
+                == Reply.eventStreamType
         }
     }
 

@@ -1,5 +1,5 @@
 // Wakes the streams of events: heartbeats, the signals of other servers, and a look for signals that were
-// lost. Ends them when the server is stopped. Spec/protocol/following.md.
+// lost. Ends them when the server is stopped. Spec/protocol/push.md.
 
 import Logging
 import ServiceLifecycle
@@ -26,7 +26,9 @@ struct StreamWaker: Service {
                         storage.signals.beat(every: heartbeat)
                     }
                 }
-                group.addTask { await Self.repeatEvery(Self.lookInterval) { await look() } }
+                group.addTask {
+                    await Self.repeatEvery(Self.lookInterval) { await wakeStreamsBehind() }
+                }
                 if let tokens {
                     group.addTask {
                         // A stream whose token was withdrawn must end; the others come back.
@@ -40,7 +42,7 @@ struct StreamWaker: Service {
         storage.signals.endAll(isClosing: true)
     }
 
-    private func look() async {
+    private func wakeStreamsBehind() async {
         do {
             try await storage.signals.signalMissed(storage.lastSerials)
         } catch {

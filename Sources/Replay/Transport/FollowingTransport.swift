@@ -1,5 +1,5 @@
 // The seam between a run that follows its account and a transport whose server pushes events.
-// Spec/protocol/following.md.
+// Spec/protocol/push.md.
 
 /// A transport whose server pushes new events. A run without end, and so `SyncService`, prefers its stream to
 /// reading pages at intervals.

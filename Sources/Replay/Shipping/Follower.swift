@@ -1,5 +1,5 @@
 // The stream of a run: opens it, collects its events, ends it. Between ReplayRun and the transport.
-// Spec/protocol/following.md.
+// Spec/protocol/push.md.
 
 import Foundation
 
@@ -24,6 +24,7 @@ struct Follower {
         let events: PushedEvents
         let start: Int64
         var isOpen = false
+        var hadEvents = false
     }
 
     private let transport: any FollowingTransport
@@ -88,7 +89,7 @@ struct Follower {
                     }
                 }
                 switch result {
-                case .ended: end = .wasOpen
+                case .ended: end = .wasOpen(hadEvents: false)
                 case .refused(let status, let seconds):
                     end = .refused(status: status, retryAfterSeconds: seconds)
                 }
@@ -109,9 +110,12 @@ struct Follower {
             self.stream?.isOpen = true
             schedule.opened()
             return nil
-        case .received: return nil
+        case .received:
+            self.stream?.hadEvents = true
+            return nil
         case .ended(_, let end):
-            return ended(stream.isOpen ? .wasOpen : end, now, random)
+            return ended(
+                stream.isOpen ? .wasOpen(hadEvents: stream.hadEvents) : end, now, random)
         }
     }
 

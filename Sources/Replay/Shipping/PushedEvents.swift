@@ -1,5 +1,5 @@
 // The events of a stream that are not recorded yet: between the transport's thread and the run, which takes
-// them as pages. Spec/protocol/following.md, FOL-13.
+// them as pages. Spec/protocol/push.md, PUSH-13.
 
 import DequeModule
 import Synchronization

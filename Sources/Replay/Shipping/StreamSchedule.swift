@@ -1,5 +1,5 @@
 // Decides when a run opens a stream and when it reads pages instead: a value without clock, network or
-// randomness of its own. Spec/protocol/following.md, FOL-10 to FOL-16.
+// randomness of its own. Spec/protocol/push.md, PUSH-10 to PUSH-16.
 
 import Foundation
 
@@ -8,7 +8,7 @@ struct StreamSchedule {
     /// How a stream has ended.
     enum End: Hashable {
         /// It was open, and has ended or was broken.
-        case wasOpen
+        case wasOpen(hadEvents: Bool)
         /// There was no connection.
         case failed
         /// Nothing arrived although there was a connection: a proxy withholds the stream.
@@ -23,7 +23,7 @@ struct StreamSchedule {
     static let pollMilliseconds: Int64 = 60_000
     /// The time after which a stream is tried again where none could be had, in milliseconds.
     static let retryMilliseconds: Int64 = 900_000
-    /// The life of a stream, in milliseconds, after which its end counts as the first failure.
+    /// The life of a stream without events, in milliseconds, after which its end counts as the first failure.
     private static let steadyMilliseconds: Int64 = 30_000
     /// The number of streams withheld in a row after which no more are tried for a while.
     private static let withheldMax = 2
@@ -61,8 +61,8 @@ struct StreamSchedule {
         failures += 1
         var asked = Duration.zero
         switch end {
-        case .wasOpen:
-            if lived >= Self.steadyMilliseconds { failures = 1 }
+        case .wasOpen(let hadEvents):
+            if hadEvents || lived >= Self.steadyMilliseconds { failures = 1 }
         case .failed: break
         case .withheld:
             withheldCount += 1
