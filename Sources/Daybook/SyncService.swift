@@ -18,8 +18,9 @@ import Synchronization
 /// ```
 ///
 /// It syncs at its start, after each commit, when the network comes back, when its rules allow it again, when
-/// `syncNow()` is called, and every `Replayer.Options.readInterval` if that is set. With nothing to do it
-/// waits without a timer. While the store is suspended it waits, and continues at `resume()`.
+/// `syncNow()` is called, and every `Replayer.Options.readInterval` if that is set. If the transport is a
+/// `FollowingTransport`, it follows the server's stream of new events; without a stream it then reads every
+/// minute. Otherwise, with nothing to do, it waits without a timer. While the store is suspended it waits, and continues at `resume()`.
 public final class SyncService: Sendable {
     private let store: EventStore
     private let replayer: Replayer

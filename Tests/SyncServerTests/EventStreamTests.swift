@@ -142,6 +142,30 @@ import Testing
         #expect(try stream.countToEnd() == 0)
     }
 
+    @Test(.verifies("PUSH-6", "PUSH-8", "OPS-8"))
+    func `a stream whose client has left is no longer counted`() async throws {
+        let fixture = try StorageFixture()
+        let server = try ServerProcess(database: fixture.location, "--heartbeat", "1")
+        let client = ServerClient(base: server.base)
+        func openStreams() async throws -> String? {
+            let text = String(decoding: try await client.get("/metrics").body, as: UTF8.self)
+            return text.split(separator: "\n").first { $0.hasPrefix("daybook_streams_open ") }
+                .map { String($0.dropFirst("daybook_streams_open ".count)) }
+        }
+        do {
+            let streams = try (0..<5).map { _ in try EventStreamReader(server.base) }
+            #expect(try await openStreams() == "5")
+            _ = streams
+        }
+        // These leave before the reply.
+        let host = server.base.dropFirst("http://".count)
+        for _ in 0..<20 {
+            try RawConnection(server.base).send(
+                "GET /v1/events HTTP/1.1\r\nHost: \(host)\r\nAccept: text/event-stream\r\n\r\n")
+        }
+        try await eventually { try await openStreams() == "0" }
+    }
+
     @Test(
         .verifies("PUSH-9", "PG-10"),
         .disabled(if: PostgreSQLCluster.isSkipped, "DAYBOOK_SKIP_POSTGRESQL is set"))

@@ -58,7 +58,8 @@ package struct StreamHistory {
             if random.next() % 64 == 0 {
                 try await store.cities.save("own-\(events.count)", by: "ana")
             }
-            for _ in 0..<random.next() % 16 { await Task.yield() }
+            // Not a loop of yields, which would keep other tasks of the process from running.
+            try await Task.sleep(for: .microseconds(random.next() % 200))
         }
         // A last event, which only an open stream or a read brings.
         _ = try await server.send(.append(batch: events.batch(1)), token: nil)
@@ -70,7 +71,7 @@ package struct StreamHistory {
                         "of \(events.count) events \(report.withLock { $0.received }) came "
                         + "(seed \(seed))")
             }
-            await Task.yield()
+            try await Task.sleep(for: .milliseconds(1))
         }
         run.cancel()
         _ = await run.result

@@ -102,7 +102,10 @@ struct EventRoutes: Sendable {
             storage: storage, metrics: metrics, capacity: capacity, account: context.account,
             place: place, wakeups: storage.signals.add(account: context.account, after: serial),
             logger: context.logger)
-        context.channel.closeFuture.whenComplete { [wakeups = stream.wakeups] _ in wakeups.end() }
+        // Also for a client that leaves before the body is begun.
+        context.channel.closeFuture.whenComplete { [storage, wakeups = stream.wakeups] _ in
+            storage.signals.remove(wakeups)
+        }
         var reply = Reply.json(.ok, [], contentType: Reply.eventStreamType)
         // nginx would collect the stream before it passes it on.
         reply.headers[Self.buffering] = "no"
