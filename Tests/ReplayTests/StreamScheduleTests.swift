@@ -74,7 +74,7 @@ import Testing
         let second = events.takePage()
         #expect(second?.after == "a500" && second?.next == "a600")
         #expect(events.takePage() == nil)
-        let large = [UInt8](repeating: 0x31, count: PushedEvents.bytesMax)
+        let large = [UInt8](repeating: 0x31, count: PushedEvents.bytesMax - 66)
         #expect(events.append(large, next: "b1") == .first)
         #expect(events.append([0x31], next: "b2") == .full)
         #expect(events.takePage()?.next == "b1")

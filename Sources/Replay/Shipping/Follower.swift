@@ -128,6 +128,13 @@ struct Follower {
         return ended(.withheld, now, random)
     }
 
+    /// Ends a stream whose events cannot be recorded. It counts as a failure, whatever it brought.
+    ///
+    /// - Returns: the time of the next read.
+    mutating func endUnusable(now: Int64, random: Double) -> Int64 {
+        ended(.wasOpen(hadEvents: false), now, random)
+    }
+
     private mutating func ended(
         _ end: StreamSchedule.End, _ now: Int64, _ random: Double
     ) -> Int64 {

@@ -15,7 +15,7 @@ final class PushedEvents: Sendable {
 
     /// The result of an insertion.
     enum Insertion {
-        /// The run must be told: no other event waits.
+        /// No other event waits; the run must be signalled.
         case first
         case later
         /// Too many bytes wait, so the event was dropped.
@@ -37,11 +37,17 @@ final class PushedEvents: Sendable {
     /// Appends an event.
     func append(_ line: [UInt8], next: String) -> Insertion {
         state.withLock { state in
-            guard state.bytes + line.count <= Self.bytesMax else { return .full }
+            let bytes = Self.bytes(of: line, next)
+            guard state.bytes + bytes <= Self.bytesMax else { return .full }
             state.events.append((line, next))
-            state.bytes += line.count
+            state.bytes += bytes
             return state.events.count == 1 ? .first : .later
         }
+    }
+
+    /// The memory of an event: an event without data costs its cursor and its place, too.
+    private static func bytes(of line: [UInt8], _ next: String) -> Int {
+        line.count + next.utf8.count + 64
     }
 
     /// Removes the oldest events.
@@ -58,7 +64,7 @@ final class PushedEvents: Sendable {
                 page.body.append(UInt8(ascii: count == 0 ? "[" : ","))
                 page.body += line
                 page.next = next
-                state.bytes -= line.count
+                state.bytes -= Self.bytes(of: line, next)
                 count += 1
             }
             page.body.append(UInt8(ascii: "]"))

@@ -256,7 +256,8 @@ struct ReplayRun {
 
     /// The time at which the run reads without a signal, or gives up opening a stream.
     private var nextRead: Int64? {
-        [readAt, follower?.deadline].compactMap(\.self).min()
+        // Without the permission to read, a timer would wake the run for nothing.
+        [state.mayRead ? readAt : nil, follower?.deadline].compactMap(\.self).min()
     }
 
     // MARK: Following
@@ -265,9 +266,8 @@ struct ReplayRun {
     private mutating func follow(_ now: Int64) async throws {
         guard follower != nil else { return }
         guard state.mayFollow else {
-            if report.updates == .pushed { startReading() }
+            if follower?.updates == .pushed { startReading() }
             follower?.close()
-            report.updates = .connecting
             return
         }
         let random = store.randomFraction()
@@ -275,7 +275,7 @@ struct ReplayRun {
             streamEnded(readingAt: time)
         }
         // A request under way may have sent events that were pushed.
-        while !state.isBusy, let page = follower?.takePage() {
+        while !state.isBusy, !Task.isCancelled, let page = follower?.takePage() {
             guard try await recordPushed(page) else { break }
         }
         if !report.isBehind, follower?.mayOpen(now: now) == true {
@@ -303,7 +303,6 @@ struct ReplayRun {
 
     private mutating func updateStreamStatus() {
         guard let updates = follower?.updates, updates != report.updates else { return }
-        report.updates = updates
         publishReport()
     }
 
@@ -315,8 +314,10 @@ struct ReplayRun {
         guard page.after == cursor ?? store.view(Outbox.self).cursor,
             let content = try await receive(page)
         else {
-            follower?.close()
-            startReading()
+            let (now, random) = (store.deviceNow, store.randomFraction())
+            if let time = follower?.endUnusable(now: now, random: random) {
+                streamEnded(readingAt: time)
+            }
             return false
         }
         pushedSinceRecord += content.count
@@ -646,6 +647,7 @@ struct ReplayRun {
 
     private mutating func updateReport() {
         report.pending = pending
+        if let follower { report.updates = follower.updates }
         report.message = report.message ?? resolverMessage
     }
 

@@ -337,6 +337,9 @@ public struct ReplayState: Sendable {
         self.conditions = conditions
     }
 
+    /// Whether pages may be read (C3, C4).
+    package var mayRead: Bool { conditions.mayRead || isDemanded }
+
     /// Whether a stream of the account's events may be open.
     package var mayFollow: Bool {
         pause == nil && conditions.isReachable && conditions.isAllowed && conditions.mayRead
@@ -422,7 +425,6 @@ public struct ReplayState: Sendable {
         lanes.releaseDueLanes(now: now, latest: now + Self.retryAfterMax)
         backoffEnd = min(backoffEnd, now + Self.backoffMax)
         askedToWaitUntil = min(askedToWaitUntil, now + Self.retryAfterMax)
-        let mayRead = conditions.mayRead || isDemanded  // C3
         let hasWork =
             lanes.isReady || !prefetched.isEmpty || !parts.isEmpty || (reading != nil && mayRead)
         guard hasWork else {

@@ -34,7 +34,7 @@ package struct ConnectionTable<Key: Hashable & Sendable>: Sendable {
     package enum Phase: Hashable, Sendable {
         /// No request is under way.
         case idle
-        /// The reply is a stream that has sent all events. Its client resumes after the last one.
+        /// The reply is a stream of events. Its client resumes after the last one.
         case following
         /// A request is incomplete.
         case receiving

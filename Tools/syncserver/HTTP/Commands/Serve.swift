@@ -99,8 +99,8 @@ struct Serve: AsyncParsableCommand {
                 "--connections is 1 to 1,000,000, --client-timeout and --shutdown-timeout are 1 to "
                     + "86,400, --rate and --body-rate 0 to 1,000,000,000")
         }
-        guard (1...1_000_000).contains(streams ?? 1), (1...600).contains(heartbeat) else {
-            throw ValidationError("--streams is 1 to 1,000,000, --heartbeat is 1 to 600")
+        guard (1...1_000_000).contains(streams ?? 1), (1...50).contains(heartbeat) else {
+            throw ValidationError("--streams is 1 to 1,000,000, --heartbeat is 1 to 50")
         }
         let mebibyte = 1_048_576
         guard (SharedCapacity.memoryMin / mebibyte...Int.max / mebibyte).contains(memory) else {
