@@ -7,9 +7,11 @@ import Testing
 
 @Suite struct StreamScheduleTests {
     private func wait(
-        _ schedule: inout StreamSchedule, _ end: StreamSchedule.End, lived: Int64 = 0
+        _ schedule: inout StreamSchedule, _ end: StreamSchedule.End, openMilliseconds: Int64 = 0
     ) -> Int64 {
-        schedule.ended(end, lived: lived, now: 1_000_000, random: 1, pollMilliseconds: 60_000)
+        schedule.ended(
+            end, openMilliseconds: openMilliseconds, now: 1_000_000, random: 1,
+            pollMilliseconds: 60_000)
             - 1_000_000
     }
 
@@ -18,12 +20,12 @@ import Testing
         var schedule = StreamSchedule()
         let waits = (0..<9).map { _ in
             schedule.opened()
-            return wait(&schedule, .wasOpen(hadEvents: false), lived: 10)
+            return wait(&schedule, .wasOpen(hadEvents: false), openMilliseconds: 10)
         }
         #expect(waits == [500, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000, 60_000])
-        #expect(wait(&schedule, .wasOpen(hadEvents: false), lived: 30_000) == 500)
+        #expect(wait(&schedule, .wasOpen(hadEvents: false), openMilliseconds: 30_000) == 500)
         #expect(wait(&schedule, .failed) == 1_000)
-        #expect(wait(&schedule, .wasOpen(hadEvents: true), lived: 10) == 500)
+        #expect(wait(&schedule, .wasOpen(hadEvents: true), openMilliseconds: 10) == 500)
         #expect(!schedule.isPolling)
         #expect(schedule.mayOpen(now: 0))
     }
@@ -68,16 +70,16 @@ import Testing
         for number in 1...600 {
             #expect(events.append(line, next: "a\(number)") == (number == 1 ? .first : .later))
         }
-        let first = events.takePage()
+        let first = events.dequeuePage()
         #expect(first?.after == "a0" && first?.next == "a500")
         #expect(first?.body.count == 500 * 1_025 + 1)
-        let second = events.takePage()
+        let second = events.dequeuePage()
         #expect(second?.after == "a500" && second?.next == "a600")
-        #expect(events.takePage() == nil)
+        #expect(events.dequeuePage() == nil)
         let large = [UInt8](repeating: 0x31, count: PushedEvents.bytesMax - 66)
         #expect(events.append(large, next: "b1") == .first)
         #expect(events.append([0x31], next: "b2") == .full)
-        #expect(events.takePage()?.next == "b1")
+        #expect(events.dequeuePage()?.next == "b1")
         #expect(events.append([0x31], next: "b2") == .first)
     }
 }

@@ -7,6 +7,15 @@ import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(10))) struct EventStreamTests {
+    /// A token file with the token `one` of the account `ana`, and `two` of `ben`.
+    private func tokenFile(in fixture: StorageFixture) throws -> URL {
+        let file = fixture.folder.appending("tokens")
+        try Data("one ana\ntwo ben\n".utf8).write(to: file)
+        try FileManager.default.setAttributes(
+            [.posixPermissions: 0o600], ofItemAtPath: file.path)
+        return file
+    }
+
     @Test(.verifies("PUSH-1", "PUSH-2", "PUSH-3", "PUSH-4"), arguments: StorageKind.all)
     func `a stream has all events so far, then each new one as soon as it is stored`(
         _ kind: StorageKind
@@ -76,10 +85,7 @@ import Testing
     @Test(.verifies("PUSH-7"))
     func `the streams of a server are limited, and an account has a share of them`() throws {
         let fixture = try StorageFixture()
-        let tokens = fixture.folder.appending("tokens")
-        try Data("one ana\ntwo ben\n".utf8).write(to: tokens)
-        try FileManager.default.setAttributes(
-            [.posixPermissions: 0o600], ofItemAtPath: tokens.path)
+        let tokens = try tokenFile(in: fixture)
         let server = try ServerProcess(
             database: fixture.location, "--streams", "6", "--token-file", tokens.path)
         func open(_ token: String) throws -> EventStreamReader {
@@ -119,10 +125,7 @@ import Testing
         async throws
     {
         let fixture = try StorageFixture()
-        let tokens = fixture.folder.appending("tokens")
-        try Data("one ana\ntwo ben\n".utf8).write(to: tokens)
-        try FileManager.default.setAttributes(
-            [.posixPermissions: 0o600], ofItemAtPath: tokens.path)
+        let tokens = try tokenFile(in: fixture)
         let server = try ServerProcess(
             database: fixture.location, "--token-file", tokens.path)
         let withdrawn = try EventStreamReader(
@@ -193,7 +196,7 @@ import Testing
         let (reader, writer) = (try await fixture.open(), try await fixture.open())
         let signals = reader.signals
         let streams = ["ana", "ben", "c\u{e9}", "ce\u{301}"].map {
-            signals.add(account: $0, after: 0)
+            signals.addStream(of: $0, after: 0)
         }
         for stream in streams { #expect(await stream.next() == .events) }
         _ = try await writer.append(Sample.cities(1, from: 1), account: "ana")
@@ -204,7 +207,7 @@ import Testing
         signals.beat(every: .zero)
         #expect(await streams[1].next() == .heartbeat)
         #expect(await streams[3].next() == .heartbeat)
-        for stream in streams { signals.remove(stream) }
+        for stream in streams { signals.removeStream(stream) }
         #expect(signals.count == 0)
         try reader.close()
         try writer.close()

@@ -108,6 +108,56 @@ import Testing
             try await store.close()
         }
     }
+
+    @Test(.verifies("PUSH-12", "PUSH-14"))
+    func `a stream whose events cannot be used is opened less and less often`() async throws {
+        let clock = VirtualClock()
+        // The waits are random: the environment's seed makes them the same in each run.
+        let store = try await OfflineStore.open(
+            at: URL(filePath: "/log"),
+            environment: clock.environment(fileSystem: InMemoryFileSystem(), seed: 1))
+        let transport = UnusableStream(clock: clock)
+        let replayer = Replayer(
+            store.events, transport: transport,
+            sleep: { duration in
+                try await Task.sleep(for: .milliseconds(1))
+                clock.advance(by: duration)
+            })
+        let run = Task { try await replayer.run(until: .never) }
+        try await eventually { transport.openings.count >= 10 }
+        let openings = transport.openings
+        #expect(openings[9] - openings[0] > 10_000)
+        run.cancel()
+        _ = await run.result
+        try await store.close()
+    }
+}
+
+/// A transport whose stream sends no event of a log.
+private final class UnusableStream: FollowingTransport {
+    private let server = InMemorySyncServer()
+    private let clock: VirtualClock
+    private let times = Mutex<[Int64]>([])
+
+    /// The times at which a stream was opened.
+    var openings: [Int64] { times.withLock { $0 } }
+
+    init(clock: VirtualClock) { self.clock = clock }
+
+    func send(_ request: TransportRequest, token: String?) async throws -> TransportReply {
+        try await server.send(request, token: token)
+    }
+
+    func follow(
+        after cursor: String?, token: String?, account: String?,
+        receive: @escaping @Sendable (StreamSignal) -> Bool
+    ) async throws -> StreamEnd {
+        times.withLock { $0.append(clock.milliseconds) }
+        _ = receive(.opened)
+        _ = receive(.event(Array("ping".utf8), next: "1"))
+        try await Task.sleep(for: .seconds(3_600))
+        return .ended
+    }
 }
 
 /// A transport without a stream.

@@ -138,14 +138,15 @@ struct Follower {
     private mutating func ended(
         _ end: StreamSchedule.End, _ now: Int64, _ random: Double
     ) -> Int64 {
-        let lived = now - (stream?.start ?? now)
+        let openMilliseconds = now - (stream?.start ?? now)
         close()
         return schedule.ended(
-            end, lived: lived, now: now, random: random, pollMilliseconds: pollMilliseconds)
+            end, openMilliseconds: openMilliseconds, now: now, random: random,
+            pollMilliseconds: pollMilliseconds)
     }
 
     /// Removes the oldest events that wait, as a page.
-    mutating func takePage() -> ReplayState.Page? { stream?.events.takePage() }
+    mutating func dequeuePage() -> ReplayState.Page? { stream?.events.dequeuePage() }
 
     /// Ends the stream, if there is one.
     mutating func close() {

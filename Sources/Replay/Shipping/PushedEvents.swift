@@ -1,5 +1,5 @@
-// The events of a stream that are not recorded yet: between the transport's thread and the run, which takes
-// them as pages. Spec/protocol/push.md, PUSH-13.
+// The events of a stream that are not recorded yet: between the transport's thread and the run, which
+// dequeues them as pages. Spec/protocol/push.md, PUSH-13.
 
 import DequeModule
 import Synchronization
@@ -25,7 +25,7 @@ final class PushedEvents: Sendable {
     private struct State {
         var events: Deque<(line: [UInt8], next: String)> = []
         var bytes = 0
-        /// The cursor after the last event that was taken.
+        /// The cursor after the last event that was dequeued.
         var after: String?
     }
 
@@ -53,7 +53,7 @@ final class PushedEvents: Sendable {
     /// Removes the oldest events.
     ///
     /// - Returns: a page of them; nil if there are none.
-    func takePage() -> ReplayState.Page? {
+    func dequeuePage() -> ReplayState.Page? {
         state.withLock { state in
             guard let last = state.events.first else { return nil }
             var page = ReplayState.Page(body: [], after: state.after, next: last.next)

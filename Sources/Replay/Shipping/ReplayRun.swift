@@ -33,6 +33,7 @@ struct ReplayRun {
     private var timers = 0
     /// The time of the next periodic read.
     private var readAt: Int64?
+    private var readPlannedAt = Int64.min
     private var pausedFor: (pause: ReplayState.Pause, until: Int64)?
     /// A cursor that is not recorded yet: pages without a new event are recorded when reading ends.
     private var cursor: String?
@@ -121,7 +122,7 @@ struct ReplayRun {
         let senders = await listen(to: triggers)
         let result: Result<SyncReport, any Error>
         do { result = .success(try await loop()) } catch { result = .failure(error) }
-        // No task may still run when the next run begins.
+        // No request may still be under way when the next run begins.
         for task in senders + requests.values { task.cancel() }
         prefetched?.lines.cancel()
         await follower?.finish()
@@ -138,7 +139,8 @@ struct ReplayRun {
             loadOutbox()
             let now = store.deviceNow
             if case .at(let time) = end, now >= time.milliseconds { break }
-            if let readAt, readAt <= now || readAt > now + Self.readWaitMax(pollMilliseconds) {
+            // Before the time at which it was planned, the clock has stepped back.
+            if let readAt, readAt <= now || now < readPlannedAt {
                 startReading()
             }
             try await follow(now)
@@ -245,13 +247,11 @@ struct ReplayRun {
     private mutating func startReading() {
         report.isBehind = true
         state.read(after: cursor ?? store.view(Outbox.self).cursor)
-        readAt = pollMilliseconds.map { store.deviceNow + $0 }
+        planRead(at: pollMilliseconds.map { store.deviceNow + $0 })
     }
 
-    /// The longest time until the next read. A read that is planned later was planned before the clock stepped
-    /// back.
-    private static func readWaitMax(_ pollMilliseconds: Int64?) -> Int64 {
-        max(pollMilliseconds ?? 0, ReplayState.retryAfterMax)
+    private mutating func planRead(at time: Int64?) {
+        (readAt, readPlannedAt) = (time, store.deviceNow)
     }
 
     /// The time at which the run reads without a signal, or gives up opening a stream.
@@ -275,7 +275,7 @@ struct ReplayRun {
             streamEnded(readingAt: time)
         }
         // A request under way may have sent events that were pushed.
-        while !state.isBusy, !Task.isCancelled, let page = follower?.takePage() {
+        while !state.isBusy, !Task.isCancelled, let page = follower?.dequeuePage() {
             guard try await recordPushed(page) else { break }
         }
         if !report.isBehind, follower?.mayOpen(now: now) == true {
@@ -285,7 +285,7 @@ struct ReplayRun {
     }
 
     private mutating func streamEnded(readingAt time: Int64) {
-        readAt = time
+        planRead(at: time)
         // No stream is opened before everything was read.
         report.isBehind = true
         updateStreamStatus()
@@ -296,7 +296,7 @@ struct ReplayRun {
         if let time = follower?.handle(signal, now: now, random: random) {
             streamEnded(readingAt: time)
         } else if case .opened = signal, follower?.updates == .pushed {
-            readAt = nil
+            planRead(at: nil)
             updateStreamStatus()
         }
     }

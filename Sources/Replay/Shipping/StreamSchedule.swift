@@ -23,7 +23,7 @@ struct StreamSchedule {
     static let pollMilliseconds: Int64 = 60_000
     /// The time after which a stream is tried again where none could be had, in milliseconds.
     static let retryMilliseconds: Int64 = 900_000
-    /// The life of a stream without events, in milliseconds, after which its end counts as the first failure.
+    /// The time that a stream without events is open, in milliseconds, after which its end counts as the first failure.
     private static let steadyMilliseconds: Int64 = 30_000
     /// The number of streams withheld in a row after which no more are tried for a while.
     private static let withheldMax = 2
@@ -50,19 +50,20 @@ struct StreamSchedule {
     /// Handles the end of a stream.
     ///
     /// - Parameters:
-    ///   - lived: the time since it was opened, in milliseconds.
+    ///   - openMilliseconds: the time since it was opened, in milliseconds.
     ///   - now: the device's time in milliseconds since 1970.
     ///   - random: a random number between 0 and 1.
     ///   - pollMilliseconds: the time between two reads without a stream.
     /// - Returns: the time of the next read, after which the next stream may be opened.
     mutating func ended(
-        _ end: End, lived: Int64, now: Int64, random: Double, pollMilliseconds: Int64
+        _ end: End, openMilliseconds: Int64, now: Int64, random: Double, pollMilliseconds: Int64
     ) -> Int64 {
         failures += 1
-        var asked = Duration.zero
+        if end != .withheld { withheldCount = 0 }
+        var requestedWait = Duration.zero
         switch end {
         case .wasOpen(let hadEvents):
-            if hadEvents || lived >= Self.steadyMilliseconds { failures = 1 }
+            if hadEvents || openMilliseconds >= Self.steadyMilliseconds { failures = 1 }
         case .failed: break
         case .withheld:
             withheldCount += 1
@@ -72,9 +73,9 @@ struct StreamSchedule {
             guard [401, 408, 429].contains(status) || status >= 500 else {
                 return poll(now, pollMilliseconds)
             }
-            asked = Self.backoff.delay(asked: seconds)
+            requestedWait = Self.backoff.delay(asked: seconds)
         }
-        let wait = max(asked, Self.backoff.delay(afterFailures: failures, random: random))
+        let wait = max(requestedWait, Self.backoff.delay(afterFailures: failures, random: random))
         return now + Int64(wait / .milliseconds(1))
     }
 

@@ -48,12 +48,16 @@ extension PostgreSQLEventStorage {
 
     package func forwardSignals() async {
         let connection = PostgreSQLConnection(location)
+        var isNew = true
         while !Task.isCancelled {
             do {
                 // Again and again: a machine that has fallen silent shows only when it does not answer.
                 _ = try await connection.run("LISTEN \(PostgreSQLAnnouncements.channel)")
-                // Nothing was heard while there was no connection.
-                try await signals.signalMissed(lastSerials)
+                if isNew {
+                    // Nothing was heard while there was no connection.
+                    try await signals.signalMissed(lastSerials)
+                    isNew = false
+                }
                 let end = ContinuousClock.now + Self.probeInterval
                 while ContinuousClock.now < end, !Task.isCancelled {
                     let payloads = try await connection.notifications(
@@ -64,6 +68,7 @@ extension PostgreSQLEventStorage {
                 }
             } catch {
                 await connection.close()
+                isNew = true
                 try? await Task.sleep(for: Self.reconnectWait)
             }
         }

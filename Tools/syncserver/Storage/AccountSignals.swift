@@ -43,12 +43,12 @@ package final class AccountSignals: Sendable {
     /// The number of open streams.
     package var count: Int { state.withLock { $0.count } }
 
-    /// Registers a stream. The caller calls `remove` at its end.
+    /// Registers a stream. The caller calls `removeStream` at its end.
     ///
     /// - Parameter serial: the serial after which the stream begins.
     /// - Returns: the stream's wake-ups, ended already if the server is shutting down.
-    package func add(
-        account: String, after serial: Int64, now: ContinuousClock.Instant = .now
+    package func addStream(
+        of account: String, after serial: Int64, now: ContinuousClock.Instant = .now
     ) -> StreamWakeups {
         let wakeups = StreamWakeups(Digest(account: account), after: serial)
         let isClosed = state.withLock { state in
@@ -63,7 +63,7 @@ package final class AccountSignals: Sendable {
     }
 
     /// Removes a stream that has ended.
-    package func remove(_ wakeups: StreamWakeups) {
+    package func removeStream(_ wakeups: StreamWakeups) {
         wakeups.end()
         state.withLock { state in
             guard
@@ -90,8 +90,8 @@ package final class AccountSignals: Sendable {
         _ lastSerials: ([String]) async throws -> [EntityID: Int64]
     ) async rethrows {
         let streams = state.withLock { Array($0.streams.values) }
-        for start in stride(from: 0, to: streams.count, by: Self.accountsPerLook) {
-            let part = streams[start..<min(start + Self.accountsPerLook, streams.count)]
+        for start in stride(from: 0, to: streams.count, by: Self.accountsPerQuery) {
+            let part = streams[start..<min(start + Self.accountsPerQuery, streams.count)]
             let serials = try await lastSerials(part.map(\.account))
             for streams in part {
                 guard let last = serials[EntityID(streams.account)] else { continue }
@@ -103,7 +103,7 @@ package final class AccountSignals: Sendable {
     }
 
     /// The most accounts whose serials are read with one statement.
-    private static let accountsPerLook = 500
+    private static let accountsPerQuery = 500
 
     /// Wakes the streams whose last heartbeat was `interval` ago. O(the streams that are due).
     package func beat(every interval: Duration, now: ContinuousClock.Instant = .now) {
@@ -123,7 +123,7 @@ package final class AccountSignals: Sendable {
         for wakeups in due { wakeups.wake(.heartbeat) }
     }
 
-    /// Ends all streams: their clients come back, with their tokens.
+    /// Ends all streams: their clients reconnect, with their tokens.
     ///
     /// - Parameter isClosing: whether later streams end at once, too.
     package func endAll(isClosing: Bool) {

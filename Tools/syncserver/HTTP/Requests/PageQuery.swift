@@ -59,12 +59,7 @@ struct PageQuery {
         return cursor
     }
 
-    private static let lastEventID: HTTPFields.Element.Name = {
-        guard let name = HTTPFields.Element.Name("Last-Event-ID") else {
-            preconditionFailure("a valid name")
-        }
-        return name
-    }()
+    private static let lastEventID = HTTPFields.Element.Name(valid: "Last-Event-ID")
 
     /// The query for the next page.
     func next(_ cursor: EventCursor) -> String {

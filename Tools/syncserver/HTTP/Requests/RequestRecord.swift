@@ -1,8 +1,8 @@
 // Facts about a request, which inner middleware and routes set and RequestLog logs.
 
-import Cryptography
 import Foundation
 import Hummingbird
+import SyncServerStorage
 import Synchronization
 
 /// Facts about one request.
@@ -36,9 +36,6 @@ final class RequestRecord: Sendable {
     /// The account as it appears in the log: a digest, so that the log shows no accounts, but the lines
     /// of a known one can be found (`printf %s ana | sha256sum | cut -c 1-12`).
     var accountDigest: String? {
-        account.map { account in
-            SHA256.hash(Array(account.utf8)).prefix(6)
-                .map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
-        }
+        account.map { String(AccountSignals.Digest(account: $0).description.prefix(12)) }
     }
 }

@@ -23,15 +23,8 @@ struct EventRoutes: Sendable {
     private static let path = "/v1/events"
     private static let batchType = "application/cloudevents-batch+json"
     private static let pageLimitMax = 500
-    private static let link = name("Link")
-    private static let buffering = name("X-Accel-Buffering")
-
-    private static func name(_ text: String) -> HTTPFields.Element.Name {
-        guard let name = HTTPFields.Element.Name(text) else {
-            preconditionFailure("a valid name")
-        }
-        return name
-    }
+    private static let link = HTTPFields.Element.Name(valid: "Link")
+    private static let buffering = HTTPFields.Element.Name(valid: "X-Accel-Buffering")
 
     /// Adds the routes.
     func add(to group: RouterGroup<ServerContext>) {
@@ -100,11 +93,11 @@ struct EventRoutes: Sendable {
         }
         let stream = EventStream(
             storage: storage, metrics: metrics, capacity: capacity, account: context.account,
-            place: place, wakeups: storage.signals.add(account: context.account, after: serial),
+            place: place, wakeups: storage.signals.addStream(of: context.account, after: serial),
             logger: context.logger)
         // Also for a client that leaves before the body is begun.
         context.channel.closeFuture.whenComplete { [storage, wakeups = stream.wakeups] _ in
-            storage.signals.remove(wakeups)
+            storage.signals.removeStream(wakeups)
         }
         var reply = Reply.json(.ok, [], contentType: Reply.eventStreamType)
         // nginx would collect the stream before it passes it on.

@@ -17,12 +17,7 @@ struct Authentication: RouterMiddleware {
     /// True if the operator's token is required, false for a token of an account.
     let isForOperator: Bool
 
-    private static let accountField: HTTPFields.Element.Name = {
-        guard let name = HTTPFields.Element.Name(AccountHeader.name) else {
-            preconditionFailure("a valid name")
-        }
-        return name
-    }()
+    private static let accountField = HTTPFields.Element.Name(valid: AccountHeader.name)
 
     func handle(
         _ request: Request, context: ServerContext,

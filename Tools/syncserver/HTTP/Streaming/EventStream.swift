@@ -38,7 +38,7 @@ struct EventStream: Sendable {
     /// fails. Then the client resumes after the last event that it has read.
     func write(after start: EventCursor, to writer: inout any ResponseBodyWriter) async throws {
         defer {
-            storage.signals.remove(wakeups)
+            storage.signals.removeStream(wakeups)
             place.release()
         }
         try await writer.write(ByteBuffer(bytes: Self.opening))

@@ -1,5 +1,5 @@
-// Wakes the streams of events: heartbeats, the signals of other servers, and a look for signals that were
-// lost. Ends them when the server is stopped. Spec/protocol/push.md.
+// Wakes the streams of events: heartbeats, the signals of other servers, and a query for events whose
+// signals were lost. Ends them when the server is stopped. Spec/protocol/push.md.
 
 import Logging
 import ServiceLifecycle
@@ -14,8 +14,8 @@ struct StreamWaker: Service {
     let heartbeat: Duration
     let logger: Logger
 
-    /// The time between two looks for signals that were lost.
-    private static let lookInterval = Duration.seconds(15)
+    /// The time between two queries for events whose signals were lost.
+    private static let missedSignalInterval = Duration.seconds(15)
 
     func run() async throws {
         await cancelWhenGracefulShutdown {
@@ -27,11 +27,11 @@ struct StreamWaker: Service {
                     }
                 }
                 group.addTask {
-                    await Self.repeatEvery(Self.lookInterval) { await wakeStreamsBehind() }
+                    await Self.repeatEvery(Self.missedSignalInterval) { await wakeStreamsBehind() }
                 }
                 if let tokens {
                     group.addTask {
-                        // A stream whose token was withdrawn must end; the others come back.
+                        // A stream whose token was withdrawn must end; the others reconnect.
                         for await _ in tokens.changes {
                             storage.signals.endAll(isClosing: false)
                         }
