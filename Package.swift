@@ -161,7 +161,7 @@ let package = Package(
         .target(
             name: "Daybook",
             dependencies: [
-                "EventSourcing", "LogFormat", "LogStorage", "Replay",
+                "Cryptography", "EventSourcing", "LogFormat", "LogStorage", "Replay",
                 .product(name: "HashTreeCollections", package: "swift-collections"),
             ],
             swiftSettings: strict),

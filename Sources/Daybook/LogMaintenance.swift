@@ -75,6 +75,20 @@ public struct LogMaintenance: Sendable {
             })
     }
 
+    /// Makes a report on the log for a support mail, also on a damaged one, and while a store has it open.
+    /// Changes nothing.
+    ///
+    /// - Parameter progress: called with the part that has been read, from 0 to 1, on another thread.
+    /// - Throws: as `verify`.
+    /// - Complexity: O(bytes of the log); memory for one frame, the outbox and the views.
+    public func diagnosticReport(
+        progress: (@Sendable (_ part: Double) -> Void)? = nil
+    ) async throws -> DiagnosticReport {
+        try checkAccount()
+        return try await DiagnosticReport.read(
+            directory, catalogue, views: views, environment, nil, progress)
+    }
+
     /// Repairs a damaged log: intact events keep their positions, and every file that is changed is first
     /// copied to the folder `quarantine/` of the log. No store may have the log open. Durable on return; after
     /// an error or a kill, call it again.

@@ -30,6 +30,21 @@ import Testing
     private static func shown(_ outbox: Outbox) -> [String] {
         outbox.entries.map { String(decoding: $0.row(data: nil).json, as: UTF8.self) }
             + ["\(outbox.count)", "\(outbox.through)", "\(outbox.ignored)"]
+            + ["\(outbox.parkedCount)", "\(outbox.conflictCount)"]
+    }
+
+    @Test(.verifies("STA-1")) func `the counts of an outbox are those of its entries`() throws {
+        try Property.check("kept counts equal counted ones", runs: 400) { choices in
+            let (events, _) = try Self.log(&choices, 1...60)
+            var outbox = Outbox()
+            for event in events {
+                outbox.fold(event)
+                try #require(
+                    outbox.parkedCount == outbox.entries.count { $0.status == .failed })
+                try #require(
+                    outbox.conflictCount == outbox.entries.count { $0.status == .conflict })
+            }
+        }
     }
 
     @Test func `an outbox that was stored and restored folds like the original`() throws {

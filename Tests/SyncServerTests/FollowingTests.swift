@@ -16,7 +16,7 @@ import Testing
         let server = try ServerProcess(database: fixture.location)
         let phone = try await Device(server.base)
         let tablet = try await Device(server.base)
-        try await eventually { phone.updates == .pushed && tablet.updates == .pushed }
+        try await eventually { phone.connection == .pushed && tablet.connection == .pushed }
         for number in 0..<50 {
             let (writer, reader) = number % 2 == 0 ? (phone, tablet) : (tablet, phone)
             try await writer.store.cities.save("city-\(number)", by: "ana")
@@ -82,7 +82,6 @@ import Testing
             let server = InMemorySyncServer()
             let clock = VirtualClock()
             let store = try await OfflineStore.inMemory(clock: { clock.date })
-            let report = Mutex(SyncReport())
             let transport = NoStream(server: server, end: end, clock: clock)
             let replayer = Replayer(
                 store.events, transport: transport,
@@ -90,12 +89,8 @@ import Testing
                     try await Task.sleep(for: .milliseconds(1))
                     clock.advance(by: duration)
                 })
-            let run = Task {
-                try await replayer.run(until: .never) { newest in
-                    report.withLock { $0 = newest }
-                }
-            }
-            try await eventually { report.withLock { $0.updates } == .polled }
+            let run = Task { try await replayer.run(until: .never) }
+            try await eventually { store.syncStatus.current.connection == .polled }
             let first = transport.reads.count
             try await eventually { transport.reads.count > first + 10 }
             let reads = transport.reads[first...]
@@ -198,7 +193,7 @@ private final class Device: Sendable {
     let service: SyncService
     private let run: Task<Void, any Error>
 
-    var updates: SyncReport.Updates { service.report.updates }
+    var connection: SyncStatus.Connection { store.syncStatus.current.connection }
 
     init(_ base: String) async throws {
         store = try await OfflineStore.inMemory()

@@ -95,7 +95,29 @@ import Testing
             account: "ana", source: nil, after: start.next, limit: 10)
         #expect(page.lines.count == 3)
         let end = try await storage.page(account: "ana", source: nil, after: page.next, limit: 10)
-        #expect(end == ServedPage(after: page.next))
+        #expect(end.lines.isEmpty && end.next == page.next)
+    }
+
+    @Test(.verifies("SYNC-37"), arguments: StorageKind.all)
+    func `a page in the server's order says how many events come after it`(
+        kind: StorageKind
+    ) async throws {
+        let storage = try await kind.open()
+        _ = try await storage.append(Sample.cities(7))
+        var cursor: EventCursor?
+        var remaining: [Int?] = []
+        for _ in 0..<4 {
+            let page = try await storage.page(
+                account: "ana", source: nil, after: cursor, limit: 3)
+            remaining.append(page.remaining)
+            cursor = page.next
+        }
+        #expect(remaining == [4, 1, 0, 0])
+        let other = try await storage.page(account: "bob", source: nil, after: nil, limit: 3)
+        #expect(other.remaining == 0)
+        let bySource = try await storage.page(
+            account: "ana", source: Sample.device, after: nil, limit: 3)
+        #expect(bySource.remaining == nil)
     }
 
     @Test(.verifies("SYNC-34"), arguments: StorageKind.all)

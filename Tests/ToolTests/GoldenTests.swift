@@ -205,6 +205,33 @@ import Testing
             "verify-damaged", ToolRun.logtool("verify", folder.log, "--output", "json"), status: 1)
     }
 
+    @Test(.verifies("DIA-1", "DIA-4"))
+    func `doctor prints what needs attention, and writes a report that only its owner may read`()
+        throws
+    {
+        let folder = try importedSample()
+        defer { folder.remove() }
+        let file = folder.path + "/report.json"
+        try check("doctor", ToolRun.logtool("doctor", folder.log), status: 1)
+        let image = try folder.image()
+        let run = try ToolRun.logtool("doctor", folder.log, "--bundle", file)
+        #expect(run.status == 1 && run.messages.contains("the report is in \(file)"))
+        #expect(try folder.image() == image)
+        let attributes = try FileManager.default.attributesOfItem(atPath: file)
+        #expect(attributes[.posixPermissions] as? Int == 0o600)
+        let report = try #require(
+            try JSONSerialization.jsonObject(with: Data(contentsOf: URL(filePath: file)))
+                as? [String: Any])
+        let types = (report["log"] as? [String: Any])?["types"] as? [String: Int]
+        #expect(types?["daybook.note.added"] ?? 0 > 0)
+        #expect((report["sync"] as? [String: Any])?["connection"] == nil)
+        let again = try ToolRun.logtool("doctor", folder.log, "--bundle", file)
+        #expect(again.status == 74 && again.messages.contains("--force"))
+        #expect(
+            try ToolRun.logtool("doctor", folder.log, "--bundle", file, "--force").status == 1)
+        #expect(try ToolRun.logtool("doctor", folder.path + "/none").status == 66)
+    }
+
     @Test(.verifies("TOOL-10")) func `export prints its counts`() throws {
         let folder = try importedSample()
         defer { folder.remove() }
@@ -282,7 +309,7 @@ import Testing
     }
 
     @Test(arguments: [
-        "", "import", "inspect", "verify", "views", "why", "parked", "compact", "replay",
+        "", "import", "inspect", "verify", "doctor", "views", "why", "parked", "compact", "replay",
         "export", "repair", "sql", "studio",
     ])
     func `every command has help with an example`(command: String) throws {

@@ -38,7 +38,8 @@ import Testing
         let made = try ToolRun.logtool("--generate-completion-script", [shell])
         #expect(made.status == 0)
         for command in [
-            "import", "inspect", "verify", "views", "why", "parked", "compact", "replay", "export",
+            "import", "inspect", "verify", "doctor", "views", "why", "parked", "compact", "replay",
+            "export",
         ] {
             #expect(made.output.contains(command))
         }
@@ -69,7 +70,7 @@ import Testing
         }
         #expect(try page == String(contentsOf: golden, encoding: .utf8))
         for command in [
-            "import", "inspect", "verify", "views", "why", "parked", "compact", "replay",
+            "import", "inspect", "verify", "doctor", "views", "why", "parked", "compact", "replay",
             "export", "repair", "studio",
         ] {
             #expect(page.contains("\n.Ss \(command)\n"))

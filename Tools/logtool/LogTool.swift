@@ -10,8 +10,9 @@ struct LogTool: AsyncParsableCommand {
         discussion: "Exit codes:\n"
             + Exit.meanings.map { "  \($0.rawValue)  \($1)" }.joined(separator: "\n"),
         subcommands: [
-            Import.self, Inspect.self, Verify.self, Views.self, Why.self, Parked.self, Compact.self,
-            Replay.self, Export.self, Repair.self, SQLCommand.self, StudioCommand.self,
+            Import.self, Inspect.self, Verify.self, Doctor.self, Views.self, Why.self, Parked.self,
+            Compact.self, Replay.self, Export.self, Repair.self, SQLCommand.self,
+            StudioCommand.self,
         ])
 }
 

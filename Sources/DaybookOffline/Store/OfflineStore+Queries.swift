@@ -27,6 +27,9 @@ extension OfflineStore {
     /// The number of events that the server has not settled. O(1).
     public var outboxCount: ViewQuery<Int> { events.outboxCount }
 
+    /// How the store syncs now. See `EventStore.syncStatus`.
+    public var syncStatus: ViewQuery<SyncStatus> { events.syncStatus }
+
     /// Queries a view for a value, now and as it changes. See `EventStore.query(_:_:)`.
     public func query<View: Projection, Value: Equatable & Sendable>(
         _ view: View.Type, _ answer: @escaping @Sendable (View) -> Value

@@ -196,7 +196,8 @@ public final class InMemorySyncServer: FollowingTransport {
             let page = state.lines.dropFirst(start).prefix(500)
             return TransportReply(
                 status: 200, body: JSONObjectWriter.array(Array(page)),
-                next: String(start + page.count))
+                next: String(start + page.count),
+                remaining: max(0, state.lines.count - start - page.count))
         }
     }
 

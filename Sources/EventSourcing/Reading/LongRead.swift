@@ -10,13 +10,14 @@ package enum LongRead {
     ///
     /// - Parameters:
     ///   - verifying: true if the work also reads the digests of sealed segments.
+    ///   - passes: how often the work reads the log.
     ///   - progress: called with the part of the log's bytes that has been read, from 0 to 1: at most a
     ///     hundred times, with 1 at the end. On another thread.
     ///   - body: the work; it must read through the file system passed to it.
     /// - Throws: what `body` throws; `CancellationError`, at the next read after the task was cancelled.
     package static func run<Result: Sendable>(
         of directory: String, _ fileSystem: any FileSystem, verifying: Bool = false,
-        progress: (@Sendable (_ part: Double) -> Void)?,
+        passes: Int = 1, progress: (@Sendable (_ part: Double) -> Void)?,
         _ body: @escaping @Sendable (any FileSystem) throws -> Result
     ) async throws -> Result {
         try Task.checkCancellation()
@@ -25,7 +26,9 @@ package enum LongRead {
         do {
             return try await withTaskCancellationHandler {
                 try await BlockingWork.run {
-                    let total = LogReader(directory, fileSystem: fileSystem)
+                    let total =
+                        passes
+                        * LogReader(directory, fileSystem: fileSystem)
                         .bytesToRead(verifying: verifying)
                     let files = CountingFileSystem(fileSystem) { bytes throws(FileError) in
                         guard !isCancelled.load(ordering: .relaxed) else {

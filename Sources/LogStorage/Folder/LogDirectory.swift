@@ -31,6 +31,12 @@ public enum LogDirectory {
         files,
     ]
 
+    /// True for the names that a log gives to entries of its folder.
+    package static func isOwn(_ name: String) -> Bool {
+        ownNames.contains(name) || SegmentName.base(name) != nil || isRepairFile(name)
+            || name == erasing || name == erasingWithSecrets
+    }
+
     /// The parent folder of a path; `.` for a bare name.
     static func parent(of path: String) -> String {
         let trimmed = path.count > 1 && path.hasSuffix("/") ? String(path.dropLast()) : path

@@ -101,7 +101,9 @@ extension Outbox {
             guard !unknown.intersects(last...last) else {
                 throw reader.fault("a line has both a shipped and an unknown type")
             }
-            queue.append(try OutboxEntry(at: Position(last), &reader))
+            let entry = try OutboxEntry(at: Position(last), &reader)
+            queue.append(entry)
+            count(entry, by: 1)
         }
         try reader.finish()
     }

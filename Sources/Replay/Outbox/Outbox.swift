@@ -16,6 +16,10 @@ public struct Outbox: Projection {
     /// more than half of the queue.
     var queue: Deque<OutboxEntry> = []
     var tombstones = 0
+    /// The number of parked actions. Derived from the queue.
+    public private(set) var parkedCount = 0
+    /// The number of actions in conflict. Derived from the queue.
+    public private(set) var conflictCount = 0
     /// Positions of own events of unknown types that no record has settled. Another release may know the
     /// types and ship the events, so no range of settled positions may include them.
     var unknown = PositionSet()
@@ -63,6 +67,14 @@ public struct Outbox: Projection {
 
     /// The cursor from which to read the account's events; nil is the beginning.
     package var cursor: String? { pulled?.cursor }
+
+    /// The time of the last record of verdicts or of a page; nil before the first.
+    package var lastExchange: Timestamp? {
+        let times = [
+            lastRecord > .zero ? lastContact : nil, pulled?.lwwTimestamp.time,
+        ]
+        return times.compactMap(\.self).max()
+    }
 
     public mutating func fold(_ event: Event) {
         through = max(through, event.position)
@@ -119,7 +131,9 @@ public struct Outbox: Projection {
             guard let index = self.index(at: Position(entry.position)),
                 queue[index].id == entry.id
             else { continue }
+            if !queue[index].isSettled { count(queue[index], by: -1) }
             queue[index].answer = answer
+            if !queue[index].isSettled { count(queue[index], by: 1) }
             if entry.isDecision { lastDecision = event.position }
         }
         dropTombstones()
@@ -169,10 +183,20 @@ public struct Outbox: Projection {
         var index = firstIndex(from: Position(range.lowerBound))
         while index < queue.count, queue[index].position.rawValue <= range.upperBound {
             if !queue[index].isSettled {
+                count(queue[index], by: -1)
                 queue[index].isSettled = true
                 tombstones += 1
             }
             index += 1
+        }
+    }
+
+    /// Counts an entry that has come or changed, or that goes.
+    mutating func count(_ entry: OutboxEntry, by difference: Int) {
+        switch entry.status {
+        case .pending: break
+        case .failed: parkedCount += difference
+        case .conflict: conflictCount += difference
         }
     }
 

@@ -49,7 +49,7 @@ struct Follower {
     }
 
     /// How the run learns of new events.
-    var updates: SyncReport.Updates {
+    var connection: SyncStatus.Connection {
         if stream?.isOpen == true { return .pushed }
         return schedule.isPolling ? .polled : .connecting
     }

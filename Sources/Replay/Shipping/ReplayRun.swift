@@ -41,6 +41,18 @@ struct ReplayRun {
     private var follower: Follower?
     /// The number of pushed events since the cursor was recorded.
     private var pushedSinceRecord = 0
+    /// Why the last request failed; nil after a success.
+    private var failure: SyncStatus.Obstacle?
+    /// What the run waits for, if something is in the way.
+    private var obstacle: SyncStatus.Obstacle?
+    /// When the run sends or reads next without a signal, if that is planned.
+    private var nextAttempt: Int64?
+    /// False until the network's state and the rules are known.
+    private var knowsConditions: Bool
+    /// The number of the account's events that are still to be read, by the server's last answer.
+    private var behind: Int?
+    /// The device's time of the last success.
+    private var lastSuccess: Int64?
 
     private enum Signal: Sendable {
         case answered(Exchange)
@@ -91,6 +103,7 @@ struct ReplayRun {
             requestsMax: replayer.options.requestsMax,
             resolvesConflicts: replayer.options.resolver != nil)
         state.set(conditions)
+        knowsConditions = conditions.isReachable
         let (stream, mail) = AsyncStream.makeStream(of: Signal.self)
         self.mail = mail
         mailbox = stream.makeAsyncIterator()
@@ -129,6 +142,7 @@ struct ReplayRun {
         for task in requests.values { await task.value }
         _ = await prefetched?.lines.result
         mail.finish()
+        SyncActivity.end(in: store, endReason(of: result))
         return try result.get()
     }
 
@@ -161,15 +175,20 @@ struct ReplayRun {
                 }
                 goesOn = true
             case .busy(let time):
+                (obstacle, nextAttempt) = (failure, nil)
                 await prefetchBatch()
                 goesOn = try await wait(until: isLive ? time : nil, now)
             case .wait(let time):
+                let read = isLive && state.mayRead ? readAt : nil
+                (obstacle, nextAttempt) = (failure ?? .postponed, min(time, read ?? time))
                 // A lane may wait for an hour; a periodic read does not wait for it.
                 let due = isLive ? min(time, nextRead ?? time) : time
                 goesOn = try await waitIfAllowed(until: max(due, now + 1), now)
             case .paused(let pause):
+                (obstacle, nextAttempt) = (knowsConditions ? .init(pause) : nil, nil)
                 goesOn = try await wait(in: pause, now)
             case .idle:
+                (obstacle, nextAttempt) = (failure, isLive && state.mayRead ? readAt : nil)
                 let outcome = state.resolveSuspect()
                 if !outcome.entries.isEmpty { try await recordOutcome(outcome) }
                 // With a message, the state is paused now.
@@ -266,7 +285,7 @@ struct ReplayRun {
     private mutating func follow(_ now: Int64) async throws {
         guard follower != nil else { return }
         guard state.mayFollow else {
-            if follower?.updates == .pushed { startReading() }
+            if follower?.connection == .pushed { startReading() }
             follower?.close()
             return
         }
@@ -288,22 +307,15 @@ struct ReplayRun {
         planRead(at: time)
         // No stream is opened before everything was read.
         report.isBehind = true
-        updateStreamStatus()
     }
 
     private mutating func handleStream(_ signal: Follower.Signal) {
         let (now, random) = (store.deviceNow, store.randomFraction())
         if let time = follower?.handle(signal, now: now, random: random) {
             streamEnded(readingAt: time)
-        } else if case .opened = signal, follower?.updates == .pushed {
+        } else if case .opened = signal, follower?.connection == .pushed {
             planRead(at: nil)
-            updateStreamStatus()
         }
-    }
-
-    private mutating func updateStreamStatus() {
-        guard let updates = follower?.updates, updates != report.updates else { return }
-        publishReport()
     }
 
     /// Records a page of pushed events, if it continues where the log ends. Otherwise ends the stream and
@@ -326,6 +338,7 @@ struct ReplayRun {
             try await recordCursor()
             pushedSinceRecord = 0
         }
+        succeeded(at: store.deviceNow)
         publishReport()
         return true
     }
@@ -369,6 +382,7 @@ struct ReplayRun {
                 pausedFor = (pause, now + Self.pauseMilliseconds)
             }
             let time = pausedFor?.until ?? now
+            nextAttempt = time
             if time > now {
                 guard try await waitIfAllowed(until: time, now) else { return false }
             }
@@ -384,6 +398,7 @@ struct ReplayRun {
     ///
     /// - Returns: false if the run is to end.
     private mutating func wait(until time: Int64?, _ now: Int64) async throws -> Bool {
+        publishActivity()
         var timer: Task<Void, Never>?
         timers += 1
         if let time {
@@ -427,6 +442,7 @@ struct ReplayRun {
     private mutating func handleTrigger(_ trigger: Replayer.Trigger) {
         switch trigger {
         case .conditions(let conditions):
+            knowsConditions = true
             state.set(conditions)
             guard follower != nil else { return }
             // A connection of the network before would be silent.
@@ -459,6 +475,7 @@ struct ReplayRun {
             let outcome = state.tokenFailed(
                 "no token: \(Self.message(of: error))", now: now, random: store.randomFraction())
             report.message = outcome.message
+            failed(outcome.message)
             publishReport()
         }
     }
@@ -637,7 +654,54 @@ struct ReplayRun {
             try await resolveConflict(of: item, current: current)
         }
         if let page = outcome.page { try await recordPage(page) }
+        if case .reply(let reply) = exchange.answer, reply.status == 200, report.message == nil {
+            if outcome.page != nil { behind = report.isBehind ? reply.remaining : 0 }
+            succeeded(at: exchange.received)
+        } else {
+            failed(report.message)
+        }
         publishReport()
+    }
+
+    // MARK: Status
+
+    private mutating func succeeded(at time: Int64) {
+        failure = nil
+        lastSuccess = time
+    }
+
+    private mutating func failed(_ message: String?) {
+        guard let message else { return }
+        failure = SyncStatus.Obstacle(kind: .failed, message: message)
+    }
+
+    /// Publishes what the run does now: `EventStore.syncStatus`.
+    private func publishActivity() {
+        SyncActivity.update(in: store) {
+            $0.connection =
+                follower?.connection ?? (isLive && pollMilliseconds != nil ? .polled : .onDemand)
+            $0.isExchanging = state.isBusy
+            if let behind { $0.behind = behind }
+            if let lastSuccess { $0.lastSuccess = Timestamp(milliseconds: lastSuccess) }
+            $0.nextAttempt = nextAttempt.map { Timestamp(milliseconds: $0) }
+            $0.obstacle = obstacle
+        }
+    }
+
+    /// The reason why the run has ended before everything was exchanged; nil if it was cancelled.
+    private func endReason(
+        of result: Result<SyncReport, any Error>
+    ) -> SyncStatus.Obstacle? {
+        switch result {
+        case .success(let report):
+            guard !Task.isCancelled else { return nil }
+            return report.message.map {
+                SyncStatus.Obstacle(kind: obstacle?.kind ?? .ended, message: $0)
+            }
+        case .failure(is CancellationError): return nil
+        case .failure(let error):
+            return SyncStatus.Obstacle(kind: .ended, message: Self.message(of: error))
+        }
     }
 
     private mutating func publishReport() {
@@ -647,7 +711,6 @@ struct ReplayRun {
 
     private mutating func updateReport() {
         report.pending = pending
-        if let follower { report.updates = follower.updates }
         report.message = report.message ?? resolverMessage
     }
 

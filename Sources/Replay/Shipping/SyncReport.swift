@@ -41,21 +41,6 @@ public struct SyncReport: Hashable, Sendable {
     /// header value. `message` has its description.
     public var refusal: TransportError?
 
-    /// How a run learns of the account's new events.
-    public enum Updates: String, Hashable, Sendable {
-        /// It reads when it begins, and when the app asks for it.
-        case onDemand
-        /// It reads all events, to follow a stream of the server then.
-        case connecting
-        /// The server pushes them.
-        case pushed
-        /// It reads at intervals, because no stream can be had: the server has none, or a proxy withholds it.
-        case polled
-    }
-
-    /// How a run without end learns of the account's new events.
-    public var updates = Updates.onDemand
-
     /// Creates an empty report.
     public init() {}
 }

@@ -22,17 +22,20 @@ public struct TransportReply: Hashable, Sendable {
     public var retryAfterSeconds: Double?
     /// The cursor of the next page, for a `read` request.
     public var next: String?
+    /// The number of the account's events after this page, for a `read` request, if the server says it.
+    public var remaining: Int?
 
     /// Creates a reply.
     public init(
         status: Int, body: [UInt8] = [], date: Int64? = nil, retryAfterSeconds: Double? = nil,
-        next: String? = nil
+        next: String? = nil, remaining: Int? = nil
     ) {
         self.status = status
         self.body = body
         self.date = date
         self.retryAfterSeconds = retryAfterSeconds
         self.next = next
+        self.remaining = remaining
     }
 
     /// Whether the body is a page in HTML: the answer of a proxy or of another server, not of a sync server.

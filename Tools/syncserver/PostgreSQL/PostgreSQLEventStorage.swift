@@ -129,14 +129,15 @@ package final class PostgreSQLEventStorage: EventStorage {
         let rows = try await pool.withConnection {
             try await $0.run(
                 """
-                SELECT line, serial, sequence
+                SELECT line, serial, sequence,
+                    (SELECT last_serial FROM daybook.account WHERE account = $1)
                 FROM daybook.read_events($1, $2::uuid, $3::bigint, $4::bigint, $5::integer)
                 """,
                 [account, source?.text, "\(sequence)", "\(serial)", "\(limit)"])
         }
         var page = ServedPage(after: cursor)
         for row in rows {
-            guard row.count == 3, let line = row[0], let serial = row[1].flatMap({ Int64($0) }),
+            guard row.count == 4, let line = row[0], let serial = row[1].flatMap({ Int64($0) }),
                 let sequence = row[2].flatMap({ Int64($0) })
             else {
                 throw StorageError(
@@ -146,6 +147,7 @@ package final class PostgreSQLEventStorage: EventStorage {
                 Array(line.utf8),
                 source == nil ? .serial(serial) : .sequence(sequence, serial: serial))
         }
+        page.setRemaining(until: rows.first?[3].flatMap { Int64($0) } ?? 0)
         return page
     }
 

@@ -12,6 +12,8 @@ package struct ServedPage: Equatable, Sendable {
     package private(set) var cursors: [EventCursor] = []
     /// The bytes of all lines.
     package private(set) var bytes = 0
+    /// The number of the account's events after the page in the server's order, if it has that order.
+    package private(set) var remaining: Int?
     /// The cursor of the request.
     private let start: EventCursor
 
@@ -23,6 +25,14 @@ package struct ServedPage: Equatable, Sendable {
         lines.append(line)
         cursors.append(cursor)
         bytes += line.count
+    }
+
+    /// Sets the number of events after the page. The serials of an account's events have no gaps.
+    ///
+    /// - Parameter last: the account's last serial when the page was read.
+    package mutating func setRemaining(until last: Int64) {
+        guard case .serial(let serial) = next else { return }
+        remaining = lines.isEmpty ? 0 : Int(max(0, last - serial))
     }
 
     /// The cursor after the last line; the cursor of the request if the page is empty.

@@ -31,6 +31,30 @@ func keepInStep(_ store: EventStore, with server: any Transport) -> Task<Void, a
 }
 
 // Syncing-2 begins
+/// One line for a settings screen.
+func line(for status: SyncStatus) -> String {
+    if let obstacle = status.obstacle, status.pending > 0 {
+        return "\(status.pending) not sent: \(obstacle.message)"
+    }
+    switch status.connection {
+    case .pushed where status.pending == 0: return "Up to date"
+    case .inactive: return "Syncing is off"
+    default: return status.behind.map { "\($0) to read" } ?? "Connecting"
+    }
+}
+// Syncing-2 ends
+
+@Test func theStatusLineSaysWhatIsInTheWay() async throws {
+    let store = try await openHabits()
+    #expect(line(for: store.syncStatus.current) == "Syncing is off")
+    try await store.append(HabitDone(habit: "reading", minutes: 20))
+    var status = store.syncStatus.current
+    status.obstacle = SyncStatus.Obstacle(kind: .offline, message: "no network")
+    #expect(line(for: status) == "1 not sent: no network")
+    try await store.close()
+}
+
+// Syncing-3 begins
 func refreshInBackground(
     _ store: EventStore, _ endpoint: URL, until deadline: Date
 ) async throws {
@@ -38,7 +62,7 @@ func refreshInBackground(
         to: endpoint, credentials: NoCredentials(), resolver: KeepMine(), until: deadline)
     print("\(report.applied) shipped, \(report.received) received, \(report.pending) left")
 }
-// Syncing-2 ends
+// Syncing-3 ends
 
 @Test func aRefreshWithoutAServerEndsInTime() async throws {
     let store = try await openHabits()
@@ -49,7 +73,7 @@ func refreshInBackground(
     try await store.close()
 }
 
-// Syncing-3 begins
+// Syncing-4 begins
 /// The goal of a habit was set.
 struct GoalSet: EventPayload, Codable {
     static let type = "com.example.goal.set"
@@ -85,9 +109,9 @@ func setGoal(_ goal: GoalSet, in store: EventStore) async throws {
             try EventDraft(goal, basedOn: shown?.value.event), replacing: shown?.lwwTimestamp)
     }
 }
-// Syncing-3 ends
+// Syncing-4 ends
 
-// Syncing-4 begins
+// Syncing-5 begins
 /// Of two goals that were set on two devices, the greater one counts.
 let greaterGoal = Merge { conflict in
     guard let mine = conflict.pending.last?.content, mine.type == GoalSet.type,
@@ -97,9 +121,9 @@ let greaterGoal = Merge { conflict in
     goal.minutes = max(goal.minutes, try GoalSet(json: theirs.json ?? []).minutes)
     return try EventDraft(goal)
 }
-// Syncing-4 ends
+// Syncing-5 ends
 
-// Syncing-5 begins
+// Syncing-6 begins
 @Test func ofTwoGoalsTheGreaterOneCounts() async throws {
     let devices = try await DevicePair(
         rules: [.of(GoalSet.self, action: "SET_GOAL")], views: [Goals.self])
@@ -113,7 +137,7 @@ let greaterGoal = Merge { conflict in
     }
     try await devices.close()
 }
-// Syncing-5 ends
+// Syncing-6 ends
 
 @Test func aGoalBasedOnAnOlderOneIsInConflict() async throws {
     let devices = try await DevicePair(
@@ -154,7 +178,7 @@ func theGreaterGoalReplacesBoth(mine: Int, theirs: Int) async throws {
     }
 }
 
-// Syncing-6 begins
+// Syncing-7 begins
 /// Asks for each conflict between two goals whether this device's goal counts.
 func decideGoals(
     in store: EventStore, keepsMine: @Sendable (_ mine: GoalSet, _ theirs: GoalSet?) async -> Bool
@@ -168,7 +192,7 @@ func decideGoals(
             entry.id, await keepsMine(mine, theirs) ? .keepMine : .keepTheirs)
     }
 }
-// Syncing-6 ends
+// Syncing-7 ends
 
 @Test(arguments: [true, false])
 func theUserDecidesBetweenTwoGoals(keepsMine: Bool) async throws {
@@ -212,7 +236,7 @@ func theUserDecidesBetweenTwoGoals(keepsMine: Bool) async throws {
     try await devices.close()
 }
 
-// Syncing-7 begins
+// Syncing-8 begins
 /// Sends useful events again that the server has rejected, and discards the others.
 func decide(_ store: EventStore, isUseful: (OutboxEntry) -> Bool) async throws {
     for entry in Array(store.outbox.entries) where entry.parking == .rejected {
@@ -223,7 +247,7 @@ func decide(_ store: EventStore, isUseful: (OutboxEntry) -> Bool) async throws {
         }
     }
 }
-// Syncing-7 ends
+// Syncing-8 ends
 
 @Test func aDiscardedEventCountsAsNeverRecorded() async throws {
     let store = try await openHabits()

@@ -24,6 +24,7 @@ struct EventRoutes: Sendable {
     private static let batchType = "application/cloudevents-batch+json"
     private static let pageLimitMax = 500
     private static let link = HTTPFields.Element.Name(valid: "Link")
+    private static let remaining = HTTPFields.Element.Name(valid: "Daybook-Remaining")
     private static let buffering = HTTPFields.Element.Name(valid: "X-Accel-Buffering")
 
     /// Adds the routes.
@@ -79,10 +80,12 @@ struct EventRoutes: Sendable {
         }
         reply.append(UInt8(ascii: "]"))
         memory.shrink(to: reply.count)
+        var headers: HTTPFields = [
+            Self.link: "<\(Self.path)?\(query.next(page.next))>; rel=\"next\""
+        ]
+        if let remaining = page.remaining { headers[Self.remaining] = "\(remaining)" }
         return Reply.large(
-            reply, contentType: Self.batchType,
-            headers: [Self.link: "<\(Self.path)?\(query.next(page.next))>; rel=\"next\""],
-            holding: [place, memory])
+            reply, contentType: Self.batchType, headers: headers, holding: [place, memory])
     }
 
     private func stream(_ request: Request, _ context: ServerContext) throws -> Response {

@@ -8,21 +8,27 @@ import GRDB
 struct SQLitePage {
     private let db: Database
     private let account: Int64?
+    private let lastSerial: Int64
     private let source: UUID?
 
     /// Reads in the server's order, or, with a source, in the order of that source.
     init(_ db: Database, account: String, source: UUID?) throws {
         self.db = db
         self.source = source
-        self.account = try Int64.fetchOne(
-            db.cachedStatement(sql: "SELECT number FROM account WHERE name = ?"),
+        let row = try Row.fetchOne(
+            db.cachedStatement(sql: "SELECT number, last_serial FROM account WHERE name = ?"),
             arguments: [account])
+        self.account = row?[0]
+        lastSerial = row?[1] ?? 0
     }
 
     /// Reads the page after a cursor.
     func read(after cursor: EventCursor, limit: Int) throws -> ServedPage {
         var page = ServedPage(after: cursor)
-        guard let account else { return page }
+        guard let account else {
+            page.setRemaining(until: 0)
+            return page
+        }
         let rows: RowCursor
         switch cursor {
         case .serial(let serial):
@@ -51,6 +57,7 @@ struct SQLitePage {
                 [UInt8](line),
                 source == nil ? .serial(row[1]) : .sequence(row[2], serial: row[1]))
         }
+        page.setRemaining(until: lastSerial)
         return page
     }
 }

@@ -1,0 +1,103 @@
+// What a report on a log finds, and what to do about it. Spec/operations/diagnostics.md.
+
+import Foundation
+import LogStorage
+
+extension DiagnosticReport {
+    /// Something that needs attention.
+    public struct Finding: Codable, Hashable, Sendable {
+        /// The kinds of findings.
+        public enum Code: String, Codable, Hashable, Sendable, CaseIterable {
+            /// Events or stored states are damaged.
+            case damaged
+            /// A file that is not the log's, or a symbolic link, is in its folder.
+            case otherFiles
+            /// Others than the owner may read or write a file.
+            case permissions
+            /// Less than 100 MiB are free, or less than the log has.
+            case littleSpace
+            /// Actions are parked: the server has rejected them, or has deferred them five times.
+            case parked
+            /// Actions are in conflict and wait for a decision.
+            case inConflict
+            /// An action has been waiting for more than a day.
+            case notSent
+            /// The device's clock differs from the server's by more than five minutes.
+            case clock
+        }
+
+        /// The kind.
+        public var code: Code
+        /// What was found, in English.
+        public var detail: String
+        /// What to do about it, in English.
+        public var advice: String
+    }
+
+    private static let littleSpaceBytes = 100 * 1024 * 1024
+    private static let waitingMax: TimeInterval = 86_400
+    private static let clockOffsetMax: Int64 = 300_000
+
+    /// The findings of the other members.
+    func makeFindings() -> [Finding] {
+        var findings: [Finding] = []
+        func add(_ code: Finding.Code, _ detail: String, _ advice: String) {
+            findings.append(Finding(code: code, detail: detail, advice: advice))
+        }
+        if !damage.isEmpty {
+            let files = Set(damage.map(\.file)).sorted().joined(separator: ", ")
+            add(
+                .damaged, "\(damage.count.counted("damaged place")) in \(files)",
+                "copy the folder; `logtool repair` shows what can be saved, LogMaintenance saves it"
+            )
+        }
+        let others = files.count { $0.name == Self.otherName }
+        if others > 0 {
+            add(
+                .otherFiles, "\(others.counted("file")) in the log's folder that no log has",
+                "move them away: the folder belongs to the log alone")
+        }
+        let open = files.count {
+            $0.mode.flatMap { Int($0, radix: 8) }.map { $0 & 0o077 != 0 } ?? false
+        }
+        if open > 0 {
+            add(
+                .permissions, "\(open.counted("file")) that others than the owner may use",
+                "set 0600 for files and 0700 for folders (chmod)")
+        }
+        if let freeBytes, freeBytes < max(Self.littleSpaceBytes, log?.diskBytes ?? 0) {
+            add(
+                .littleSpace, "\(freeBytes.counted("byte")) are free",
+                "make space: compaction writes a segment anew before it removes the old one")
+        }
+        guard let outbox, let sync else { return findings }
+        if outbox.parked > 0 {
+            add(
+                .parked, "\(outbox.parked.counted("action")) parked",
+                "see `logtool parked`; each is retried or discarded")
+        }
+        if outbox.inConflict > 0 {
+            add(
+                .inConflict, "\(outbox.inConflict.counted("action")) in conflict",
+                "see `logtool parked`; each is resolved")
+        }
+        if let oldest = outbox.oldest, outbox.pending > 0,
+            madeAt.timeIntervalSince(oldest) > Self.waitingMax
+        {
+            let contact = sync.lastExchange.map { "the last exchange was at \(Timestamp($0))" }
+            add(
+                .notSent,
+                "\(outbox.pending.counted("action")) to be sent, the oldest from "
+                    + "\(Timestamp(oldest)); \(contact ?? "nothing was ever exchanged")",
+                "check the network, the token and the endpoint; the status of the store says why")
+        }
+        if sync.clockOffset.magnitude > UInt64(Self.clockOffsetMax) {
+            add(
+                .clock,
+                "the device's clock is \(abs(sync.clockOffset) / 1_000) s "
+                    + (sync.clockOffset > 0 ? "behind" : "ahead of") + " the server's",
+                "set the device's time; new events get the server's time meanwhile")
+        }
+        return findings
+    }
+}
