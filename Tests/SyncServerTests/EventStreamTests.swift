@@ -300,7 +300,7 @@ final class EventStreamReader {
 
 extension ServerClient {
     /// Appends events, which must all be applied.
-    fileprivate func append(_ samples: some Collection<Sample>) async throws {
+    func append(_ samples: some Collection<Sample>) async throws {
         #expect(try await post(samples.body).statuses == samples.map { _ in "applied" })
     }
 }

@@ -24,6 +24,7 @@ import Testing
             account: String, source: UUID?, after cursor: EventCursor?, limit: Int
         ) -> ServedPage { ServedPage(after: .serial(0)) }
         let signals = AccountSignals()
+        let restores = Restores()
         func forwardSignals() async {}
         func lastSerials(of accounts: [String]) -> [EntityID: Int64] { [:] }
         func checkReadiness() async throws {
@@ -43,6 +44,7 @@ import Testing
             account: String, source: UUID?, after cursor: EventCursor?, limit: Int
         ) -> ServedPage { ServedPage(after: .serial(0)) }
         let signals = AccountSignals()
+        let restores = Restores()
         func forwardSignals() async {}
         func lastSerials(of accounts: [String]) -> [EntityID: Int64] { [:] }
         func checkReadiness() async throws {

@@ -120,6 +120,44 @@ import Testing
         #expect(bySource.remaining == nil)
     }
 
+    @Test(.verifies("SYNC-38", "OPS-25"), arguments: StorageKind.all)
+    func `a cursor from before a restore is answered with the time of the restored state`(
+        kind: StorageKind
+    ) async throws {
+        let fixture = try await kind.fixture()
+        func run(_ to: String) throws -> Int32 {
+            try ServerProcess.run(["restored", "--database", fixture.location, "--to", to]).status
+        }
+        var server = try ServerProcess(database: fixture.location)
+        try await ServerClient(base: server.base).append(Sample.cities(5)[...])
+        let first = try #require(
+            try await ServerClient(base: server.base).get("/v1/events?limit=2").next)
+        #expect(first.hasSuffix("after=a2"))
+        _ = server.stop()
+        #expect(try run("2999-01-01T00:00:00Z") == 64)
+        #expect(try run("2026-03-01T08:30:00Z") == 0)
+        server = try ServerProcess(database: fixture.location)
+        let refused = try await ServerClient(base: server.base).get(first)
+        #expect(refused.status == 400 && refused.errorCode == "restored")
+        #expect(refused.header("Daybook-Restored") == "2026-03-01T08:30:00.000Z")
+        let second = try #require(
+            try await ServerClient(base: server.base).get("/v1/events?limit=2").next)
+        #expect(second.range(of: "after=a2[.][0-9a-f]{8}$", options: .regularExpression) != nil)
+        #expect(try await ServerClient(base: server.base).get(second).status == 200)
+        // A cursor of a stream is one of a page.
+        let stream = try EventStreamReader(server.base)
+        let id = try #require(try stream.events(3).last?.cursor)
+        #expect(id.hasPrefix("a3."))
+        _ = server.stop()
+        // The time that counts is the earliest one since the cursor was given out.
+        #expect(try run("2026-04-01T08:30:00Z") == 0)
+        server = try ServerProcess(database: fixture.location)
+        for (cursor, time) in [(first, "2026-03"), (second, "2026-04")] {
+            let reply = try await ServerClient(base: server.base).get(cursor)
+            #expect(reply.header("Daybook-Restored")?.hasPrefix(time) == true)
+        }
+    }
+
     @Test(.verifies("SYNC-34"), arguments: StorageKind.all)
     func `a page of large events is cut short`(kind: StorageKind) async throws {
         let storage = try await kind.open()

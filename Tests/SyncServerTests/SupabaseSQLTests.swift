@@ -198,7 +198,7 @@ struct SupabaseSQLTests {
             JOIN pg_class c ON c.oid = i.indrelid
             JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
             WHERE c.relnamespace = 'daybook'::regnamespace
-                AND c.relname NOT IN ('migration', 'event_type')
+                AND c.relname NOT IN ('migration', 'restore', 'event_type')
             """)
         #expect(keys.count == 5)
         #expect(keys.allSatisfy { $0[1] == "account" })

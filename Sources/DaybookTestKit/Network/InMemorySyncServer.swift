@@ -43,8 +43,26 @@ public final class InMemorySyncServer: FollowingTransport {
         var heads: [String: (index: Int, lwwTimestamp: LWWTimestamp)] = [:]
         var requests: [TransportRequest] = []
         var isReachable = true
+        /// The number of times that events were lost, and the time of the state after the last.
+        var restores = 0
+        var restoredTo: Int64?
         /// Wake the open streams.
         var streams: [UUID: AsyncStream<Void>.Continuation] = [:]
+
+        /// The cursor before the event with an index. After a restore it names the restore.
+        func cursor(at index: Int) -> String {
+            restores == 0 ? String(index) : "\(index).\(restores)"
+        }
+
+        /// The index after a cursor; nil for one that this server has not given out since its last restore.
+        func index(of cursor: String?) -> Int? {
+            guard let cursor else { return 0 }
+            let parts = cursor.split(separator: ".").map { Int($0) }
+            guard let index = parts.first ?? nil, index >= 0,
+                (parts.count == 2 ? parts[1] : 0) == restores
+            else { return nil }
+            return index
+        }
     }
 
     private let state = Mutex(State())
@@ -154,7 +172,8 @@ public final class InMemorySyncServer: FollowingTransport {
         after cursor: String?, token: String?, account: String?,
         receive: @escaping @Sendable (StreamSignal) -> Bool
     ) async throws -> StreamEnd {
-        guard var index = cursor.map(Int.init) ?? 0, index >= 0 else {
+        let restores = state.withLock { $0.restores }
+        guard var index = state.withLock({ $0.index(of: cursor) }) else {
             return .refused(status: 400, retryAfterSeconds: nil)
         }
         let (wakes, wake) = AsyncStream.makeStream(
@@ -167,13 +186,16 @@ public final class InMemorySyncServer: FollowingTransport {
         for await _ in wakes {
             let lines = try state.withLock { state in
                 guard state.isReachable else { throw Unreachable() }
-                return Array(state.lines.dropFirst(index))
+                return state.restores == restores ? Array(state.lines.dropFirst(index)) : nil
             }
+            guard let lines else { return .ended }
             if !isOpen, !receive(.opened) { return .ended }
             isOpen = true
             for line in lines {
                 index += 1
-                guard receive(.event(line, next: String(index))) else { return .ended }
+                guard receive(.event(line, next: state.withLock { $0.cursor(at: index) })) else {
+                    return .ended
+                }
             }
         }
         throw CancellationError()
@@ -188,15 +210,32 @@ public final class InMemorySyncServer: FollowingTransport {
         }
     }
 
+    /// Loses events, as a server does that is restored from a backup.
+    ///
+    /// - Parameters:
+    ///   - count: the number of events that are kept, the first ones.
+    ///   - time: the time of the restored state.
+    public func restore(keeping count: Int, to time: Date) {
+        state.withLock { state in
+            state.lines = Array(state.lines.prefix(count))
+            state.events = Array(state.events.prefix(count))
+            state.indexes = state.indexes.filter { $0.value < count }
+            state.heads = state.heads.filter { $0.value.index < count }
+            state.restores += 1
+            state.restoredTo = Timestamp(time).milliseconds
+        }
+        wakeStreams()
+    }
+
     private func page(after cursor: String?) -> TransportReply {
         state.withLock { state in
-            guard let start = cursor.map(Int.init) ?? 0, start >= 0 else {
-                return TransportReply(status: 400)
+            guard let start = state.index(of: cursor) else {
+                return TransportReply(status: 400, restoredTo: state.restoredTo)
             }
             let page = state.lines.dropFirst(start).prefix(500)
             return TransportReply(
                 status: 200, body: JSONObjectWriter.array(Array(page)),
-                next: String(start + page.count),
+                next: state.cursor(at: start + page.count),
                 remaining: max(0, state.lines.count - start - page.count))
         }
     }

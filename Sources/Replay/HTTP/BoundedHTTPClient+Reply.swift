@@ -40,7 +40,8 @@ extension BoundedHTTPClient {
             next: head["Link"].flatMap(LinkHeader.next).flatMap {
                 Self.cursor($0, from: request.url)
             },
-            remaining: head["Daybook-Remaining"].flatMap { Int($0) }.flatMap { $0 < 0 ? nil : $0 })
+            remaining: head["Daybook-Remaining"].flatMap { Int($0) }.flatMap { $0 < 0 ? nil : $0 },
+            restoredTo: head["Daybook-Restored"].flatMap { Timestamp($0) }?.milliseconds)
     }
 
     /// Checks that a reply is for the account that owns the log.

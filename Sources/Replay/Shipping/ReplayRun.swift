@@ -654,6 +654,7 @@ struct ReplayRun {
             try await resolveConflict(of: item, current: current)
         }
         if let page = outcome.page { try await recordPage(page) }
+        if let time = outcome.restoredTo { try await recoverLoss(since: time, exchange.received) }
         if case .reply(let reply) = exchange.answer, reply.status == 200, report.message == nil {
             if outcome.page != nil { behind = report.isBehind ? reply.remaining : 0 }
             succeeded(at: exchange.received)
@@ -661,6 +662,39 @@ struct ReplayRun {
             failed(report.message)
         }
         publishReport()
+    }
+
+    /// G7: ships again what the server has lost, then reads from the first page: the cursor counts events that
+    /// the server does not have.
+    private mutating func recoverLoss(since time: Int64, _ now: Int64) async throws {
+        let restoredTo = Timestamp(milliseconds: time)
+        if report.restoredTo != restoredTo {
+            let (replayer, end, token) = (replayer, end, token?.value)
+            let result = try await LossRecovery(store: store) {
+                try await Self.send(.append(batch: $0), token, replayer, end)
+            }.run(since: time)
+            report.shippedAgain += result.applied
+            if let failure = result.failure {
+                let reason = "the server was restored, and not all that it has lost could be sent: "
+                report.message =
+                    state.recoveryFailed(
+                        reason + failure, now: now, random: store.randomFraction()
+                    ).message
+                return
+            }
+            report.restoredTo = restoredTo
+            if result.refused > 0 {
+                report.message =
+                    "the server was restored and does not accept "
+                    + result.refused.counted("event") + " that it has lost"
+            }
+            let text = "\(result.applied.counted("event")) shipped again"
+            replayer.logger.notice(
+                "the server was restored to its state of \(restoredTo); \(text)")
+        }
+        cursor = nil
+        state.readFromStart()
+        follower?.networkChanged()
     }
 
     // MARK: Status

@@ -115,6 +115,9 @@ public struct ReplayState: Sendable {
         public var message: String?
         /// True if the answer is known to come from the sync server, so that its clock may be used.
         public var isServers = false
+        /// The time of the state to which the server was restored, in milliseconds since 1970. The caller ships
+        /// again what the server has lost, and then calls `readFromStart` or `recoveryFailed`.
+        public var restoredTo: Int64?
 
         /// The settled positions, each with its status.
         package var settled: [Position: Verdict.Status] {
@@ -310,6 +313,14 @@ public struct ReplayState: Sendable {
 
     /// G4: ends reading until the next read, because the answer is not a page. Nothing of it was recorded.
     public mutating func pageRefused() { reading = nil }
+
+    /// G7: reads from the first page, because the server was restored.
+    public mutating func readFromStart() { reading = Reading(cursor: nil, isRestarted: true) }
+
+    /// G7: backs off, because what a restored server has lost could not be shipped.
+    public mutating func recoveryFailed(_ reason: String, now: Int64, random: Double) -> Outcome {
+        backOff(now, random, reason)
+    }
 
     // MARK: Conflicts
 
@@ -607,6 +618,10 @@ public struct ReplayState: Sendable {
             return reply.isHTML ? bisect(items, reply) : park(items[0], refusedBy: reply)
         case (400, .append(let items)), (422, .append(let items)):  // W3
             return bisect(items, reply)
+        case (400, .read(let cursor))  // G7
+        where reply.restoredTo != nil && cursor != nil && reading?.isRestarted == false:
+            failures = 0
+            return Outcome(restoredTo: reply.restoredTo)
         case (400..<500, .read(let cursor))  // G2
         where [400, 404, 410, 422].contains(reply.status) && cursor != nil
             && reading?.isRestarted == false:

@@ -1,5 +1,6 @@
 // The result of a run of the replayer: counts, pending events, a message.
 
+import EventSourcing
 import Foundation
 
 /// The result of a run of the replayer.
@@ -28,6 +29,10 @@ public struct SyncReport: Hashable, Sendable {
     /// The number of events from the server whose types never leave a device: contents of caches, settings,
     /// records of another log. They were not recorded.
     public var refused = 0
+    /// The time of the state to which the server was restored from a backup, if this log was ahead of it.
+    public var restoredTo: Timestamp?
+    /// The number of events that such a server had lost and that were shipped again.
+    public var shippedAgain = 0
     /// The ids of the events in unanswered requests: an app shows them as SYNCING.
     public var underWay: Set<UUID> = []
     /// Whether another log was found to write with this log's incarnation, so that this log got a new one.
@@ -61,6 +66,9 @@ extension SyncReport: CustomStringConvertible {
         ]
         let notes: [String?] = [
             counts.compactMap(\.self).joined(separator: ", "),
+            restoredTo.map {
+                "the server was restored to \($0): \(shippedAgain.counted("event")) shipped again"
+            },
             isBehind ? "not all events of other logs were read" : nil,
             tookNewName ? "the log has a new incarnation" : nil,
             isElsewhere ? "another run syncs this store" : nil, message,

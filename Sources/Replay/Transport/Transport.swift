@@ -24,11 +24,14 @@ public struct TransportReply: Hashable, Sendable {
     public var next: String?
     /// The number of the account's events after this page, for a `read` request, if the server says it.
     public var remaining: Int?
+    /// The time of the state to which the server was restored, in milliseconds since 1970: with status 400, for
+    /// a `read` request whose cursor is older than the restore.
+    public var restoredTo: Int64?
 
     /// Creates a reply.
     public init(
         status: Int, body: [UInt8] = [], date: Int64? = nil, retryAfterSeconds: Double? = nil,
-        next: String? = nil, remaining: Int? = nil
+        next: String? = nil, remaining: Int? = nil, restoredTo: Int64? = nil
     ) {
         self.status = status
         self.body = body
@@ -36,6 +39,7 @@ public struct TransportReply: Hashable, Sendable {
         self.retryAfterSeconds = retryAfterSeconds
         self.next = next
         self.remaining = remaining
+        self.restoredTo = restoredTo
     }
 
     /// Whether the body is a page in HTML: the answer of a proxy or of another server, not of a sync server.

@@ -122,6 +122,11 @@ struct Replay: AsyncParsableCommand {
         if keep != nil { row.appendField("resolved", report.resolved) }
         RowWriter.writeSummary(row, output.format)
         if let message = report.message { Message.error(message) }
+        if let time = report.restoredTo {
+            Message.note(
+                "the server was restored to its state of \(time); \(report.shippedAgain) events "
+                    + "were shipped again")
+        }
         if report.unusable > 0 {
             Message.note("\(report.unusable) events of other devices could not be imported")
         }

@@ -52,6 +52,16 @@ extension PostgreSQLEventStorage: StorageMaintenance {
         return rows.compactMap { $0[0] }
     }
 
+    package func record(_ restore: Restores.Restore) async throws {
+        _ = try await pool.withConnection {
+            try await $0.run(
+                """
+                INSERT INTO daybook.restore (number, generation, restored_to)
+                SELECT coalesce(max(number), 0) + 1, $1, $2::bigint FROM daybook.restore
+                """, [restore.generation, "\(restore.restoredTo.milliseconds)"])
+        }
+    }
+
     private static func day(_ date: Date) -> String {
         String(Timestamp(date).description.prefix(10))
     }

@@ -9,6 +9,7 @@ import Synchronization
 /// Events of accounts in a PostgreSQL database.
 package final class PostgreSQLEventStorage: EventStorage {
     package let signals = AccountSignals()
+    package let restores: Restores
     let location: PostgreSQLLocation
     let pool: PostgreSQLPool
     private let announcements: PostgreSQLAnnouncements
@@ -30,7 +31,7 @@ package final class PostgreSQLEventStorage: EventStorage {
         self.location = location
         pool = PostgreSQLPool(location)
         announcements = PostgreSQLAnnouncements(pool)
-        try await pool.withConnection { connection in
+        restores = try await pool.withConnection { connection in
             if migrates {
                 try await PostgreSQLSchema.migrate(connection)
             } else {
@@ -42,6 +43,15 @@ package final class PostgreSQLEventStorage: EventStorage {
                             + "\(PostgreSQLSchema.newest): run syncserver migrate")
                 }
             }
+            let rows = try await connection.run(
+                "SELECT generation, restored_to FROM daybook.restore ORDER BY number")
+            return Restores(
+                rows.compactMap { row in
+                    guard let generation = row[0], let time = row[1].flatMap({ Int64($0) })
+                    else { return nil }
+                    return Restores.Restore(
+                        generation: generation, restoredTo: Timestamp(milliseconds: time))
+                })
         }
     }
 

@@ -15,6 +15,7 @@ enum PostgreSQLSchema {
     static let steps = [
         Step(number: 1, sql: text(PackageResources._001_events_sql)),
         Step(number: 2, sql: text(PackageResources._002_accounts_sql)),
+        Step(number: 3, sql: text(PackageResources._003_restores_sql)),
     ]
 
     /// The newest migration that this server knows.

@@ -23,6 +23,9 @@ package protocol EventStorage: Sendable {
         account: String, source: UUID?, after cursor: EventCursor?, limit: Int
     ) async throws -> ServedPage
 
+    /// The restores of the database that were on record when it was opened.
+    var restores: Restores { get }
+
     /// The streams of this server. `append` signals an account's new events there.
     var signals: AccountSignals { get }
 

@@ -31,6 +31,10 @@ package protocol StorageMaintenance: Sendable {
     /// Returns the accounts that no device has sent to or read from since a day.
     func accounts(unusedSince limit: Date) async throws -> [String]
 
+    /// Records that the database was restored from a backup, so that devices that are ahead of it ship again
+    /// what was lost. Servers take it into account when they open the database.
+    func record(_ restore: Restores.Restore) async throws
+
     /// Finishes pending work and closes the database.
     func close() throws
 }

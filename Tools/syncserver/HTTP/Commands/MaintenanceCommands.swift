@@ -2,6 +2,7 @@
 // database. Spec/operations/operating.md.
 
 import ArgumentParser
+import EventSourcing
 import Foundation
 import SyncServerStorage
 
@@ -119,6 +120,48 @@ struct Prune: AsyncParsableCommand {
         if !yes, !accounts.isEmpty {
             throw SyncServer.failure("nothing was erased: give --yes to do it", .refused)
         }
+    }
+}
+
+/// `syncserver restored`.
+struct Restored: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Record that the database was restored from a backup, before servers use it.",
+        discussion: """
+            Devices that are ahead of the database then ship again what it has lost, when they next \
+            read. A server takes it into account when it starts. Without it, events that were lost \
+            stay on the devices, and readers may miss new events.
+            """)
+
+    @OptionGroup var storage: StorageOptions
+
+    @Option(
+        help: ArgumentHelp(
+            "The time of the restored state, for example 2026-03-01T08:30:00Z; an earlier one is "
+                + "safe.", valueName: "time"))
+    var to: RestoreTime
+
+    @OptionGroup var locks: LockOptions
+
+    func run() async throws {
+        do {
+            let storage = try await storage.openForMaintenance(
+                creating: false, lockSeconds: locks.wait)
+            let restore = Restores.Restore(to: to.time)
+            try await storage.record(restore)
+            try storage.close()
+            try SyncServer.print("restored to \(to.time), generation \(restore.generation)")
+        } catch { throw SyncServer.failure(error) }
+    }
+}
+
+/// A time in the past, as RFC 3339.
+struct RestoreTime: ExpressibleByArgument {
+    let time: Timestamp
+
+    init?(argument: String) {
+        guard let time = Timestamp(argument), time <= Timestamp(Date()) else { return nil }
+        self.time = time
     }
 }
 

@@ -27,7 +27,9 @@ struct SyncServer: AsyncParsableCommand {
 
             """
                 + Exit.allCases.map { "  \($0.rawValue)  \($0.meaning)" }.joined(separator: "\n"),
-        subcommands: [Serve.self, Migrate.self, Erase.self, Prune.self, MakeToken.self],
+        subcommands: [
+            Serve.self, Migrate.self, Erase.self, Prune.self, Restored.self, MakeToken.self,
+        ],
         defaultSubcommand: Serve.self)
 
     /// Prints a line to standard output.

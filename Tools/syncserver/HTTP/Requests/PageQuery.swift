@@ -14,11 +14,13 @@ struct PageQuery {
     let cursor: EventCursor?
     /// The most events.
     let limit: Int
+    private let restores: Restores
 
     /// Parses the query of a request.
     ///
     /// - Throws: `RequestError` with 400.
-    init(_ request: Request, limitMax: Int) throws {
+    init(_ request: Request, limitMax: Int, _ restores: Restores) throws {
+        self.restores = restores
         let query = request.uri.queryParameters
         source = try query["source"].map { text in
             guard let source = UUID(sourceName: String(text)) ?? UUID(text: String(text))
@@ -34,28 +36,51 @@ struct PageQuery {
             } ?? limitMax
         let bySource = source != nil
         cursor = try query["after"].map { text in
-            guard let cursor = EventCursor(String(text)), cursor.isBySource == bySource else {
+            let cursor = try Self.cursor(
+                String(text), restores, else: "after is not a cursor of this order")
+            guard cursor.isBySource == bySource else {
                 throw Self.refusal("bad_cursor", "after is not a cursor of this order")
             }
             return cursor
         }
     }
 
+    /// Reads a cursor.
+    ///
+    /// - Parameter detail: the message for one that is malformed.
+    /// - Throws: `RequestError`: 400 `bad_cursor`, or `restored` for a cursor from before a restore.
+    private static func cursor(
+        _ text: String, _ restores: Restores, else detail: String
+    ) throws(RequestError) -> EventCursor {
+        switch restores.read(text) {
+        case .cursor(let cursor): return cursor
+        case .malformed: throw refusal("bad_cursor", detail)
+        case .outdated(let time):
+            throw RequestError(
+                .badRequest, "restored", "the database was restored to its state of \(time)",
+                headers: [restored: time.description])
+        }
+    }
+
+    private static let restored = HTTPFields.Element.Name(valid: "Daybook-Restored")
+
     /// The cursor after which a stream begins: that of `Last-Event-ID`, which a client sends when it resumes
     /// with the same URL, else that of the query, else the start.
     ///
     /// - Throws: `RequestError` with 400.
-    static func startOfStream(_ request: Request) throws -> EventCursor {
-        let query = try PageQuery(request, limitMax: .max)
+    static func startOfStream(
+        _ request: Request, _ restores: Restores
+    ) throws -> EventCursor {
+        let query = try PageQuery(request, limitMax: .max, restores)
         guard query.source == nil else {
             throw refusal("bad_source", "a stream has the events of all sources")
         }
         guard let resumed = request.headers[lastEventID], !resumed.isEmpty else {
             return query.cursor ?? .start(bySource: false)
         }
-        guard let cursor = EventCursor(resumed), !cursor.isBySource else {
-            throw refusal("bad_cursor", "Last-Event-ID is not the id of an event of this stream")
-        }
+        let detail = "Last-Event-ID is not the id of an event of this stream"
+        let cursor = try cursor(resumed, restores, else: detail)
+        guard !cursor.isBySource else { throw refusal("bad_cursor", detail) }
         return cursor
     }
 
@@ -64,7 +89,7 @@ struct PageQuery {
     /// The query for the next page.
     func next(_ cursor: EventCursor) -> String {
         let source = source.map { "source=\($0.text)&" } ?? ""
-        return "\(source)limit=\(limit)&after=\(cursor.text)"
+        return "\(source)limit=\(limit)&after=\(restores.text(of: cursor))"
     }
 
     private static func refusal(_ code: String, _ detail: String) -> RequestError {

@@ -64,7 +64,7 @@ struct EventRoutes: Sendable {
     {
         guard !EventStream.isRequested(by: request) else { return try stream(request, context) }
         let place = try capacity.place(context.account)
-        let query = try PageQuery(request, limitMax: Self.pageLimitMax)
+        let query = try PageQuery(request, limitMax: Self.pageLimitMax, storage.restores)
         let memory = try await capacity.replyMemory(context.account)
         let turn = try await capacity.turnToRead(context.account)
         defer { turn.release() }
@@ -90,7 +90,7 @@ struct EventRoutes: Sendable {
 
     private func stream(_ request: Request, _ context: ServerContext) throws -> Response {
         let place = try capacity.stream(context.account)
-        let start = try PageQuery.startOfStream(request)
+        let start = try PageQuery.startOfStream(request, storage.restores)
         guard case .serial(let serial) = start else {
             preconditionFailure("a stream has the server's order")
         }

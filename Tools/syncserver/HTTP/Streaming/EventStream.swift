@@ -70,7 +70,7 @@ struct EventStream: Sendable {
             let memory = try await capacity.replyMemory(account)
             defer { memory.release() }
             let page = try await read(after: cursor)
-            let text = Self.text(of: page)
+            let text = text(of: page)
             memory.shrink(to: text.count)
             try await Reply.write(text, to: &writer)
             metrics.countEvents(out: page.lines.count)
@@ -88,11 +88,11 @@ struct EventStream: Sendable {
     }
 
     /// The events of a page in the format of server-sent events. A line has no line break.
-    private static func text(of page: ServedPage) -> [UInt8] {
+    private func text(of page: ServedPage) -> [UInt8] {
         var text: [UInt8] = []
         text.reserveCapacity(page.bytes + 32 * page.lines.count)
         for (line, cursor) in zip(page.lines, page.cursors) {
-            text += "id: \(cursor.text)\ndata: ".utf8
+            text += "id: \(storage.restores.text(of: cursor))\ndata: ".utf8
             text += line
             text += "\n\n".utf8
         }

@@ -79,6 +79,16 @@ extension SQLiteEventStorage: StorageMaintenance {
         }
     }
 
+    package func record(_ restore: Restores.Restore) async throws {
+        try await Self.rephrase {
+            try await connections.write { db in
+                try db.execute(
+                    sql: "INSERT INTO restore (generation, restored_to) VALUES (?, ?)",
+                    arguments: [restore.generation, restore.restoredTo.milliseconds])
+            }
+        }
+    }
+
     private static func erase(
         _ name: String, unusedSince limit: Date?, _ db: Database
     ) throws -> Bool {

@@ -12,6 +12,7 @@ package final class SQLiteEventStorage: EventStorage {
     /// The longest wait for a lock of another process.
     let lockWait: Duration
     package let signals = AccountSignals()
+    package let restores: Restores
     private let file: SQLiteFile
     private let catalogue: EventCatalogue
     private let now: @Sendable () -> Date
@@ -39,7 +40,10 @@ package final class SQLiteEventStorage: EventStorage {
         self.lockWait = lockWait
         self.catalogue = catalogue
         self.now = now
-        file = try Self.rephrase { try SQLiteFile(path, lockWait: lockWait) }
+        (file, restores) = try Self.rephrase {
+            let file = try SQLiteFile(path, lockWait: lockWait)
+            return (file, try file.connections.read(SQLiteSchema.restores))
+        }
     }
 
     package func append(_ batch: [ReceivedEvent], account: String) async throws -> [EventVerdict] {

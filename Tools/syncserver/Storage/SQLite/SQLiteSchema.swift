@@ -1,6 +1,7 @@
 // The tables of the embedded database and their migrations. Migrations are only ever added: a released
 // one never changes, and there are no downgrades.
 
+import EventSourcing
 import Foundation
 import GRDB
 
@@ -60,7 +61,27 @@ enum SQLiteSchema {
                     INSERT INTO serial_floor (serial) VALUES (0);
                     """)
         }
+        migrator.registerMigration("3 restores") { db in
+            try db.execute(
+                sql: """
+                    CREATE TABLE restore (
+                        number INTEGER PRIMARY KEY,
+                        generation TEXT NOT NULL,
+                        restored_to INTEGER NOT NULL
+                    ) STRICT;
+                    """)
+        }
         return migrator
+    }
+
+    /// The recorded restores, in their order.
+    static func restores(_ db: Database) throws -> Restores {
+        Restores(
+            try Row.fetchAll(db, sql: "SELECT generation, restored_to FROM restore ORDER BY number")
+                .map {
+                    Restores.Restore(
+                        generation: $0[0], restoredTo: Timestamp(milliseconds: $0[1]))
+                })
     }
 
     /// The day of a date, as stored in `last_used`.

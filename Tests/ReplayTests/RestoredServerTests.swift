@@ -1,0 +1,163 @@
+// A server that was restored from a backup gets back what it has lost from the devices that have it.
+// Spec/protocol/replay.md, RPL-14.
+
+import DaybookOffline
+import DaybookTestKit
+import Foundation
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import Replay
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+@Suite struct RestoredServerTests {
+    private let server = InMemorySyncServer()
+
+    /// A device with some saved cities that the server has.
+    private func device(_ cities: ClosedRange<Int>, named name: String) async throws -> OfflineStore
+    {
+        let store = try await OfflineStore.inMemory()
+        for number in cities { try await store.cities.save("\(name)-\(number)", by: "u") }
+        try await store.sync(over: server)
+        return store
+    }
+
+    private func cities(_ store: OfflineStore) -> [String] {
+        store.cities.saved(by: "u").current.map { $0 }.sorted()
+    }
+
+    @Test(.verifies("RPL-14"))
+    func `a device that is ahead of a restored server ships again what was lost, and says so`()
+        async throws
+    {
+        let phone = try await device(1...30, named: "phone")
+        let known = Set(server.events.map(\.id))
+        server.restore(keeping: 12, to: Date(timeIntervalSinceNow: -60))
+        // Other events get the numbers of the lost ones.
+        let tablet = try await OfflineStore.inMemory()
+        for number in 1...40 { try await tablet.cities.save("tablet-\(number)", by: "u") }
+        try await tablet.sync(over: server)
+        let report = try await phone.sync(over: server)
+        #expect(report.shippedAgain == 18 && report.restoredTo != nil && report.message == nil)
+        #expect(report.description.contains("18 events shipped again"))
+        #expect(known.isSubset(of: server.events.map(\.id)))
+        #expect(Set(server.events.map(\.id)).count == server.events.count)
+        #expect(report.received == 40)
+        try await tablet.sync(over: server)
+        #expect(cities(phone) == cities(tablet) && cities(phone).count == 70)
+        // Once only.
+        let next = try await phone.sync(over: server)
+        #expect(next.shippedAgain == 0 && next.restoredTo == nil)
+        try await phone.close()
+        try await tablet.close()
+    }
+
+    @Test(.verifies("RPL-14"))
+    func `events of a device that is gone come back from another that had read them`()
+        async throws
+    {
+        let lost = try await device(1...10, named: "lost")
+        let phone = try await device(1...5, named: "phone")
+        try await lost.close()
+        server.restore(keeping: 0, to: Date(timeIntervalSinceNow: -60))
+        let report = try await phone.sync(over: server)
+        #expect(report.shippedAgain == 15 && server.events.count == 15)
+        let other = try await OfflineStore.inMemory()
+        try await other.sync(over: server)
+        #expect(cities(other) == cities(phone))
+        try await phone.close()
+        try await other.close()
+    }
+
+    @Test(.verifies("RPL-14"))
+    func `only what was exchanged since the backup is shipped again`() async throws {
+        let clock = VirtualClock()
+        let store = try await OfflineStore.open(
+            at: URL(filePath: "/log"),
+            environment: clock.environment(fileSystem: InMemoryFileSystem(), seed: 1))
+        for number in 1...10 { try await store.cities.save("old-\(number)", by: "u") }
+        try await store.sync(over: server)
+        // Recorded before the backup, shipped after it.
+        for number in 1...3 { try await store.cities.save("late-\(number)", by: "u") }
+        clock.advance(by: .seconds(86_400))
+        let backup = clock.date
+        clock.advance(by: .seconds(7_200))
+        try await store.sync(over: server)
+        let before = server.requests.count
+        server.restore(keeping: 10, to: backup)
+        let report = try await store.sync(over: server)
+        #expect(report.shippedAgain == 3)
+        let shipped = server.requests[before...].reduce(0) { sum, request in
+            guard case .append(let batch) = request else { return sum }
+            let events = try? JSONSerialization.jsonObject(with: Data(batch)) as? [Any]
+            return sum + (events?.count ?? 0)
+        }
+        #expect(shipped == 3)
+        try await store.close()
+    }
+
+    @Test(.verifies("RPL-14"))
+    func `a recovery that breaks off begins again with the next run`() async throws {
+        let store = try await device(1...1_200, named: "city")
+        server.restore(keeping: 0, to: Date(timeIntervalSinceNow: -60))
+        let flaky = Flaky(server)
+        let first = try await store.sync(over: flaky, until: Date(timeIntervalSinceNow: 2))
+        #expect(first.message != nil && first.restoredTo == nil)
+        #expect(server.events.count < 1_200)
+        let second = try await store.sync(over: server)
+        #expect(second.restoredTo != nil && server.events.count == 1_200)
+        try await store.close()
+    }
+
+    @Test(.verifies("RPL-14"))
+    func `a server that calls itself restored at each read does not get everything each time`()
+        async throws
+    {
+        let store = try await device(1...10, named: "city")
+        let liar = Liar(server)
+        let report = try await store.sync(over: liar)
+        #expect(report.message != nil && report.pending == 0)
+        #expect(liar.appends == 1)
+        try await store.close()
+    }
+}
+
+/// Fails after the first batch.
+private final class Flaky: Transport {
+    private let server: InMemorySyncServer
+    private let appends = Mutex(0)
+
+    init(_ server: InMemorySyncServer) { self.server = server }
+
+    func send(_ request: TransportRequest, token: String?) async throws -> TransportReply {
+        if case .append = request {
+            let number = appends.withLock { count in
+                count += 1
+                return count
+            }
+            guard number == 1 else { throw URLError(.networkConnectionLost) }
+        }
+        return try await server.send(request, token: token)
+    }
+}
+
+/// Answers each read as if it had been restored.
+private final class Liar: Transport {
+    private let server: InMemorySyncServer
+    private let count = Mutex(0)
+    var appends: Int { count.withLock { $0 } }
+
+    init(_ server: InMemorySyncServer) { self.server = server }
+
+    func send(_ request: TransportRequest, token: String?) async throws -> TransportReply {
+        guard case .append = request else {
+            return TransportReply(status: 400, restoredTo: 1_000)
+        }
+        count.withLock { $0 += 1 }
+        return try await server.send(request, token: token)
+    }
+}
