@@ -251,7 +251,7 @@ let package = Package(
             exclude: ["sql/supabase.sql"],
             resources: [
                 .embedInCode("sql/0001_events.sql"), .embedInCode("sql/0002_accounts.sql"),
-                .embedInCode("sql/0003_restores.sql"),
+                .embedInCode("sql/0003_restores.sql"), .embedInCode("sql/0004_partitions.sql"),
             ],
             swiftSettings: strict),
         .executableTarget(

@@ -127,7 +127,7 @@ struct FullDiskTests {
         let owner = try fixture.connect()
         let name = "small_\(fixture.name)"
         _ = try await owner.run("CREATE TABLESPACE \(name) LOCATION '\(space)'")
-        _ = try await owner.run("ALTER TABLE daybook.event SET TABLESPACE \(name)")
+        try await moveEvents(to: name, owner)
         #expect(try await client.get("/readyz").status == 200)
         try disk.fill()
         let stored = try await sendUntilFull(client)
@@ -137,7 +137,15 @@ struct FullDiskTests {
         #expect(try await client.post(batch(from: 2_001)).statuses == ["applied", "applied"])
         #expect(try await client.allIDs().count == stored + 2)
         #expect(server.stop() == 0)
-        _ = try await owner.run("ALTER TABLE daybook.event SET TABLESPACE pg_default")
+        try await moveEvents(to: "pg_default", owner)
         _ = try await owner.run("DROP TABLESPACE \(name)")
+    }
+
+    /// Moves the partitions of the events to a tablespace.
+    private func moveEvents(to space: String, _ owner: PostgreSQLConnection) async throws {
+        for number in 0..<16 {
+            _ = try await owner.run(
+                "ALTER TABLE daybook.event_\(number) SET TABLESPACE \(space)")
+        }
     }
 }

@@ -10,6 +10,26 @@ extension PostgreSQLEventStorage: StorageMaintenance {
         try await pool.withConnection { "step \(try await PostgreSQLSchema.version($0))" }
     }
 
+    /// The number of events that are moved in one transaction.
+    private static let movedAtOnce = 2_000
+
+    package func moveEvents(progress: (Int) -> Void) async throws {
+        var count = 0
+        while true {
+            let rows = try await pool.withConnection {
+                try await $0.run("SELECT daybook.move_events($1::integer)", ["\(Self.movedAtOnce)"])
+            }
+            // NULL: another session holds a lock that it needs.
+            guard let moved = rows.first?[0].flatMap({ Int($0) }) else {
+                try await Task.sleep(for: .seconds(1))
+                continue
+            }
+            guard moved > 0 else { return }
+            count += moved
+            progress(count)
+        }
+    }
+
     package func eventCount(account: String) async throws -> Int {
         let account = try Self.checked(account)
         let rows = try await pool.withConnection {

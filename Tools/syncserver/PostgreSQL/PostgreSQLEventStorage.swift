@@ -112,7 +112,7 @@ package final class PostgreSQLEventStorage: EventStorage {
             try await $0.run(
                 """
                 SELECT v.line, EXISTS (
-                    SELECT FROM daybook.event t WHERE t.account = v.account
+                    SELECT FROM daybook.event t WHERE t.account = $1
                         AND t.source = $3::uuid AND t.sequence = $4::bigint AND t.id <> v.id)
                 FROM daybook.event v WHERE v.account = $1 AND v.id = $2::uuid
                 """, [account, id.text, content.source.text, "\(content.sequence)"])

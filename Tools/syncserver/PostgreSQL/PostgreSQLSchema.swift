@@ -16,6 +16,7 @@ enum PostgreSQLSchema {
         Step(number: 1, sql: text(PackageResources._001_events_sql)),
         Step(number: 2, sql: text(PackageResources._002_accounts_sql)),
         Step(number: 3, sql: text(PackageResources._003_restores_sql)),
+        Step(number: 4, sql: text(PackageResources._004_partitions_sql)),
     ]
 
     /// The newest migration that this server knows.

@@ -8,6 +8,13 @@ package protocol StorageMaintenance: Sendable {
     /// Returns the newest migration of the schema, as a text for people.
     func schemaVersion() async throws -> String
 
+    /// Does what a migration has left to be done while servers use the database: moves the events into
+    /// partitions. Does nothing if all are moved, or if the database has no partitions. An interrupted move
+    /// continues with the next call.
+    ///
+    /// - Parameter progress: called with the number of events that have been passed.
+    func moveEvents(progress: (Int) -> Void) async throws
+
     /// Counts the events of an account.
     func eventCount(account: String) async throws -> Int
 

@@ -12,13 +12,26 @@ struct Migrate: AsyncParsableCommand {
         abstract: "Migrate a database to the newest schema, and exit.",
         discussion: """
             A server does the same when it starts. There is no downgrade: take a backup before.
+
+            In a large PostgreSQL database it also moves the events into partitions, which takes hours \
+            and can be interrupted. Servers may use the database meanwhile; a server that starts does \
+            not move them.
             """)
 
     @OptionGroup var storage: StorageOptions
 
+    /// The number of events after which progress is reported.
+    private static let reportedAtOnce = 100_000
+
     func run() async throws {
         do {
             let storage = try await storage.openForMaintenance(creating: true)
+            var reported = 0
+            try await storage.moveEvents { count in
+                guard count >= reported + Self.reportedAtOnce else { return }
+                reported = count
+                SyncServer.note("\(count) events moved")
+            }
             let version = try await storage.schemaVersion()
             try storage.close()
             try SyncServer.print("up to date: \(version)")

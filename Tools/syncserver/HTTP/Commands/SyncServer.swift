@@ -40,10 +40,15 @@ struct SyncServer: AsyncParsableCommand {
         throw failure("standard output: \(String(cString: strerror(reason)))", .io)
     }
 
+    /// Writes a message to standard error, if it can be written.
+    static func note(_ text: String) {
+        _ = StandardStream.error.write(Array("syncserver: \(text)\n".utf8))
+    }
+
     /// Writes a message to standard error and returns the exit code, which counts even if standard
     /// error cannot be written.
     static func failure(_ detail: String, _ code: Exit) -> ExitCode {
-        _ = StandardStream.error.write(Array("syncserver: \(detail)\n".utf8))
+        note(detail)
         return ExitCode(code.rawValue)
     }
 

@@ -12,6 +12,9 @@ extension SQLiteEventStorage: StorageMaintenance {
         }
     }
 
+    /// Does nothing: an SQLite file has no partitions.
+    package func moveEvents(progress: (Int) -> Void) async throws {}
+
     package func eventCount(account: String) async throws -> Int {
         try await Self.rephrase {
             try await connections.read { db in
