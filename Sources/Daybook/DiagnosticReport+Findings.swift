@@ -1,4 +1,4 @@
-// What a report on a log finds, and what to do about it. Spec/operations/diagnostics.md.
+// The findings of a report on a log, each with advice. Spec/operations/diagnostics.md.
 
 import Foundation
 import LogStorage
@@ -41,19 +41,19 @@ extension DiagnosticReport {
     /// The findings of the other members.
     func makeFindings() -> [Finding] {
         var findings: [Finding] = []
-        func add(_ code: Finding.Code, _ detail: String, _ advice: String) {
+        func appendFinding(_ code: Finding.Code, _ detail: String, _ advice: String) {
             findings.append(Finding(code: code, detail: detail, advice: advice))
         }
         if !damage.isEmpty {
             let files = Set(damage.map(\.file)).sorted().joined(separator: ", ")
-            add(
+            appendFinding(
                 .damaged, "\(damage.count.counted("damaged place")) in \(files)",
                 "copy the folder; `logtool repair` shows what can be saved, LogMaintenance saves it"
             )
         }
         let others = files.count { $0.name == Self.otherName }
         if others > 0 {
-            add(
+            appendFinding(
                 .otherFiles, "\(others.counted("file")) in the log's folder that no log has",
                 "move them away: the folder belongs to the log alone")
         }
@@ -61,23 +61,23 @@ extension DiagnosticReport {
             $0.mode.flatMap { Int($0, radix: 8) }.map { $0 & 0o077 != 0 } ?? false
         }
         if open > 0 {
-            add(
+            appendFinding(
                 .permissions, "\(open.counted("file")) that others than the owner may use",
                 "set 0600 for files and 0700 for folders (chmod)")
         }
         if let freeBytes, freeBytes < max(Self.littleSpaceBytes, log?.diskBytes ?? 0) {
-            add(
-                .littleSpace, "\(freeBytes.counted("byte")) are free",
+            appendFinding(
+                .littleSpace, "free space: \(freeBytes.counted("byte"))",
                 "make space: compaction writes a segment anew before it removes the old one")
         }
         guard let outbox, let sync else { return findings }
         if outbox.parked > 0 {
-            add(
+            appendFinding(
                 .parked, "\(outbox.parked.counted("action")) parked",
                 "see `logtool parked`; each is retried or discarded")
         }
         if outbox.inConflict > 0 {
-            add(
+            appendFinding(
                 .inConflict, "\(outbox.inConflict.counted("action")) in conflict",
                 "see `logtool parked`; each is resolved")
         }
@@ -85,14 +85,14 @@ extension DiagnosticReport {
             madeAt.timeIntervalSince(oldest) > Self.waitingMax
         {
             let contact = sync.lastExchange.map { "the last exchange was at \(Timestamp($0))" }
-            add(
+            appendFinding(
                 .notSent,
                 "\(outbox.pending.counted("action")) to be sent, the oldest from "
                     + "\(Timestamp(oldest)); \(contact ?? "nothing was ever exchanged")",
                 "check the network, the token and the endpoint; the status of the store says why")
         }
         if sync.clockOffset.magnitude > UInt64(Self.clockOffsetMax) {
-            add(
+            appendFinding(
                 .clock,
                 "the device's clock is \(abs(sync.clockOffset) / 1_000) s "
                     + (sync.clockOffset > 0 ? "behind" : "ahead of") + " the server's",

@@ -15,7 +15,7 @@ import Replay
 /// try report.json().write(to: attachment)
 /// ```
 ///
-/// It has no data of an event, no subject, no lane, no token, no path and no words of a server.
+/// It has no data of an event, no subject, no lane, no token, no path and no message of a server.
 /// Spec/operations/diagnostics.md says what each member is.
 public struct DiagnosticReport: Codable, Hashable, Sendable {
     /// The version of the report's form.
@@ -36,7 +36,7 @@ public struct DiagnosticReport: Codable, Hashable, Sendable {
     public var sync: Sync?
     /// The damaged places; empty for an intact log.
     public var damage: [Damage]
-    /// What needs attention, in words.
+    /// The findings, each with advice.
     public var findings: [Finding]
 
     /// The events of a log.
@@ -95,7 +95,7 @@ public struct DiagnosticReport: Codable, Hashable, Sendable {
         public var parked: Int
         /// The number of actions in conflict.
         public var inConflict: Int
-        /// The time of the oldest one; nil if there is none.
+        /// The time of the oldest action to be sent; nil if there is none.
         public var oldest: Date?
         /// The number of actions by name.
         public var actions: [String: Int]
@@ -343,7 +343,7 @@ extension DiagnosticReport.Unsettled {
         parked = outbox.parkedCount
         inConflict = outbox.conflictCount
         pending = outbox.count - parked - inConflict
-        oldest = outbox.entries.first?.timestamp.date
+        oldest = outbox.entries.first { $0.status == .pending }?.timestamp.date
         actions = [:]
         held = []
         for entry in outbox.entries {

@@ -60,7 +60,8 @@ import Testing
         }
         try await tablet.close()
         await watch.value
-        // A slow subscriber may miss a value.
+        // A slow subscriber may miss a value, but not that there is something to read.
+        #expect(numbers.withLock { $0.contains(700) || $0.contains(200) })
         #expect(numbers.withLock { $0.allSatisfy { [700, 200, 0].contains($0) } })
         #expect(numbers.withLock { $0 == $0.sorted(by: >) })
         try await phone.close()
@@ -172,7 +173,7 @@ import Testing
         try await store.cities.save("lisbon", by: "u")
         try await store.sync(over: server, until: Date(timeIntervalSinceNow: 0.2))
         #expect(store.syncStatus.current.connection == .inactive)
-        #expect(store.syncStatus.current.obstacle != nil)
+        #expect([.ended, .failed].contains(store.syncStatus.current.obstacle?.kind))
         try await store.close()
     }
 }

@@ -10,10 +10,6 @@ import Testing
 
 @testable import Replay
 
-#if canImport(FoundationNetworking)
-    import FoundationNetworking
-#endif
-
 @Suite struct RestoredServerTests {
     private let server = InMemorySyncServer()
 
@@ -101,15 +97,88 @@ import Testing
     }
 
     @Test(.verifies("RPL-14"))
-    func `a recovery that breaks off begins again with the next run`() async throws {
+    func `a device that only reads ships again what it has read since the backup`() async throws {
+        let clock = VirtualClock()
+        let reader = try await OfflineStore.open(
+            at: URL(filePath: "/log"),
+            environment: clock.environment(fileSystem: InMemoryFileSystem(), seed: 1))
+        let writer = try await device(1...10, named: "early")
+        try await reader.sync(over: server)
+        clock.advance(by: .seconds(86_400))
+        let backup = clock.date
+        clock.advance(by: .seconds(7_200))
+        for number in 1...5 { try await writer.cities.save("late-\(number)", by: "u") }
+        try await writer.sync(over: server)
+        try await writer.close()
+        // The first page after the backup: its record is the last line of the commit.
+        #expect(try await reader.sync(over: server).received == 5)
+        server.restore(keeping: 10, to: backup)
+        let report = try await reader.sync(over: server)
+        #expect(report.shippedAgain == 5 && server.events.count == 15)
+        try await reader.close()
+    }
+
+    @Test(.verifies("RPL-14"))
+    func `a recovery whose batches fail ends the run, and continues with the next one`()
+        async throws
+    {
         let store = try await device(1...1_200, named: "city")
         server.restore(keeping: 0, to: Date(timeIntervalSinceNow: -60))
-        let flaky = Flaky(server)
-        let first = try await store.sync(over: flaky, until: Date(timeIntervalSinceNow: 2))
-        #expect(first.message != nil && first.restoredTo == nil)
-        #expect(server.events.count < 1_200)
+        let flaky = Answering(server, appends: [nil, .init(status: 500)])
+        let first = try await store.sync(over: flaky)
+        #expect(first.message?.contains("restored") == true && first.restoredTo == nil)
+        #expect(server.events.count == 500)
         let second = try await store.sync(over: server)
-        #expect(second.restoredTo != nil && server.events.count == 1_200)
+        #expect(second.restoredTo != nil && second.shippedAgain == 700)
+        #expect(server.events.count == 1_200)
+        try await store.close()
+    }
+
+    @Test(.verifies("RPL-14"))
+    func `a batch that is too large is halved, and a wait that the server asks for is kept`()
+        async throws
+    {
+        let store = try await device(1...40, named: "city")
+        server.restore(keeping: 0, to: Date(timeIntervalSinceNow: -60))
+        let strict = Answering(
+            server,
+            appends: [
+                .init(status: 413), .init(status: 429, retryAfterSeconds: 1), nil, nil,
+            ])
+        let began = ContinuousClock.now
+        let report = try await store.sync(over: strict)
+        #expect(report.shippedAgain == 40 && server.events.count == 40)
+        #expect(ContinuousClock.now - began >= .seconds(1))
+        try await store.close()
+    }
+
+    @Test(.verifies("RPL-14"))
+    func `events that the server does not accept are counted, and block nothing`() async throws {
+        let isStrict = Mutex(false)
+        let server = InMemorySyncServer { draft in
+            isStrict.withLock { $0 } && draft.subject?.hasSuffix("-7") == true
+                ? Verdict(id: draft.id, status: .rejected, code: "no") : nil
+        }
+        let store = try await OfflineStore.inMemory()
+        for number in 1...10 { try await store.cities.save("city-\(number)", by: "u") }
+        try await store.sync(over: server)
+        isStrict.withLock { $0 = true }
+        server.restore(keeping: 0, to: Date(timeIntervalSinceNow: -60))
+        let report = try await store.sync(over: server)
+        #expect(report.shippedAgain == 9 && report.notAccepted == 1)
+        #expect(report.description.contains("1 that it lacks not accepted"))
+        try await store.close()
+    }
+
+    @Test(.verifies("RPL-14"))
+    func `a run that does not ship leaves the recovery to one that does`() async throws {
+        let store = try await device(1...10, named: "city")
+        server.restore(keeping: 0, to: Date(timeIntervalSinceNow: -60))
+        var options = Replayer.Options()
+        options.ships = false
+        let report = try await Replayer(store.events, transport: server, options: options).run()
+        #expect(report.message != nil && report.restoredTo == nil && server.events.isEmpty)
+        #expect(try await store.sync(over: server).shippedAgain == 10)
         try await store.close()
     }
 
@@ -126,20 +195,24 @@ import Testing
     }
 }
 
-/// Fails after the first batch.
-private final class Flaky: Transport {
+/// Gives set answers to batches, then those of the server.
+private final class Answering: Transport {
     private let server: InMemorySyncServer
-    private let appends = Mutex(0)
+    private let appends: Mutex<[TransportReply?]>
+    private let last: TransportReply?
 
-    init(_ server: InMemorySyncServer) { self.server = server }
+    /// - Parameter appends: the answers to batches, in order; nil passes a batch on. If the last is not nil, all
+    ///   later batches get it.
+    init(_ server: InMemorySyncServer, appends: [TransportReply?]) {
+        self.server = server
+        self.appends = Mutex(appends)
+        last = appends.last ?? nil
+    }
 
     func send(_ request: TransportRequest, token: String?) async throws -> TransportReply {
         if case .append = request {
-            let number = appends.withLock { count in
-                count += 1
-                return count
-            }
-            guard number == 1 else { throw URLError(.networkConnectionLost) }
+            let answer = appends.withLock { $0.isEmpty ? last : $0.removeFirst() }
+            if let answer { return answer }
         }
         return try await server.send(request, token: token)
     }

@@ -17,20 +17,30 @@ import Testing
         let phone = try await Device(server.base)
         let tablet = try await Device(server.base)
         try await eventually { phone.connection == .pushed && tablet.connection == .pushed }
-        for number in 0..<50 {
+        var waits: [Duration] = []
+        for number in 0..<Self.changes {
             let (writer, reader) = number % 2 == 0 ? (phone, tablet) : (tablet, phone)
+            let began = ContinuousClock.now
             try await writer.store.cities.save("city-\(number)", by: "ana")
-            try await eventually {
-                reader.store.cities.saved(by: "ana").current.contains { $0 == "city-\(number)" }
-            }
+            for await cities in reader.store.cities.saved(by: "ana").changes
+            where cities.contains(where: { $0 == "city-\(number)" }) { break }
+            waits.append(ContinuousClock.now - began)
         }
         try await eventually { phone.service.report.pending + tablet.service.report.pending == 0 }
-        #expect(phone.service.report.received == 25)
-        #expect(tablet.service.report.received == 25)
+        #expect(phone.service.report.received == Self.changes / 2)
+        #expect(tablet.service.report.received == Self.changes / 2)
+        waits.sort()
+        print(
+            "\(kind): from append to changes, \(waits.count) times: median",
+            waits[waits.count / 2], "99 %", waits[waits.count * 99 / 100])
         #expect(phone.service.report.duplicate + tablet.service.report.duplicate == 0)
         try await phone.close()
         try await tablet.close()
     }
+
+    /// The number of changes whose way is measured; can be raised in the environment.
+    private static let changes =
+        ProcessInfo.processInfo.environment["DAYBOOK_CHANGES"].flatMap { Int($0) } ?? 50
 
     /// The number of connections that break; can be raised in the environment.
     private static let cuts =

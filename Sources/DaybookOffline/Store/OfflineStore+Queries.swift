@@ -27,6 +27,13 @@ extension OfflineStore {
     /// The number of events that the server has not settled. O(1).
     public var outboxCount: ViewQuery<Int> { events.outboxCount }
 
+    /// Makes a report on the log for a support mail. See `EventStore.diagnosticReport(progress:)`.
+    public func diagnosticReport(
+        progress: (@Sendable (_ part: Double) -> Void)? = nil
+    ) async throws -> DiagnosticReport {
+        try await events.diagnosticReport(progress: progress)
+    }
+
     /// How the store syncs now. See `EventStore.syncStatus`.
     public var syncStatus: ViewQuery<SyncStatus> { events.syncStatus }
 

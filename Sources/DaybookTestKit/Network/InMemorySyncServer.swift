@@ -41,6 +41,8 @@ public final class InMemorySyncServer: FollowingTransport {
         var indexes: [UUID: Int] = [:]
         /// For each lane, the index and the LWW timestamp of its newest event.
         var heads: [String: (index: Int, lwwTimestamp: LWWTimestamp)] = [:]
+        /// The LWW timestamps of the events.
+        var lwwTimestamps: [LWWTimestamp] = []
         var requests: [TransportRequest] = []
         var isReachable = true
         /// The number of times that events were lost, and the time of the state after the last.
@@ -48,6 +50,14 @@ public final class InMemorySyncServer: FollowingTransport {
         var restoredTo: Int64?
         /// Wake the open streams.
         var streams: [UUID: AsyncStream<Void>.Continuation] = [:]
+
+        /// Makes an event the head of its lane, if it is newer.
+        mutating func updateHead(of lane: String?, _ index: Int, _ lwwTimestamp: LWWTimestamp) {
+            guard let lane, heads[lane].map({ $0.lwwTimestamp < lwwTimestamp }) ?? true else {
+                return
+            }
+            heads[lane] = (index, lwwTimestamp)
+        }
 
         /// The cursor before the event with an index. After a restore it names the restore.
         func cursor(at index: Int) -> String {
@@ -151,9 +161,8 @@ public final class InMemorySyncServer: FollowingTransport {
             let lwwTimestamp = LWWTimestamp(
                 time: draft.time ?? Timestamp(milliseconds: 0), source: event.source.integer,
                 sequence: event.sequence)
-            if let lane = draft.lane, head.map({ $0.lwwTimestamp < lwwTimestamp }) ?? true {
-                state.heads[lane] = (state.events.count, lwwTimestamp)
-            }
+            state.updateHead(of: draft.lane, state.events.count, lwwTimestamp)
+            state.lwwTimestamps.append(lwwTimestamp)
             state.indexes[draft.id] = state.events.count
             state.events.append(draft)
             state.lines.append(line)
@@ -184,18 +193,19 @@ public final class InMemorySyncServer: FollowingTransport {
         wake.yield()
         var isOpen = false
         for await _ in wakes {
-            let lines = try state.withLock { state in
+            let lines = try state.withLock { state -> [(line: [UInt8], next: String)]? in
                 guard state.isReachable else { throw Unreachable() }
-                return state.restores == restores ? Array(state.lines.dropFirst(index)) : nil
+                guard state.restores == restores else { return nil }
+                return state.lines.indices.dropFirst(index).map {
+                    (state.lines[$0], state.cursor(at: $0 + 1))
+                }
             }
             guard let lines else { return .ended }
             if !isOpen, !receive(.opened) { return .ended }
             isOpen = true
-            for line in lines {
+            for (line, next) in lines {
                 index += 1
-                guard receive(.event(line, next: state.withLock { $0.cursor(at: index) })) else {
-                    return .ended
-                }
+                guard receive(.event(line, next: next)) else { return .ended }
             }
         }
         throw CancellationError()
@@ -220,7 +230,11 @@ public final class InMemorySyncServer: FollowingTransport {
             state.lines = Array(state.lines.prefix(count))
             state.events = Array(state.events.prefix(count))
             state.indexes = state.indexes.filter { $0.value < count }
-            state.heads = state.heads.filter { $0.value.index < count }
+            state.lwwTimestamps = Array(state.lwwTimestamps.prefix(count))
+            state.heads = [:]
+            for (index, event) in state.events.enumerated() {
+                state.updateHead(of: event.lane, index, state.lwwTimestamps[index])
+            }
             state.restores += 1
             state.restoredTo = Timestamp(time).milliseconds
         }

@@ -103,7 +103,7 @@ extension Outbox {
             }
             let entry = try OutboxEntry(at: Position(last), &reader)
             queue.append(entry)
-            count(entry, by: 1)
+            adjustCounts(for: entry, by: 1)
         }
         try reader.finish()
     }

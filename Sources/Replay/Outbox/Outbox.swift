@@ -68,7 +68,7 @@ public struct Outbox: Projection {
     /// The cursor from which to read the account's events; nil is the beginning.
     package var cursor: String? { pulled?.cursor }
 
-    /// The time of the last record of verdicts or of a page; nil before the first.
+    /// The time of the last record of verdicts, of a decision on them, or of a page; nil before the first.
     package var lastExchange: Timestamp? {
         let times = [
             lastRecord > .zero ? lastContact : nil, pulled?.lwwTimestamp.time,
@@ -131,9 +131,9 @@ public struct Outbox: Projection {
             guard let index = self.index(at: Position(entry.position)),
                 queue[index].id == entry.id
             else { continue }
-            if !queue[index].isSettled { count(queue[index], by: -1) }
+            if !queue[index].isSettled { adjustCounts(for: queue[index], by: -1) }
             queue[index].answer = answer
-            if !queue[index].isSettled { count(queue[index], by: 1) }
+            if !queue[index].isSettled { adjustCounts(for: queue[index], by: 1) }
             if entry.isDecision { lastDecision = event.position }
         }
         dropTombstones()
@@ -183,7 +183,7 @@ public struct Outbox: Projection {
         var index = firstIndex(from: Position(range.lowerBound))
         while index < queue.count, queue[index].position.rawValue <= range.upperBound {
             if !queue[index].isSettled {
-                count(queue[index], by: -1)
+                adjustCounts(for: queue[index], by: -1)
                 queue[index].isSettled = true
                 tombstones += 1
             }
@@ -191,8 +191,8 @@ public struct Outbox: Projection {
         }
     }
 
-    /// Counts an entry that has come or changed, or that goes.
-    mutating func count(_ entry: OutboxEntry, by difference: Int) {
+    /// Adds a difference to the count of an entry's status.
+    mutating func adjustCounts(for entry: OutboxEntry, by difference: Int) {
         switch entry.status {
         case .pending: break
         case .failed: parkedCount += difference

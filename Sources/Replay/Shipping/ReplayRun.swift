@@ -41,6 +41,10 @@ struct ReplayRun {
     private var follower: Follower?
     /// The number of pushed events since the cursor was recorded.
     private var pushedSinceRecord = 0
+    /// The recovery under way from a restore of the server.
+    private var recovery: LossRecovery?
+    /// The time of the restored state for which the recovery is complete, until a page was recorded.
+    private var recoveredTime: Int64?
     /// Why the last request failed; nil after a success.
     private var failure: SyncStatus.Obstacle?
     /// What the run waits for, if something is in the way.
@@ -51,6 +55,8 @@ struct ReplayRun {
     private var knowsConditions: Bool
     /// The number of the account's events that are still to be read, by the server's last answer.
     private var behind: Int?
+    /// Whether `behind` is of this run.
+    private var hasRead = false
     /// The device's time of the last success.
     private var lastSuccess: Int64?
 
@@ -654,9 +660,11 @@ struct ReplayRun {
             try await resolveConflict(of: item, current: current)
         }
         if let page = outcome.page { try await recordPage(page) }
-        if let time = outcome.restoredTo { try await recoverLoss(since: time, exchange.received) }
+        if let time = outcome.restoredTo { try await recoverLoss(since: time) }
         if case .reply(let reply) = exchange.answer, reply.status == 200, report.message == nil {
-            if outcome.page != nil { behind = report.isBehind ? reply.remaining : 0 }
+            if outcome.page != nil {
+                (behind, hasRead) = (report.isBehind ? reply.remaining : 0, true)
+            }
             succeeded(at: exchange.received)
         } else {
             failed(report.message)
@@ -664,37 +672,46 @@ struct ReplayRun {
         publishReport()
     }
 
-    /// G7: ships again what the server has lost, then reads from the first page: the cursor counts events that
-    /// the server does not have.
-    private mutating func recoverLoss(since time: Int64, _ now: Int64) async throws {
-        let restoredTo = Timestamp(milliseconds: time)
-        if report.restoredTo != restoredTo {
+    /// G7: ships the next batch of events that the restored server may lack. After the last one, reads from the
+    /// first page: the cursor counts events that the server does not have.
+    private mutating func recoverLoss(since time: Int64) async throws {
+        (behind, hasRead) = (nil, true)
+        guard replayer.options.ships else {
+            state.pageRefused()
+            report.message =
+                "the server was restored; a run that ships is needed before the next read"
+            return
+        }
+        if recoveredTime != time {
+            if recovery?.time != time { recovery = try await LossRecovery(store, since: time) }
             let (replayer, end, token) = (replayer, end, token?.value)
-            let result = try await LossRecovery(store: store) {
+            let step = try await recovery?.step {
                 try await Self.send(.append(batch: $0), token, replayer, end)
-            }.run(since: time)
-            report.shippedAgain += result.applied
-            if let failure = result.failure {
-                let reason = "the server was restored, and not all that it has lost could be sent: "
-                report.message =
-                    state.recoveryFailed(
-                        reason + failure, now: now, random: store.randomFraction()
-                    ).message
+            }
+            switch step {
+            // The next read is answered in the same way, and ships the next batch.
+            case .answered: return
+            case .failed(let answer):
+                let outcome = state.recoveryFailed(
+                    answer, now: store.deviceNow, random: store.randomFraction())
+                report.message = outcome.message.map { "the server was restored: \($0)" }
                 return
+            case .complete, nil: finishRecovery(of: time)
             }
-            report.restoredTo = restoredTo
-            if result.refused > 0 {
-                report.message =
-                    "the server was restored and does not accept "
-                    + result.refused.counted("event") + " that it has lost"
-            }
-            let text = "\(result.applied.counted("event")) shipped again"
-            replayer.logger.notice(
-                "the server was restored to its state of \(restoredTo); \(text)")
         }
         cursor = nil
         state.readFromStart()
         follower?.networkChanged()
+    }
+
+    private mutating func finishRecovery(of time: Int64) {
+        let restoredTo = Timestamp(milliseconds: time)
+        report.restoredTo = restoredTo
+        report.shippedAgain += recovery?.applied ?? 0
+        report.notAccepted += recovery?.refused ?? 0
+        (recovery, recoveredTime) = (nil, time)
+        let text = "\(report.shippedAgain.counted("event")) shipped again"
+        replayer.logger.notice("the server was restored to its state of \(restoredTo); \(text)")
     }
 
     // MARK: Status
@@ -715,7 +732,7 @@ struct ReplayRun {
             $0.connection =
                 follower?.connection ?? (isLive && pollMilliseconds != nil ? .polled : .onDemand)
             $0.isExchanging = state.isBusy
-            if let behind { $0.behind = behind }
+            if hasRead { $0.behind = behind }
             if let lastSuccess { $0.lastSuccess = Timestamp(milliseconds: lastSuccess) }
             $0.nextAttempt = nextAttempt.map { Timestamp(milliseconds: $0) }
             $0.obstacle = obstacle
@@ -729,8 +746,9 @@ struct ReplayRun {
         switch result {
         case .success(let report):
             guard !Task.isCancelled else { return nil }
-            return report.message.map {
-                SyncStatus.Obstacle(kind: obstacle?.kind ?? .ended, message: $0)
+            return report.message.map { message in
+                [obstacle, failure].compactMap(\.self).first { $0.message == message }
+                    ?? SyncStatus.Obstacle(kind: .ended, message: message)
             }
         case .failure(is CancellationError): return nil
         case .failure(let error):
@@ -857,6 +875,7 @@ struct ReplayRun {
         // A page that leads to itself would never end.
         let isLast =
             content.count == 0 || content.next == nil || content.next == page.after
+        recoveredTime = nil
         report.message = state.pageRecorded(page, isLast: isLast, hasNew: content.hasNew)
         guard isLast else { return }
         report.isBehind = false

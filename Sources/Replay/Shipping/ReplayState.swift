@@ -115,8 +115,8 @@ public struct ReplayState: Sendable {
         public var message: String?
         /// True if the answer is known to come from the sync server, so that its clock may be used.
         public var isServers = false
-        /// The time of the state to which the server was restored, in milliseconds since 1970. The caller ships
-        /// again what the server has lost, and then calls `readFromStart` or `recoveryFailed`.
+        /// The time of the state to which the server was restored, in milliseconds since 1970. The caller ships a
+        /// batch of the events that the server may lack. After the last one it calls `readFromStart`.
         public var restoredTo: Int64?
 
         /// The settled positions, each with its status.
@@ -317,9 +317,12 @@ public struct ReplayState: Sendable {
     /// G7: reads from the first page, because the server was restored.
     public mutating func readFromStart() { reading = Reading(cursor: nil, isRestarted: true) }
 
-    /// G7: backs off, because what a restored server has lost could not be shipped.
-    public mutating func recoveryFailed(_ reason: String, now: Int64, random: Double) -> Outcome {
-        backOff(now, random, reason)
+    /// G7: handles an answer without verdicts to a batch of the recovery, as that to a read.
+    mutating func recoveryFailed(_ answer: Answer, now: Int64, random: Double) -> Outcome {
+        lastNumber += 1
+        let request = Request.read(after: nil)
+        underWay[lastNumber] = request
+        return handleAnswer(answer, to: lastNumber, now: now, random: random)
     }
 
     // MARK: Conflicts
@@ -620,7 +623,6 @@ public struct ReplayState: Sendable {
             return bisect(items, reply)
         case (400, .read(let cursor))  // G7
         where reply.restoredTo != nil && cursor != nil && reading?.isRestarted == false:
-            failures = 0
             return Outcome(restoredTo: reply.restoredTo)
         case (400..<500, .read(let cursor))  // G2
         where [400, 404, 410, 422].contains(reply.status) && cursor != nil

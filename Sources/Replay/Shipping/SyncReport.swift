@@ -31,8 +31,10 @@ public struct SyncReport: Hashable, Sendable {
     public var refused = 0
     /// The time of the state to which the server was restored from a backup, if this log was ahead of it.
     public var restoredTo: Timestamp?
-    /// The number of events that such a server had lost and that were shipped again.
+    /// The number of events that such a server lacked and that were shipped again.
     public var shippedAgain = 0
+    /// The number of events that such a server lacks and does not accept.
+    public var notAccepted = 0
     /// The ids of the events in unanswered requests: an app shows them as SYNCING.
     public var underWay: Set<UUID> = []
     /// Whether another log was found to write with this log's incarnation, so that this log got a new one.
@@ -69,6 +71,7 @@ extension SyncReport: CustomStringConvertible {
             restoredTo.map {
                 "the server was restored to \($0): \(shippedAgain.counted("event")) shipped again"
             },
+            count(notAccepted, "that it lacks not accepted"),
             isBehind ? "not all events of other logs were read" : nil,
             tookNewName ? "the log has a new incarnation" : nil,
             isElsewhere ? "another run syncs this store" : nil, message,

@@ -59,6 +59,7 @@ public struct Date: Comparable, Hashable, Codable, Sendable {
     public var timeIntervalSince1970: TimeInterval { fatalError() }
     public var timeIntervalSinceReferenceDate: TimeInterval { fatalError() }
     public func addingTimeInterval(_: TimeInterval) -> Date { fatalError() }
+    public func timeIntervalSince(_: Date) -> TimeInterval { fatalError() }
     public static func < (_: Date, _: Date) -> Bool { fatalError() }
 }
 
@@ -170,11 +171,23 @@ public struct URLError: Error, Hashable, Sendable {
     public static var badServerResponse: Code { fatalError() }
 }
 
+public class NSNumber: NSObject, @unchecked Sendable {
+    public var intValue: Int { fatalError() }
+}
+
+public class ProcessInfo: NSObject, @unchecked Sendable {
+    public class var processInfo: ProcessInfo { fatalError() }
+    public var operatingSystemVersionString: String { fatalError() }
+}
+
 public class FileManager: NSObject, @unchecked Sendable {
     public class var `default`: FileManager { fatalError() }
     public var temporaryDirectory: URL { fatalError() }
     public func fileExists(atPath _: String) -> Bool { fatalError() }
     public func attributesOfItem(atPath _: String) throws -> [FileAttributeKey: Any] {
+        fatalError()
+    }
+    public func attributesOfFileSystem(forPath _: String) throws -> [FileAttributeKey: Any] {
         fatalError()
     }
     public func createDirectory(
@@ -189,18 +202,22 @@ public struct FileAttributeKey: Hashable, RawRepresentable, Sendable {
     public init(rawValue: String) { self.rawValue = rawValue }
     public static let posixPermissions = FileAttributeKey(rawValue: "")
     public static let type = FileAttributeKey(rawValue: "")
+    public static let modificationDate = FileAttributeKey(rawValue: "")
+    public static let systemFreeSize = FileAttributeKey(rawValue: "")
 }
 
 public struct FileAttributeType: Hashable, RawRepresentable, Sendable {
     public let rawValue: String
     public init(rawValue: String) { self.rawValue = rawValue }
     public static let typeRegular = FileAttributeType(rawValue: "")
+    public static let typeSymbolicLink = FileAttributeType(rawValue: "")
 }
 
 public class JSONEncoder: @unchecked Sendable {
     public struct OutputFormatting: OptionSet, Sendable {
         public let rawValue: UInt
         public init(rawValue: UInt) { self.rawValue = rawValue }
+        public static let prettyPrinted = OutputFormatting()
         public static let sortedKeys = OutputFormatting()
         public static let withoutEscapingSlashes = OutputFormatting()
     }

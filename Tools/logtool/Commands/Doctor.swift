@@ -3,6 +3,7 @@
 import ArgumentParser
 import DaybookOffline
 import Foundation
+import LogFormat
 import LogStorage
 
 struct Doctor: AsyncParsableCommand {
@@ -67,7 +68,7 @@ struct Doctor: AsyncParsableCommand {
             Message.note("the report is in \(bundle); it has nothing of what the events contain")
         }
         let count = report.findings.count
-        Message.note(count == 0 ? "no findings" : "\(count) finding\(count == 1 ? "" : "s")")
+        Message.note(count == 0 ? "no findings" : count.counted("finding"))
         if count > 0 { throw Exit.findings }
     }
 }

@@ -3,6 +3,7 @@
 import ArgumentParser
 import DaybookOffline
 import Foundation
+import LogFormat
 import LogStorage
 import Logging
 
@@ -124,8 +125,9 @@ struct Replay: AsyncParsableCommand {
         if let message = report.message { Message.error(message) }
         if let time = report.restoredTo {
             Message.note(
-                "the server was restored to its state of \(time); \(report.shippedAgain) events "
-                    + "were shipped again")
+                "the server was restored to its state of \(time); "
+                    + "\(report.shippedAgain.counted("event")) shipped again, "
+                    + "\(report.notAccepted) not accepted")
         }
         if report.unusable > 0 {
             Message.note("\(report.unusable) events of other devices could not be imported")
