@@ -1,5 +1,5 @@
 """Posts a batch that the third-party CloudEvents package has encoded, and decodes the server's events with
-it. Called by Tools/strangers/run: cloudevents_agree.py URL, with the token in $TOKEN."""
+it: those of a page, and those of a stream that a third-party reader of server-sent events parses. Called by Tools/strangers/run: cloudevents_agree.py URL, with the token in $TOKEN."""
 
 import os
 import sys
@@ -10,6 +10,8 @@ from datetime import datetime, timezone
 from cloudevents.core.formats.json import JSONFormat
 from cloudevents.core.v1.event import CloudEvent
 import json
+import requests
+import sseclient
 
 BATCH = "application/cloudevents-batch+json"
 url = sys.argv[1] + "/v1/events"
@@ -65,4 +67,20 @@ for mine in written:
             value = value.replace(microsecond=value.microsecond // 1000 * 1000)
         assert received == value, (name, received, value)
     assert theirs.get_attributes()["partitionkey"]
-print(f"cloudevents: {len(written)} events posted and read back equal")
+
+
+def follow(count, **headers):
+    """Reads events of the stream."""
+    headers |= {"Authorization": "Bearer " + os.environ["TOKEN"], "Accept": "text/event-stream"}
+    with requests.get(url, headers=headers, stream=True, timeout=60) as reply:
+        reply.raise_for_status()
+        events = sseclient.SSEClient(reply).events()
+        return [next(events) for _ in range(count)]
+
+
+streamed = follow(len(written))
+for mine, theirs in zip(written, streamed):
+    assert JSONFormat().read(CloudEvent, theirs.data).get_id() == mine.get_id(), theirs
+resumed = follow(len(written) - 2, **{"Last-Event-ID": streamed[1].id})
+assert [each.data for each in resumed] == [each.data for each in streamed[2:]], resumed
+print(f"cloudevents: {len(written)} events posted, read back equal, and streamed")
