@@ -119,7 +119,7 @@ import Testing
     }
 
     @Test(.verifies("RPL-14"))
-    func `a recovery whose batches fail ends the run, and continues with the next one`()
+    func `a recovery whose batches fail ends the run, and begins again with the next one`()
         async throws
     {
         let store = try await device(1...1_200, named: "city")
@@ -166,7 +166,60 @@ import Testing
         server.restore(keeping: 0, to: Date(timeIntervalSinceNow: -60))
         let report = try await store.sync(over: server)
         #expect(report.shippedAgain == 9 && report.notAccepted == 1)
-        #expect(report.description.contains("1 that it lacks not accepted"))
+        #expect(report.description.contains("1 event not accepted by the restored server"))
+        try await store.close()
+    }
+
+    @Test(.verifies("RPL-14"))
+    func `a proxy that refuses every batch loses no event`() async throws {
+        let store = try await device(1...30, named: "city")
+        server.restore(keeping: 0, to: Date(timeIntervalSinceNow: -60))
+        let proxy = Answering(server, appends: [.init(status: 400)])
+        let refused = try await store.sync(over: proxy)
+        #expect(refused.message != nil && refused.restoredTo == nil)
+        #expect(refused.notAccepted == 0 && server.events.isEmpty)
+        let report = try await store.sync(over: server)
+        #expect(report.shippedAgain == 30 && report.notAccepted == 0)
+        try await store.close()
+    }
+
+    @Test(.verifies("RPL-14"))
+    func `events after a postponed one in its lane are sent after it`() async throws {
+        let retries = Mutex(0)
+        let server = InMemorySyncServer { draft in
+            let isFirst = retries.withLock { count in
+                guard count > 0, draft.type == CitySaved.type, draft.subject == "lisbon" else {
+                    return false
+                }
+                count -= 1
+                return true
+            }
+            return isFirst ? Verdict(id: draft.id, status: .retry) : nil
+        }
+        let store = try await OfflineStore.inMemory()
+        try await store.cities.save("lisbon", by: "u")
+        for number in 1...600 { try await store.cities.save("city-\(number)", by: "u") }
+        try await store.cities.unsave("lisbon", by: "u")
+        try await store.sync(over: server)
+        retries.withLock { $0 = 2 }
+        server.restore(keeping: 0, to: Date(timeIntervalSinceNow: -60))
+        let report = try await store.sync(over: server)
+        #expect(report.shippedAgain == 602 && report.notAccepted == 0)
+        #expect(
+            server.events.filter { $0.subject == "lisbon" }.map(\.type)
+                == [CitySaved.type, CityUnsaved.type])
+        try await store.close()
+    }
+
+    @Test(.verifies("RPL-14"))
+    func `servers that name one earlier restore after the other do not keep a run`()
+        async throws
+    {
+        let store = try await device(1...10, named: "city")
+        let liar = Liar(server, isEarlierEachTime: true)
+        let report = try await store.sync(over: liar)
+        #expect(report.message != nil && report.pending == 0)
+        #expect(liar.appends <= 4)
         try await store.close()
     }
 
@@ -221,14 +274,23 @@ private final class Answering: Transport {
 /// Answers each read as if it had been restored.
 private final class Liar: Transport {
     private let server: InMemorySyncServer
+    private let isEarlierEachTime: Bool
     private let count = Mutex(0)
+    private let reads = Mutex<Int64>(0)
     var appends: Int { count.withLock { $0 } }
 
-    init(_ server: InMemorySyncServer) { self.server = server }
+    init(_ server: InMemorySyncServer, isEarlierEachTime: Bool = false) {
+        self.server = server
+        self.isEarlierEachTime = isEarlierEachTime
+    }
 
     func send(_ request: TransportRequest, token: String?) async throws -> TransportReply {
         guard case .append = request else {
-            return TransportReply(status: 400, restoredTo: 1_000)
+            let number = reads.withLock { count in
+                count += isEarlierEachTime ? 1 : 0
+                return count
+            }
+            return TransportReply(status: 400, restoredTo: 1_000_000_000_000 - number)
         }
         count.withLock { $0 += 1 }
         return try await server.send(request, token: token)

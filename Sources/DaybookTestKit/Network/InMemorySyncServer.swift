@@ -45,9 +45,9 @@ public final class InMemorySyncServer: FollowingTransport {
         var lwwTimestamps: [LWWTimestamp] = []
         var requests: [TransportRequest] = []
         var isReachable = true
-        /// The number of times that events were lost, and the time of the state after the last.
-        var restores = 0
-        var restoredTo: Int64?
+        /// The times of the restored states, in milliseconds since 1970, in the order of the restores.
+        var restoreTimes: [Int64] = []
+        var restores: Int { restoreTimes.count }
         /// Wake the open streams.
         var streams: [UUID: AsyncStream<Void>.Continuation] = [:]
 
@@ -62,6 +62,14 @@ public final class InMemorySyncServer: FollowingTransport {
         /// The cursor before the event with an index. After a restore it names the restore.
         func cursor(at index: Int) -> String {
             restores == 0 ? String(index) : "\(index).\(restores)"
+        }
+
+        /// The time of the earliest restored state since a cursor was given out; nil if there is none.
+        func restoredTime(since cursor: String?) -> Int64? {
+            let parts = (cursor ?? "").split(separator: ".").map { Int($0) }
+            guard let index = parts.first ?? nil, index >= 0 else { return nil }
+            let known = (parts.count == 2 ? parts[1] : 0) ?? 0
+            return restoreTimes.dropFirst(max(0, known)).min()
         }
 
         /// The index after a cursor; nil for one that this server has not given out since its last restore.
@@ -235,8 +243,7 @@ public final class InMemorySyncServer: FollowingTransport {
             for (index, event) in state.events.enumerated() {
                 state.updateHead(of: event.lane, index, state.lwwTimestamps[index])
             }
-            state.restores += 1
-            state.restoredTo = Timestamp(time).milliseconds
+            state.restoreTimes.append(Timestamp(time).milliseconds)
         }
         wakeStreams()
     }
@@ -244,7 +251,7 @@ public final class InMemorySyncServer: FollowingTransport {
     private func page(after cursor: String?) -> TransportReply {
         state.withLock { state in
             guard let start = state.index(of: cursor) else {
-                return TransportReply(status: 400, restoredTo: state.restoredTo)
+                return TransportReply(status: 400, restoredTo: state.restoredTime(since: cursor))
             }
             let page = state.lines.dropFirst(start).prefix(500)
             return TransportReply(

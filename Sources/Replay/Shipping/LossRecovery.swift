@@ -10,17 +10,23 @@ import LogStorage
 struct LossRecovery {
     /// The result of a step.
     enum Step: Sendable {
-        /// A batch was answered; there may be more.
-        case answered
+        /// The batch was processed; there may be more.
+        case processed
+        /// The batch was refused as a whole, and the next one is smaller; or compaction has removed its events.
+        case skipped
         /// All events have been answered.
         case complete
-        /// The batch has no verdicts, and is sent again with the next step.
-        case failed(ReplayState.Answer)
+        /// The server has postponed all events that are left, several times in a row.
+        case postponed
+        /// The batch has no verdicts, or the server has postponed events: the next step comes after a wait.
+        case failed(ReplayState.Answer, hasTimedOut: Bool = false)
     }
 
     private struct Item {
         let position: Position
         let id: UUID
+        /// A hash of the lane. A collision only postpones an event.
+        let lane: Int
         let lineBytes: Int
     }
 
@@ -29,13 +35,19 @@ struct LossRecovery {
     /// The number of events that the server lacked.
     private(set) var applied = 0
     /// The number of events that the server does not accept.
-    private(set) var refused = 0
+    private(set) var notAccepted = 0
     private let store: EventStore
     private var items: [Item]
     /// The index of the first event of the next batch.
     private var next = 0
-    /// The events that the server has answered `retry` or `unprocessed` to.
+    /// The events of the round that the server has answered `retry` or `unprocessed` to, and those after them
+    /// in their lanes.
     private var postponed: [Item] = []
+    private var postponedLanes: Set<Int> = []
+    /// The longest wait in seconds that a verdict `retry` of the round asks for; nil without such a verdict.
+    private var requestedSeconds: Double?
+    /// The index of an event that was refused alone. It counts once another batch is processed.
+    private var suspect: Int?
     /// The number of rounds in a row in which every event was postponed.
     private var idleRounds = 0
     private var eventsMax = ReplayState.batchEvents
@@ -88,7 +100,10 @@ struct LossRecovery {
                 // A type that does not leave the device has no action.
                 : position > lastOwnBefore && (event.action != nil || !event.isKnownType)
             guard isExchanged, !retracted.contains(position) else { continue }
-            items.append(Item(position: position, id: event.id, lineBytes: event.lineBytes))
+            items.append(
+                Item(
+                    position: position, id: event.id, lane: event.lane.hashValue,
+                    lineBytes: event.lineBytes))
         }
         return items
     }
@@ -116,13 +131,14 @@ struct LossRecovery {
     mutating func step(
         _ send: (_ batch: [UInt8]) async throws -> TransportReply
     ) async throws -> Step {
-        if next == items.count, let step = beginRound() { return step }
+        skipPostponedLanes()
+        if next == items.count { return endRound() }
         let chosen = nextBatch()
         var batch = Array(chosen)
         let lines = try await lines(of: &batch)
         guard !batch.isEmpty else {
             next += chosen.count
-            return .answered
+            return .skipped
         }
         let reply: TransportReply
         do {
@@ -132,63 +148,98 @@ struct LossRecovery {
         } catch let error as TransportError where !error.isTransient {
             return .failed(.refused(error))
         } catch {
-            return .failed(.failure("no answer: \((error as NSError).localizedDescription)"))
+            return .failed(
+                .failure("no answer: \((error as NSError).localizedDescription)"),
+                hasTimedOut: (error as? TransportError)?.code == .timedOut)
         }
-        if [400, 413, 422].contains(reply.status) {
-            // Halved until the refused event is alone.
-            if batch.count > 1 {
-                eventsMax = batch.count / 2
-            } else {
-                refused += 1
-                next += chosen.count
-                eventsMax = ReplayState.batchEvents
-            }
-            return .answered
-        }
+        if [400, 413, 422].contains(reply.status) { return refuse(batch, reply) }
         guard reply.status == 200 else { return .failed(.reply(reply)) }
         guard let verdicts = Verdict.parse(reply.body) else {
             return .failed(.failure("the answer does not come from a sync server"))
         }
+        settleSuspect()
         next += chosen.count
         apply(verdicts, to: batch)
-        return .answered
+        return .processed
     }
 
-    /// Begins a round with the postponed events.
-    ///
-    /// - Returns: nil if there are any to send at once.
-    private mutating func beginRound() -> Step? {
-        guard !postponed.isEmpty else { return .complete }
-        idleRounds = postponed.count == items.count ? idleRounds + 1 : 0
-        items = postponed
-        (next, postponed) = (0, [])
-        guard idleRounds > 0 else { return nil }
-        guard idleRounds < Retries.max else {
-            refused += items.count
-            items = []
-            return .complete
+    /// Halves a refused batch until the refused event is alone. Two lone refusals in a row, or a page in HTML, are
+    /// those of the endpoint and not of the events.
+    private mutating func refuse(_ batch: [Item], _ reply: TransportReply) -> Step {
+        if batch.count > 1 {
+            eventsMax = batch.count / 2
+            return .skipped
         }
-        return .failed(.failure("the server has asked to send some events again later"))
+        eventsMax = ReplayState.batchEvents
+        guard suspect == nil, !reply.isHTML else {
+            next = suspect ?? next
+            suspect = nil
+            return .failed(.reply(reply))
+        }
+        suspect = next
+        next += 1
+        return .skipped
+    }
+
+    private mutating func settleSuspect() {
+        if suspect != nil { notAccepted += 1 }
+        suspect = nil
+    }
+
+    /// Ends a round, and begins the next one with the postponed events.
+    private mutating func endRound() -> Step {
+        settleSuspect()
+        guard !postponed.isEmpty else { return .complete }
+        let seconds = requestedSeconds
+        idleRounds = postponed.count == items.count ? idleRounds + 1 : 0
+        (items, next, postponed, postponedLanes) = (postponed, 0, [], [])
+        requestedSeconds = nil
+        guard idleRounds < Retries.max else {
+            idleRounds = 0
+            return .postponed
+        }
+        if let seconds, seconds > 0 {
+            return .failed(.reply(TransportReply(status: 503, retryAfterSeconds: seconds)))
+        }
+        return seconds == nil && idleRounds == 0
+            ? .skipped
+            : .failed(.failure("the server has asked to send some events again later"))
     }
 
     private mutating func apply(_ verdicts: [Verdict], to batch: [Item]) {
-        let statuses = Dictionary(
-            verdicts.map { ($0.id, $0.status) }, uniquingKeysWith: { first, _ in first })
+        let verdicts = Dictionary(
+            verdicts.map { ($0.id, $0) }, uniquingKeysWith: { first, _ in first })
         for item in batch {
-            switch statuses[item.id] {
+            let verdict = verdicts[item.id]
+            switch verdict?.status {
             case .applied: applied += 1
             case .duplicate: break
-            case .rejected, .conflict: refused += 1
-            case .retry, .unprocessed, nil: postponed.append(item)
+            case .rejected, .conflict: notAccepted += 1
+            case .retry, .unprocessed, nil:
+                if verdict?.status == .retry {
+                    requestedSeconds = max(
+                        requestedSeconds ?? 0, verdict?.retryAfterSeconds ?? 0)
+                }
+                postponed.append(item)
+                postponedLanes.insert(item.lane)
             }
         }
     }
 
+    /// Postpones the next events whose lanes have a postponed event.
+    private mutating func skipPostponedLanes() {
+        while next < items.count, postponedLanes.contains(items[next].lane) {
+            postponed.append(items[next])
+            next += 1
+        }
+    }
+
+    /// The next events, up to one whose lane has a postponed event.
     private func nextBatch() -> ArraySlice<Item> {
         var bytes = 0
         let batch = items[next...].prefix(eventsMax).prefix { item in
             bytes += item.lineBytes + 1
-            return bytes <= ReplayState.batchBytes
+            return bytes <= ReplayState.batchBytes && !postponedLanes.contains(item.lane)
         }
         return batch.isEmpty ? items[next...].prefix(1) : batch
     }

@@ -43,8 +43,11 @@ struct ReplayRun {
     private var pushedSinceRecord = 0
     /// The recovery under way from a restore of the server.
     private var recovery: LossRecovery?
-    /// The time of the restored state for which the recovery is complete, until a page was recorded.
+    /// The time of the restored state for which the recovery is complete, until a page with events is recorded.
     private var recoveredTime: Int64?
+    private var recoveriesBegun = 0
+    /// Whether a batch of the recovery has timed out.
+    private var hasRecoveryTimedOut = false
     /// Why the last request failed; nil after a success.
     private var failure: SyncStatus.Obstacle?
     /// What the run waits for, if something is in the way.
@@ -55,8 +58,8 @@ struct ReplayRun {
     private var knowsConditions: Bool
     /// The number of the account's events that are still to be read, by the server's last answer.
     private var behind: Int?
-    /// Whether `behind` is of this run.
-    private var hasRead = false
+    /// Whether this run has set `behind`.
+    private var knowsBehind = false
     /// The device's time of the last success.
     private var lastSuccess: Int64?
 
@@ -97,6 +100,8 @@ struct ReplayRun {
     private static let pauseMilliseconds: Int64 = 60_000
     /// The number of pushed events that the log had already after which the cursor is recorded.
     private static let pushedWithoutRecordMax = 500
+    /// The number of recoveries that a run begins.
+    private static let recoveriesMax = 3
 
     init(
         _ replayer: Replayer, until end: Replayer.End, under conditions: ReplayState.Conditions,
@@ -438,7 +443,9 @@ struct ReplayRun {
             case .answered(let exchange):
                 try await handleExchange(exchange)
                 // The next request may time out, too: a run until nothing moves does not wait twice.
-                if case .whenNothingMoves = end, exchange.hasTimedOut { return false }
+                if case .whenNothingMoves = end, exchange.hasTimedOut || hasRecoveryTimedOut {
+                    return false
+                }
                 return true
             }
         }
@@ -663,7 +670,7 @@ struct ReplayRun {
         if let time = outcome.restoredTo { try await recoverLoss(since: time) }
         if case .reply(let reply) = exchange.answer, reply.status == 200, report.message == nil {
             if outcome.page != nil {
-                (behind, hasRead) = (report.isBehind ? reply.remaining : 0, true)
+                (behind, knowsBehind) = (report.isBehind ? reply.remaining : 0, true)
             }
             succeeded(at: exchange.received)
         } else {
@@ -675,43 +682,72 @@ struct ReplayRun {
     /// G7: ships the next batch of events that the restored server may lack. After the last one, reads from the
     /// first page: the cursor counts events that the server does not have.
     private mutating func recoverLoss(since time: Int64) async throws {
-        (behind, hasRead) = (nil, true)
+        // The next read is answered in the same way, with no batch of the outbox under way.
+        guard !state.isBusy else { return }
+        (behind, knowsBehind) = (nil, true)
         guard replayer.options.ships else {
             state.pageRefused()
             report.message =
                 "the server was restored; a run that ships is needed before the next read"
             return
         }
-        if recoveredTime != time {
-            if recovery?.time != time { recovery = try await LossRecovery(store, since: time) }
-            let (replayer, end, token) = (replayer, end, token?.value)
-            let step = try await recovery?.step {
-                try await Self.send(.append(batch: $0), token, replayer, end)
-            }
-            switch step {
-            // The next read is answered in the same way, and ships the next batch.
-            case .answered: return
-            case .failed(let answer):
-                let outcome = state.recoveryFailed(
-                    answer, now: store.deviceNow, random: store.randomFraction())
-                report.message = outcome.message.map { "the server was restored: \($0)" }
-                return
-            case .complete, nil: finishRecovery(of: time)
-            }
+        if let recoveredTime, recoveredTime <= time { return readFromStart() }
+        guard try await prepareRecovery(since: time) else { return }
+        let before = recovery.map { ($0.applied, $0.notAccepted) } ?? (0, 0)
+        let (replayer, end, token) = (replayer, end, token?.value)
+        let step = try await recovery?.step {
+            try await Self.send(.append(batch: $0), token, replayer, end)
         }
+        report.shippedAgain += (recovery?.applied ?? 0) - before.0
+        report.notAccepted += (recovery?.notAccepted ?? 0) - before.1
+        switch step {
+        case nil, .skipped: break
+        case .processed:
+            state.recoveryAnswered()
+            succeeded(at: store.deviceNow)
+        case .postponed:
+            state.pageRefused()
+            report.message =
+                "the server was restored and asks to send some events that it lacks again later"
+        case .failed(let answer, let hasTimedOut):
+            hasRecoveryTimedOut = hasTimedOut
+            let outcome = state.recoveryFailed(
+                answer, now: store.deviceNow, random: store.randomFraction())
+            report.message = outcome.message.map {
+                "the server was restored, and a batch of events that it lacks failed: \($0)"
+            }
+        case .complete:
+            report.restoredTo = Timestamp(milliseconds: time)
+            (recovery, recoveredTime) = (nil, time)
+            let text = "\(report.shippedAgain.counted("event")) shipped again"
+            replayer.logger.notice("the server was restored; \(text)")
+            readFromStart()
+        }
+    }
+
+    /// Begins a recovery, unless one from the same or an earlier state is under way.
+    ///
+    /// - Returns: false if the run is cancelled, or if too many were begun: servers that disagree would have each
+    ///   other's recovery begin anew without end.
+    private mutating func prepareRecovery(since time: Int64) async throws -> Bool {
+        if let recovery, recovery.time <= time { return true }
+        guard recoveriesBegun < Self.recoveriesMax else {
+            state.pageRefused()
+            report.message = "the server names one earlier restore after the other"
+            return false
+        }
+        recoveriesBegun += 1
+        let new = try await LossRecovery(store, since: time)
+        // A scan that is cancelled ends early.
+        guard !Task.isCancelled else { return false }
+        recovery = new
+        return true
+    }
+
+    private mutating func readFromStart() {
         cursor = nil
         state.readFromStart()
         follower?.networkChanged()
-    }
-
-    private mutating func finishRecovery(of time: Int64) {
-        let restoredTo = Timestamp(milliseconds: time)
-        report.restoredTo = restoredTo
-        report.shippedAgain += recovery?.applied ?? 0
-        report.notAccepted += recovery?.refused ?? 0
-        (recovery, recoveredTime) = (nil, time)
-        let text = "\(report.shippedAgain.counted("event")) shipped again"
-        replayer.logger.notice("the server was restored to its state of \(restoredTo); \(text)")
     }
 
     // MARK: Status
@@ -732,7 +768,7 @@ struct ReplayRun {
             $0.connection =
                 follower?.connection ?? (isLive && pollMilliseconds != nil ? .polled : .onDemand)
             $0.isExchanging = state.isBusy
-            if hasRead { $0.behind = behind }
+            if knowsBehind { $0.behind = behind }
             if let lastSuccess { $0.lastSuccess = Timestamp(milliseconds: lastSuccess) }
             $0.nextAttempt = nextAttempt.map { Timestamp(milliseconds: $0) }
             $0.obstacle = obstacle
@@ -875,7 +911,7 @@ struct ReplayRun {
         // A page that leads to itself would never end.
         let isLast =
             content.count == 0 || content.next == nil || content.next == page.after
-        recoveredTime = nil
+        if content.count > 0 { recoveredTime = nil }
         report.message = state.pageRecorded(page, isLast: isLast, hasNew: content.hasNew)
         guard isLast else { return }
         report.isBehind = false

@@ -317,6 +317,12 @@ public struct ReplayState: Sendable {
     /// G7: reads from the first page, because the server was restored.
     public mutating func readFromStart() { reading = Reading(cursor: nil, isRestarted: true) }
 
+    /// G7: a batch of the recovery was processed.
+    mutating func recoveryAnswered() {
+        failures = 0
+        isTokenNew = false
+    }
+
     /// G7: handles an answer without verdicts to a batch of the recovery, as that to a read.
     mutating func recoveryFailed(_ answer: Answer, now: Int64, random: Double) -> Outcome {
         lastNumber += 1

@@ -71,7 +71,8 @@ extension SyncReport: CustomStringConvertible {
             restoredTo.map {
                 "the server was restored to \($0): \(shippedAgain.counted("event")) shipped again"
             },
-            count(notAccepted, "that it lacks not accepted"),
+            notAccepted == 0
+                ? nil : "\(notAccepted.counted("event")) not accepted by the restored server",
             isBehind ? "not all events of other logs were read" : nil,
             tookNewName ? "the log has a new incarnation" : nil,
             isElsewhere ? "another run syncs this store" : nil, message,
