@@ -10,7 +10,7 @@ extension DiagnosticReport {
         public enum Code: String, Codable, Hashable, Sendable, CaseIterable {
             /// Events or stored states are damaged.
             case damaged
-            /// A file that is not the log's, or a symbolic link, is in its folder.
+            /// A file that is not the log's is in its folder.
             case otherFiles
             /// Others than the owner may read or write a file.
             case permissions

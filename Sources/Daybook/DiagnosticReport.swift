@@ -24,7 +24,7 @@ public struct DiagnosticReport: Codable, Hashable, Sendable {
     public var madeAt: Date
     /// The operating system and the processor architecture.
     public var system: String
-    /// The events; nil if they cannot be read to the end: then `findings` says why.
+    /// The events; nil if they cannot be read to the end: then `damage` says where.
     public var log: Events?
     /// The files of the log's folder, by name. Those of its subfolders are counted.
     public var files: [File]
@@ -127,7 +127,7 @@ public struct DiagnosticReport: Codable, Hashable, Sendable {
     public struct Sync: Codable, Hashable, Sendable {
         /// Whether events of other devices were read.
         public var hasCursor: Bool
-        /// The time of the last recorded exchange.
+        /// The time of the last record of an exchange or of a decision on a parked action or a conflict.
         public var lastExchange: Date?
         /// Server time − device time in milliseconds, as recorded.
         public var clockOffset: Int64

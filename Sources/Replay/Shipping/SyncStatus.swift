@@ -70,7 +70,7 @@ public struct SyncStatus: Hashable, Sendable {
     /// Whether a request is unanswered.
     public var isExchanging = false
     /// The number of the account's events that the server has and this log has not read, by the server's
-    /// last answer; nil before one. Own events that were shipped count until they have been read back.
+    /// last answer; nil before one, and after the server was restored. Own events that were shipped count until they have been read back.
     public var behind: Int?
     /// The number of events that are to be sent; those in the lane of a parked event or of a conflict wait
     /// for its resolution.
@@ -79,8 +79,9 @@ public struct SyncStatus: Hashable, Sendable {
     public var parked = 0
     /// The number of events in conflict.
     public var inConflict = 0
-    /// The time of the last complete exchange: verdicts, a page or a pushed event. Nil before the first. A
-    /// server that has nothing new to push does not change it.
+    /// The time of the last complete exchange: verdicts, a page or a pushed event. After an opening, that of the
+    /// last record of an exchange or of a decision; nil before the first. A server that has nothing new to push
+    /// does not change it.
     public var lastSuccess: Timestamp?
     /// The time of the next attempt or the next read without a trigger; nil if none is planned.
     public var nextAttempt: Timestamp?
