@@ -312,7 +312,7 @@ extension DiagnosticReport.Events {
     fileprivate init(_ log: LogStatistics, types: [String: Int], otherTypes: Int) {
         id = log.logID
         accountDigest = log.account.map {
-            SHA256.hash(Array($0.utf8)).prefix(8).map { String(format: "%02x", $0) }.joined()
+            SHA256.hash(Array($0.utf8)).prefix(8).hexadecimalDigits
         }
         events = log.events
         firstPosition = log.positions?.lowerBound.rawValue

@@ -58,7 +58,7 @@
         {
             let server = try LocalServer { _ in .script { $0.waitForEnd() } }
             let (request, origin) = try request(server)
-            let handle = try #require(CurlHandle())
+            let handle = try #require(CurlHandle(canBeWoken: false))
             let cancellation = Cancellation()
             let result = Mutex<Result<BoundedHTTPResponseHead, any Error>?>(nil)
             let timeouts = BoundedHTTPClient.Timeouts(silenceSeconds: 100_000, requestSeconds: nil)

@@ -56,11 +56,34 @@ import Testing
     @Test(.verifies("PUSH-15")) func `two streams in a row that are withheld are enough`() {
         var schedule = StreamSchedule()
         #expect(wait(&schedule, .withheld) == 500)
-        schedule.opened()
+        #expect(wait(&schedule, .wasOpen(hadEvents: false), openMilliseconds: 60_000) == 500)
         #expect(wait(&schedule, .withheld) == 1_000)
         #expect(!schedule.isPolling)
         #expect(wait(&schedule, .withheld) == 60_000)
         #expect(schedule.isPolling)
+    }
+
+    @Test(.verifies("PUSH-15")) func `a stream whose heartbeats do not come is withheld`() {
+        var schedule = StreamSchedule()
+        schedule.opened()
+        #expect(wait(&schedule, .silent, openMilliseconds: 100_100) == 500)
+        schedule.opened()
+        // The network is gone after an hour of heartbeats.
+        #expect(wait(&schedule, .silent, openMilliseconds: 3_600_000) == 500)
+        for _ in 1...2 {
+            schedule.opened()
+            #expect(!schedule.isPolling)
+            _ = wait(&schedule, .silent, openMilliseconds: 100_100)
+        }
+        #expect(schedule.isPolling)
+    }
+
+    @Test(.verifies("PUSH-14"))
+    func `a sync on demand does not end the wait that a refusal asks for`() {
+        var schedule = StreamSchedule()
+        #expect(wait(&schedule, .refused(status: 429, retryAfterSeconds: 7)) == 7_000)
+        #expect(!schedule.mayOpen(now: 1_006_999))
+        #expect(schedule.mayOpen(now: 1_007_000))
     }
 
     @Test(.verifies("PUSH-12", "PUSH-13"))

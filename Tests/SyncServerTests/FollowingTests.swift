@@ -84,51 +84,50 @@ import Testing
         try await writer.close()
     }
 
-    @Test(.verifies("PUSH-11", "PUSH-15"))
-    func `where the server has no stream, or a proxy withholds it, pages are read at intervals`()
-        async throws
-    {
-        for end in [StreamEnd.refused(status: 200, retryAfterSeconds: nil), nil] {
-            let server = InMemorySyncServer()
-            let clock = VirtualClock()
-            let store = try await OfflineStore.inMemory(clock: { clock.date })
-            let transport = NoStream(server: server, end: end, clock: clock)
-            let replayer = Replayer(
-                store.events, transport: transport,
-                sleep: { duration in
-                    try await Task.sleep(for: .milliseconds(1))
-                    clock.advance(by: duration)
-                })
-            let run = Task { try await replayer.run(until: .never) }
-            try await eventually { store.syncStatus.current.connection == .polled }
-            let first = transport.reads.count
-            try await eventually { transport.reads.count > first + 10 }
-            let reads = transport.reads[first...]
-            for (read, next) in zip(reads, reads.dropFirst()) {
-                // Ten seconds more if a stream was tried in between, in vain.
-                #expect((60_000...70_000).contains(next - read))
-            }
-            run.cancel()
-            _ = await run.result
-            try await store.close()
-        }
-    }
-
-    @Test(.verifies("PUSH-12", "PUSH-14"))
-    func `a stream whose events cannot be used is opened less and less often`() async throws {
-        let clock = VirtualClock()
+    /// A device that follows its account on a virtual clock, whose waits take a millisecond.
+    private func follow(
+        over transport: some FollowingTransport, _ clock: VirtualClock
+    ) async throws -> (OfflineStore, Task<SyncReport, any Error>) {
         // The waits are random: the environment's seed makes them the same in each run.
         let store = try await OfflineStore.open(
             at: URL(filePath: "/log"),
             environment: clock.environment(fileSystem: InMemoryFileSystem(), seed: 1))
-        let transport = UnusableStream(clock: clock)
         let replayer = Replayer(
             store.events, transport: transport,
             sleep: { duration in
                 try await Task.sleep(for: .milliseconds(1))
                 clock.advance(by: duration)
             })
-        let run = Task { try await replayer.run(until: .never) }
+        return (store, Task { try await replayer.run(until: .never) })
+    }
+
+    @Test(.verifies("PUSH-11", "PUSH-15"), arguments: StreamFailure.allCases)
+    private func
+        `where the server has no stream, or a proxy withholds it, pages are read at intervals`(
+            _ failure: StreamFailure
+        ) async throws
+    {
+        let clock = VirtualClock()
+        let transport = NoStream(failure, clock: clock)
+        let (store, run) = try await follow(over: transport, clock)
+        try await eventually { store.syncStatus.current.connection == .polled }
+        let first = transport.reads.count
+        try await eventually { transport.reads.count > first + 10 }
+        let reads = transport.reads[first...]
+        for (read, next) in zip(reads, reads.dropFirst()) {
+            // Ten seconds more if a stream was tried in between, in vain.
+            #expect((60_000...70_000).contains(next - read))
+        }
+        run.cancel()
+        _ = await run.result
+        try await store.close()
+    }
+
+    @Test(.verifies("PUSH-12", "PUSH-14"))
+    func `a stream whose events cannot be used is opened less and less often`() async throws {
+        let clock = VirtualClock()
+        let transport = UnusableStream(clock: clock)
+        let (store, run) = try await follow(over: transport, clock)
         try await eventually { transport.openings.count >= 10 }
         let openings = transport.openings
         #expect(openings[9] - openings[0] > 10_000)
@@ -136,6 +135,16 @@ import Testing
         _ = await run.result
         try await store.close()
     }
+}
+
+/// The reason why there is no stream.
+private enum StreamFailure: CaseIterable {
+    /// The server's answer is a page.
+    case refused
+    /// No byte of the stream arrives.
+    case withheld
+    /// The first bytes arrive, and no other.
+    case withheldLater
 }
 
 /// A transport whose stream sends no event of a log.
@@ -167,18 +176,16 @@ private final class UnusableStream: FollowingTransport {
 
 /// A transport without a stream.
 private final class NoStream: FollowingTransport {
-    private let server: InMemorySyncServer
-    private let end: StreamEnd?
+    private let server = InMemorySyncServer()
+    private let failure: StreamFailure
     private let clock: VirtualClock
     private let times = Mutex<[Int64]>([])
 
     /// The times of the reads.
     var reads: [Int64] { times.withLock { $0 } }
 
-    /// - Parameter end: the server's answer; nil withholds it.
-    init(server: InMemorySyncServer, end: StreamEnd?, clock: VirtualClock) {
-        self.server = server
-        self.end = end
+    init(_ failure: StreamFailure, clock: VirtualClock) {
+        self.failure = failure
         self.clock = clock
     }
 
@@ -191,9 +198,17 @@ private final class NoStream: FollowingTransport {
         after cursor: String?, token: String?, account: String?,
         receive: @escaping @Sendable (StreamSignal) -> Bool
     ) async throws -> StreamEnd {
-        if let end { return end }
-        try await Task.sleep(for: .seconds(3_600))
-        return .ended
+        switch failure {
+        case .refused: return .refused(status: 200, retryAfterSeconds: nil)
+        case .withheld:
+            try await Task.sleep(for: .seconds(3_600))
+            return .ended
+        case .withheldLater:
+            _ = receive(.opened)
+            // PUSH-13.
+            clock.advance(by: .seconds(100))
+            throw TransportError(.timedOut, location: "server", "silent")
+        }
     }
 }
 

@@ -64,12 +64,14 @@ public final class InMemorySyncServer: FollowingTransport {
             restores == 0 ? String(index) : "\(index).\(restores)"
         }
 
-        /// The time of the earliest restored state since a cursor was given out; nil if there is none.
-        func restoredTime(since cursor: String?) -> Int64? {
+        /// The last restore, with the earliest restored state since a cursor was given out; nil if there is none.
+        func restore(since cursor: String?) -> ServerRestore? {
             let parts = (cursor ?? "").split(separator: ".").map { Int($0) }
             guard let index = parts.first ?? nil, index >= 0 else { return nil }
             let known = (parts.count == 2 ? parts[1] : 0) ?? 0
-            return restoreTimes.dropFirst(max(0, known)).min()
+            return restoreTimes.dropFirst(max(0, known)).min().map {
+                ServerRestore(time: $0, generation: String(restores))
+            }
         }
 
         /// The index after a cursor; nil for one that this server has not given out since its last restore.
@@ -251,7 +253,7 @@ public final class InMemorySyncServer: FollowingTransport {
     private func page(after cursor: String?) -> TransportReply {
         state.withLock { state in
             guard let start = state.index(of: cursor) else {
-                return TransportReply(status: 400, restoredTo: state.restoredTime(since: cursor))
+                return TransportReply(status: 400, restore: state.restore(since: cursor))
             }
             let page = state.lines.dropFirst(start).prefix(500)
             return TransportReply(

@@ -135,3 +135,10 @@ package enum JSONText {
         hasLineBreaks(text) ? text.array.filter { $0 != 0x0A && $0 != 0x0D } : text.array
     }
 }
+
+extension Sequence<UInt8> {
+    /// The bytes as lower-case hexadecimal digits, two for each.
+    package var hexadecimalDigits: String {
+        map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+    }
+}

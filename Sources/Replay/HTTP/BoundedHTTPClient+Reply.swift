@@ -41,7 +41,7 @@ extension BoundedHTTPClient {
                 Self.cursor($0, from: request.url)
             },
             remaining: head["Daybook-Remaining"].flatMap { Int($0) }.flatMap { $0 < 0 ? nil : $0 },
-            restoredTo: head["Daybook-Restored"].flatMap { Timestamp($0) }?.milliseconds)
+            restore: head["Daybook-Restored"].flatMap(ServerRestore.init(header:)))
     }
 
     /// Checks that a reply is for the account that owns the log.

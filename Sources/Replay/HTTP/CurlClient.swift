@@ -144,8 +144,13 @@
 
         private static let isReady = curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK
 
+        /// Whether `wakeUp` ends a wait. In a process without free file descriptors it may not.
+        let canBeWoken: Bool
+
         /// Creates a handle; nil if libcurl cannot.
-        init?() {
+        ///
+        /// - Parameter canBeWoken: false as if there were no free file descriptor.
+        init?(canBeWoken: Bool = true) {
             guard Self.isReady, let easy = curl_easy_init() else { return nil }
             guard let multi = curl_multi_init() else {
                 curl_easy_cleanup(easy)
@@ -153,6 +158,7 @@
             }
             self.easy = easy
             self.multi = multi
+            self.canBeWoken = canBeWoken && curl_multi_wakeup(multi) == CURLM_OK
         }
 
         deinit {

@@ -176,8 +176,7 @@
 
         // MARK: The loop
 
-        /// The longest wait of the loop. In a process without free file descriptors `curl_multi_wakeup` may
-        /// not work, so that a cancellation would not end the wait.
+        /// The longest wait of the loop if a cancellation does not end it.
         private static let pollMillisecondsMax: Int64 = 1_000
 
         private func drive(_ handle: CurlHandle) -> End {
@@ -185,6 +184,7 @@
             let clock = ContinuousClock()
             var (lastMoved, moved) = (clock.now, curl_off_t(-1))
             var running: Int32 = 1
+            let waitMax = handle.canBeWoken ? Int64(Int32.max) : Self.pollMillisecondsMax
             while running > 0 {
                 // Without this check, a poll that fails at once would cause a busy loop.
                 guard code == CURLM_OK else { return .failed(code) }
@@ -198,8 +198,7 @@
                 if let deadline { end = min(end, deadline) }
                 guard running > 0 else { break }
                 guard now < end else { return .timedOut }
-                let milliseconds = min(
-                    Int64((end - now) / .milliseconds(1)) + 1, Self.pollMillisecondsMax)
+                let milliseconds = min(Int64((end - now) / .milliseconds(1)) + 1, waitMax)
                 code = curl_multi_poll(handle.multi, nil, 0, Int32(milliseconds), nil)
             }
             var left: Int32 = 0

@@ -2,6 +2,7 @@
 // Spec/protocol/push.md.
 
 import Foundation
+import Telemetry
 
 /// The open stream of a run, if there is one, and the schedule of the next.
 struct Follower {
@@ -29,6 +30,7 @@ struct Follower {
 
     private let transport: any FollowingTransport
     private let account: String?
+    private let instruments: Instruments
     private let pollMilliseconds: Int64
     private let signal: @Sendable (Signal) -> Void
     private var stream: OpenStream?
@@ -39,11 +41,12 @@ struct Follower {
     ///   - pollMilliseconds: the time between two reads without a stream.
     ///   - signal: passes a signal to the run.
     init(
-        _ transport: any FollowingTransport, account: String?, pollMilliseconds: Int64,
-        signal: @escaping @Sendable (Signal) -> Void
+        _ transport: any FollowingTransport, account: String?, _ instruments: Instruments,
+        pollMilliseconds: Int64, signal: @escaping @Sendable (Signal) -> Void
     ) {
         self.transport = transport
         self.account = account
+        self.instruments = instruments
         self.pollMilliseconds = pollMilliseconds
         self.signal = signal
     }
@@ -69,6 +72,7 @@ struct Follower {
         number += 1
         let events = PushedEvents(after: cursor)
         let (transport, account, signal, number) = (transport, account, signal, number)
+        let instruments = instruments
         let task = Task {
             let end: StreamSchedule.End
             do {
@@ -80,6 +84,7 @@ struct Follower {
                         signal(.opened(number))
                         return true
                     case .event(let line, let next):
+                        instruments.count(.receivedBytes, line.count)
                         switch events.append(line, next: next) {
                         case .first: signal(.received(number))
                         case .later: break
@@ -93,6 +98,8 @@ struct Follower {
                 case .refused(let status, let seconds):
                     end = .refused(status: status, retryAfterSeconds: seconds)
                 }
+            } catch let error as TransportError where error.code == .timedOut {
+                end = .silent
             } catch { end = .failed }
             signal(.ended(number, end))
         }
@@ -114,8 +121,10 @@ struct Follower {
             self.stream?.hadEvents = true
             return nil
         case .ended(_, let end):
+            guard stream.isOpen else { return ended(end, now, random) }
             return ended(
-                stream.isOpen ? .wasOpen(hadEvents: stream.hadEvents) : end, now, random)
+                end == .silent && !stream.hadEvents
+                    ? end : .wasOpen(hadEvents: stream.hadEvents), now, random)
         }
     }
 

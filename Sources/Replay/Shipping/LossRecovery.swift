@@ -6,23 +6,27 @@ import Foundation
 import LogFormat
 import LogStorage
 
+/// The recoveries of this process that are not complete, so that runs that end early get on with them.
+enum LossRecoveries: TransientState {
+    typealias Key = ServerRestore
+    typealias Value = LossRecovery
+}
+
 /// The events of a log that a restored server may lack, shipped again batch by batch.
-struct LossRecovery {
-    /// The result of a step.
-    enum Step: Sendable {
-        /// The batch was processed; there may be more.
-        case processed
-        /// The batch was refused as a whole, and the next one is smaller; or compaction has removed its events.
-        case skipped
+struct LossRecovery: Hashable, Sendable {
+    /// The next action of the recovery.
+    enum Action: Sendable {
+        /// Send this batch, and pass its answer to `handleAnswer`.
+        case send(batch: [UInt8])
+        /// Wait as after this answer: the server has postponed events.
+        case wait(ReplayState.Answer)
         /// All events have been answered.
         case complete
         /// The server has postponed all events that are left, several times in a row.
         case postponed
-        /// The batch has no verdicts, or the server has postponed events: the next step comes after a wait.
-        case failed(ReplayState.Answer, hasTimedOut: Bool = false)
     }
 
-    private struct Item {
+    private struct Item: Hashable {
         let position: Position
         let id: UUID
         /// A hash of the lane. A collision only postpones an event.
@@ -30,14 +34,16 @@ struct LossRecovery {
         let lineBytes: Int
     }
 
-    /// The time of the restored state, in milliseconds since 1970.
-    let time: Int64
+    let restore: ServerRestore
     /// The number of events that the server lacked.
     private(set) var applied = 0
     /// The number of events that the server does not accept.
     private(set) var notAccepted = 0
-    private let store: EventStore
+    /// Whether all events have been answered.
+    private(set) var isComplete = false
     private var items: [Item]
+    /// The events of the batch that is under way.
+    private var batch: [Item] = []
     /// The index of the first event of the next batch.
     private var next = 0
     /// The events of the round that the server has answered `retry` or `unprocessed` to, and those after them
@@ -56,15 +62,13 @@ struct LossRecovery {
     /// and the server differ.
     private static let marginMilliseconds: Int64 = 3_600_000
 
-    /// Finds the events that the log has exchanged with the server since a time.
+    /// Finds the events that the log has exchanged with the server since the time of the restored state.
     ///
-    /// - Parameter time: the time of the restored state, in milliseconds since 1970.
     /// - Throws: `LogError`.
     /// - Complexity: O(bytes of the log); memory for a position and an id for each event.
-    init(_ store: EventStore, since time: Int64) async throws {
-        self.store = store
-        self.time = time
-        let start = Timestamp(milliseconds: time).milliseconds - Self.marginMilliseconds
+    init(_ store: EventStore, after restore: ServerRestore) async throws {
+        self.restore = restore
+        let start = Timestamp(milliseconds: restore.time).milliseconds - Self.marginMilliseconds
         items = try await Self.items(store, since: start)
     }
 
@@ -124,61 +128,60 @@ struct LossRecovery {
         return []
     }
 
-    /// Ships the next batch.
+    /// Returns the next action, without a batch under way.
     ///
-    /// - Parameter send: sends a batch.
-    /// - Throws: `LogError`; an error of `send` that is misuse of the transport.
-    mutating func step(
-        _ send: (_ batch: [UInt8]) async throws -> TransportReply
-    ) async throws -> Step {
-        skipPostponedLanes()
-        if next == items.count { return endRound() }
-        let chosen = nextBatch()
-        var batch = Array(chosen)
-        let lines = try await lines(of: &batch)
-        guard !batch.isEmpty else {
-            next += chosen.count
-            return .skipped
+    /// - Throws: `LogError`.
+    mutating func next(_ store: EventStore) async throws -> Action {
+        while true {
+            skipPostponedLanes()
+            if next == items.count {
+                if let end = endRound() { return end }
+                continue
+            }
+            batch = Array(nextBatch())
+            let range = next..<(next + batch.count)
+            let lines = try await lines(of: &batch, store)
+            if batch.count < range.count { items.replaceSubrange(range, with: batch) }
+            if !batch.isEmpty { return .send(batch: lines) }
         }
-        let reply: TransportReply
-        do {
-            reply = try await send(lines)
-        } catch let error as TransportError where error.isMisuse {
-            throw error
-        } catch let error as TransportError where !error.isTransient {
-            return .failed(.refused(error))
-        } catch {
-            return .failed(
-                .failure("no answer: \((error as NSError).localizedDescription)"),
-                hasTimedOut: (error as? TransportError)?.code == .timedOut)
-        }
-        if [400, 413, 422].contains(reply.status) { return refuse(batch, reply) }
-        guard reply.status == 200 else { return .failed(.reply(reply)) }
-        guard let verdicts = Verdict.parse(reply.body) else {
-            return .failed(.failure("the answer does not come from a sync server"))
+    }
+
+    /// Handles the answer to the batch.
+    ///
+    /// - Parameter verdicts: the verdicts of the answer, if it has any.
+    /// - Returns: nil if the answer is about the events. Otherwise the batch is sent again after what the returned
+    ///   answer to a read would cause.
+    mutating func handleAnswer(
+        _ answer: ReplayState.Answer, with verdicts: [Verdict]?
+    ) -> ReplayState.Answer? {
+        guard case .reply(let reply) = answer else { return answer }
+        if [400, 413, 422].contains(reply.status) { return refuse(reply) }
+        guard reply.status == 200 else { return answer }
+        guard let verdicts else {
+            return .failure("the answer does not come from a sync server")
         }
         settleSuspect()
-        next += chosen.count
-        apply(verdicts, to: batch)
-        return .processed
+        next += batch.count
+        apply(verdicts)
+        return nil
     }
 
     /// Halves a refused batch until the refused event is alone. Two lone refusals in a row, or a page in HTML, are
     /// those of the endpoint and not of the events.
-    private mutating func refuse(_ batch: [Item], _ reply: TransportReply) -> Step {
+    private mutating func refuse(_ reply: TransportReply) -> ReplayState.Answer? {
         if batch.count > 1 {
             eventsMax = batch.count / 2
-            return .skipped
+            return nil
         }
         eventsMax = ReplayState.batchEvents
         guard suspect == nil, !reply.isHTML else {
             next = suspect ?? next
             suspect = nil
-            return .failed(.reply(reply))
+            return .reply(reply)
         }
         suspect = next
         next += 1
-        return .skipped
+        return nil
     }
 
     private mutating func settleSuspect() {
@@ -187,9 +190,14 @@ struct LossRecovery {
     }
 
     /// Ends a round, and begins the next one with the postponed events.
-    private mutating func endRound() -> Step {
+    ///
+    /// - Returns: nil if the next round may begin at once.
+    private mutating func endRound() -> Action? {
         settleSuspect()
-        guard !postponed.isEmpty else { return .complete }
+        guard !postponed.isEmpty else {
+            isComplete = true
+            return .complete
+        }
         let seconds = requestedSeconds
         idleRounds = postponed.count == items.count ? idleRounds + 1 : 0
         (items, next, postponed, postponedLanes) = (postponed, 0, [], [])
@@ -199,14 +207,14 @@ struct LossRecovery {
             return .postponed
         }
         if let seconds, seconds > 0 {
-            return .failed(.reply(TransportReply(status: 503, retryAfterSeconds: seconds)))
+            return .wait(.reply(TransportReply(status: 503, retryAfterSeconds: seconds)))
         }
         return seconds == nil && idleRounds == 0
-            ? .skipped
-            : .failed(.failure("the server has asked to send some events again later"))
+            ? nil
+            : .wait(.failure("the server has asked to send some events again later"))
     }
 
-    private mutating func apply(_ verdicts: [Verdict], to batch: [Item]) {
+    private mutating func apply(_ verdicts: [Verdict]) {
         let verdicts = Dictionary(
             verdicts.map { ($0.id, $0) }, uniquingKeysWith: { first, _ in first })
         for item in batch {
@@ -246,7 +254,9 @@ struct LossRecovery {
 
     /// The lines of a batch as a JSON array, without the events that compaction has removed meanwhile: no view
     /// needs them.
-    private func lines(of batch: inout [Item]) async throws -> [UInt8] {
+    private func lines(
+        of batch: inout [Item], _ store: EventStore
+    ) async throws -> [UInt8] {
         while true {
             do {
                 return try await store.jsonArray(of: batch.map(\.position))

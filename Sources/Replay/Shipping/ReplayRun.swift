@@ -41,13 +41,11 @@ struct ReplayRun {
     private var follower: Follower?
     /// The number of pushed events since the cursor was recorded.
     private var pushedSinceRecord = 0
-    /// The recovery under way from a restore of the server.
+    /// The recovery from a restore of the server, until a page with events is recorded after it.
     private var recovery: LossRecovery?
-    /// The time of the restored state for which the recovery is complete, until a page with events is recorded.
-    private var recoveredTime: Int64?
+    /// The number of the request with a batch of the recovery.
+    private var recoveryNumber: Int?
     private var recoveriesBegun = 0
-    /// Whether a batch of the recovery has timed out.
-    private var hasRecoveryTimedOut = false
     /// Why the last request failed; nil after a success.
     private var failure: SyncStatus.Obstacle?
     /// What the run waits for, if something is in the way.
@@ -122,7 +120,7 @@ struct ReplayRun {
             let transport = replayer.transport as? any FollowingTransport
         {
             follower = Follower(
-                transport, account: replayer.store.account,
+                transport, account: replayer.store.account, replayer.instruments,
                 pollMilliseconds: pollMilliseconds ?? StreamSchedule.pollMilliseconds
             ) { mail.yield(.stream($0)) }
         }
@@ -153,6 +151,9 @@ struct ReplayRun {
         for task in requests.values { await task.value }
         _ = await prefetched?.lines.result
         mail.finish()
+        if let recovery {
+            store.transient(LossRecoveries.self).update(recovery.restore) { _ in recovery }
+        }
         SyncActivity.end(in: store, endReason(of: result))
         return try result.get()
     }
@@ -443,9 +444,7 @@ struct ReplayRun {
             case .answered(let exchange):
                 try await handleExchange(exchange)
                 // The next request may time out, too: a run until nothing moves does not wait twice.
-                if case .whenNothingMoves = end, exchange.hasTimedOut || hasRecoveryTimedOut {
-                    return false
-                }
+                if case .whenNothingMoves = end, exchange.hasTimedOut { return false }
                 return true
             }
         }
@@ -547,6 +546,13 @@ struct ReplayRun {
             call = { .append(batch: try await lines.value) }
         case .read(let cursor): call = { .read(after: cursor) }
         }
+        send(number, call)
+    }
+
+    /// Sends a request in a task of its own. The answer comes through the mailbox.
+    private mutating func send(
+        _ number: Int, _ call: @escaping @Sendable () async throws -> TransportRequest
+    ) {
         let (replayer, end, mail, token) = (replayer, end, mail, token?.value)
         requests[number] = Task {
             do {
@@ -634,6 +640,7 @@ struct ReplayRun {
     }
 
     private mutating func handleExchange(_ exchange: Exchange) async throws {
+        guard exchange.number != recoveryNumber else { return handleRecoveryAnswer(exchange) }
         requests[exchange.number] = nil
         let items = sent.removeValue(forKey: exchange.number) ?? []
         if progress != nil { report.underWay.subtract(items.lazy.map(\.id)) }
@@ -667,7 +674,7 @@ struct ReplayRun {
             try await resolveConflict(of: item, current: current)
         }
         if let page = outcome.page { try await recordPage(page) }
-        if let time = outcome.restoredTo { try await recoverLoss(since: time) }
+        if let restore = outcome.restore { try await recoverLoss(from: restore) }
         if case .reply(let reply) = exchange.answer, reply.status == 200, report.message == nil {
             if outcome.page != nil {
                 (behind, knowsBehind) = (report.isBehind ? reply.remaining : 0, true)
@@ -681,7 +688,7 @@ struct ReplayRun {
 
     /// G7: ships the next batch of events that the restored server may lack. After the last one, reads from the
     /// first page: the cursor counts events that the server does not have.
-    private mutating func recoverLoss(since time: Int64) async throws {
+    private mutating func recoverLoss(from restore: ServerRestore) async throws {
         // The next read is answered in the same way, with no batch of the outbox under way.
         guard !state.isBusy else { return }
         (behind, knowsBehind) = (nil, true)
@@ -691,57 +698,80 @@ struct ReplayRun {
                 "the server was restored; a run that ships is needed before the next read"
             return
         }
-        if let recoveredTime, recoveredTime <= time { return readFromStart() }
-        guard try await prepareRecovery(since: time) else { return }
-        let before = recovery.map { ($0.applied, $0.notAccepted) } ?? (0, 0)
-        let (replayer, end, token) = (replayer, end, token?.value)
-        let step = try await recovery?.step {
-            try await Self.send(.append(batch: $0), token, replayer, end)
-        }
-        report.shippedAgain += (recovery?.applied ?? 0) - before.0
-        report.notAccepted += (recovery?.notAccepted ?? 0) - before.1
-        switch step {
-        case nil, .skipped: break
-        case .processed:
-            state.recoveryAnswered()
-            succeeded(at: store.deviceNow)
+        guard try await prepareRecovery(from: restore), var recovery else { return }
+        guard !recovery.isComplete else { return readFromStart() }
+        // Otherwise the change would copy the events.
+        self.recovery = nil
+        defer { self.recovery = recovery }
+        switch try await recovery.next(store) {
+        case .send(let batch):
+            let number = state.registerRecovery()
+            recoveryNumber = number
+            send(number) { .append(batch: batch) }
+        case .wait(let answer):
+            recoveryFailed(answer, to: state.registerRecovery(), at: store.deviceNow)
         case .postponed:
             state.pageRefused()
             report.message =
                 "the server was restored and asks to send some events that it lacks again later"
-        case .failed(let answer, let hasTimedOut):
-            hasRecoveryTimedOut = hasTimedOut
-            let outcome = state.recoveryFailed(
-                answer, now: store.deviceNow, random: store.randomFraction())
-            report.message = outcome.message.map {
-                "the server was restored, and a batch of events that it lacks failed: \($0)"
-            }
         case .complete:
-            report.restoredTo = Timestamp(milliseconds: time)
-            (recovery, recoveredTime) = (nil, time)
-            let text = "\(report.shippedAgain.counted("event")) shipped again"
+            report.restoredTo = Timestamp(milliseconds: restore.time)
+            let text = "\(recovery.applied.counted("event")) shipped again"
             replayer.logger.notice("the server was restored; \(text)")
             readFromStart()
         }
     }
 
-    /// Begins a recovery, unless one from the same or an earlier state is under way.
+    /// Continues the recovery from a restore, or begins it.
     ///
     /// - Returns: false if the run is cancelled, or if too many were begun: servers that disagree would have each
     ///   other's recovery begin anew without end.
-    private mutating func prepareRecovery(since time: Int64) async throws -> Bool {
-        if let recovery, recovery.time <= time { return true }
+    private mutating func prepareRecovery(from restore: ServerRestore) async throws -> Bool {
+        guard recovery?.restore != restore else { return true }
+        let kept = store.transient(LossRecoveries.self)
+        recovery = kept[restore]
+        // What is kept for another restore is out of date.
+        kept.update(Array(kept.values.keys)) { _ in nil }
+        guard recovery == nil else { return true }
         guard recoveriesBegun < Self.recoveriesMax else {
             state.pageRefused()
             report.message = "the server names one earlier restore after the other"
             return false
         }
         recoveriesBegun += 1
-        let new = try await LossRecovery(store, since: time)
+        let new = try await LossRecovery(store, after: restore)
         // A scan that is cancelled ends early.
         guard !Task.isCancelled else { return false }
         recovery = new
         return true
+    }
+
+    private mutating func handleRecoveryAnswer(_ exchange: Exchange) {
+        recoveryNumber = nil
+        requests[exchange.number] = nil
+        let before = recovery.map { ($0.applied, $0.notAccepted) } ?? (0, 0)
+        if let answer = recovery?.handleAnswer(exchange.answer, with: exchange.verdicts) {
+            recoveryFailed(answer, to: exchange.number, at: exchange.received)
+            failed(report.message)
+        } else {
+            state.recoveryAnswered()
+            report.message = nil
+            succeeded(at: exchange.received)
+        }
+        report.shippedAgain += (recovery?.applied ?? 0) - before.0
+        report.notAccepted += (recovery?.notAccepted ?? 0) - before.1
+        publishReport()
+    }
+
+    private mutating func recoveryFailed(
+        _ answer: ReplayState.Answer, to number: Int, at time: Int64
+    ) {
+        let outcome = state.handleAnswer(
+            answer, to: number, now: time, random: store.randomFraction())
+        report.message = outcome.message.map {
+            "the server was restored, and a batch of events that it lacks failed: \($0)"
+        }
+        report.refusal = if case .refused(let error) = answer { error } else { nil }
     }
 
     private mutating func readFromStart() {
@@ -911,7 +941,7 @@ struct ReplayRun {
         // A page that leads to itself would never end.
         let isLast =
             content.count == 0 || content.next == nil || content.next == page.after
-        if content.count > 0 { recoveredTime = nil }
+        if content.count > 0 { recovery = nil }
         report.message = state.pageRecorded(page, isLast: isLast, hasNew: content.hasNew)
         guard isLast else { return }
         report.isBehind = false

@@ -115,9 +115,9 @@ public struct ReplayState: Sendable {
         public var message: String?
         /// True if the answer is known to come from the sync server, so that its clock may be used.
         public var isServers = false
-        /// The time of the state to which the server was restored, in milliseconds since 1970. The caller ships a
-        /// batch of the events that the server may lack. After the last one it calls `readFromStart`.
-        public var restoredTo: Int64?
+        /// The restore of the server. The caller ships a batch of the events that the server may lack. After the
+        /// last one it calls `readFromStart`.
+        public var restore: ServerRestore?
 
         /// The settled positions, each with its status.
         package var settled: [Position: Verdict.Status] {
@@ -168,6 +168,8 @@ public struct ReplayState: Sendable {
     /// allow them.
     private var isDemanded = false
     private var reading: Reading?
+    /// The number of the batch of the recovery that is under way.
+    private var recoveryNumber: Int?
 
     private struct Reading {
         var cursor: String?
@@ -317,18 +319,21 @@ public struct ReplayState: Sendable {
     /// G7: reads from the first page, because the server was restored.
     public mutating func readFromStart() { reading = Reading(cursor: nil, isRestarted: true) }
 
-    /// G7: a batch of the recovery was processed.
-    mutating func recoveryAnswered() {
-        failures = 0
-        isTokenNew = false
+    /// G7: registers a batch of the recovery as a request. It is under way alone, as a read is. The caller passes
+    /// its verdicts to `recoveryAnswered`, and any other answer to `handleAnswer`, which handles it as that to a
+    /// read.
+    mutating func registerRecovery() -> Int {
+        let (_, number) = registerRequest(.read(after: nil))
+        recoveryNumber = number
+        return number
     }
 
-    /// G7: handles an answer without verdicts to a batch of the recovery, as that to a read.
-    mutating func recoveryFailed(_ answer: Answer, now: Int64, random: Double) -> Outcome {
-        lastNumber += 1
-        let request = Request.read(after: nil)
-        underWay[lastNumber] = request
-        return handleAnswer(answer, to: lastNumber, now: now, random: random)
+    /// G7: a batch of the recovery was processed, or refused alone.
+    mutating func recoveryAnswered() {
+        if let recoveryNumber { underWay[recoveryNumber] = nil }
+        recoveryNumber = nil
+        failures = 0
+        isTokenNew = false
     }
 
     // MARK: Conflicts
@@ -471,7 +476,7 @@ public struct ReplayState: Sendable {
                 return .refreshToken
             }
         }
-        guard underWay.count < requestsMax else { return busy(now) }
+        guard underWay.count < requestsMax, recoveryNumber == nil else { return busy(now) }
         // During a bisection, only one request is under way at a time.
         guard parts.isEmpty || !isBusy else { return busy(now) }
         guard let items = nextPart() ?? nextBatch() else {
@@ -487,7 +492,9 @@ public struct ReplayState: Sendable {
 
     /// The action while requests are unanswered. It has a time if another request may be sent then.
     private func busy(_ now: Int64) -> Action {
-        guard underWay.count < requestsMax, parts.isEmpty else { return .busy(until: nil) }
+        guard underWay.count < requestsMax, parts.isEmpty, recoveryNumber == nil else {
+            return .busy(until: nil)
+        }
         let time = max(notBefore, lanes.isReady ? .min : lanes.nextDue ?? .min)
         return .busy(until: time > now ? time : nil)
     }
@@ -574,6 +581,7 @@ public struct ReplayState: Sendable {
         guard let request = underWay.removeValue(forKey: number) else {
             preconditionFailure("there is no request \(number) under way")
         }
+        if number == recoveryNumber { recoveryNumber = nil }
         defer { if case .append(let items) = request { lanes.releaseItems(items) } }
         switch answer {
         case .failure(let reason):  // W7
@@ -628,8 +636,8 @@ public struct ReplayState: Sendable {
         case (400, .append(let items)), (422, .append(let items)):  // W3
             return bisect(items, reply)
         case (400, .read(let cursor))  // G7
-        where reply.restoredTo != nil && cursor != nil && reading?.isRestarted == false:
-            return Outcome(restoredTo: reply.restoredTo)
+        where reply.restore != nil && cursor != nil && reading?.isRestarted == false:
+            return Outcome(restore: reply.restore)
         case (400..<500, .read(let cursor))  // G2
         where [400, 404, 410, 422].contains(reply.status) && cursor != nil
             && reading?.isRestarted == false:

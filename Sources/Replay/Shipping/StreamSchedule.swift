@@ -11,7 +11,9 @@ struct StreamSchedule {
         case wasOpen(hadEvents: Bool)
         /// There was no connection.
         case failed
-        /// Nothing arrived although there was a connection: a proxy withholds the stream.
+        /// It was silent for 100 s, and has brought no event.
+        case silent
+        /// Nothing arrived for 10 s: a proxy may withhold the stream.
         case withheld
         /// The server's answer was no stream.
         case refused(status: Int, retryAfterSeconds: Double?)
@@ -25,6 +27,9 @@ struct StreamSchedule {
     static let retryMilliseconds: Int64 = 900_000
     /// The time that a stream without events is open, in milliseconds, after which its end counts as the first failure.
     private static let steadyMilliseconds: Int64 = 30_000
+    /// The time that a stream is open, in milliseconds, until it has been silent for 100 s before its first heartbeat:
+    /// after 50 s (PUSH-6).
+    private static let silentMilliseconds: Int64 = 150_000
     /// The number of streams withheld in a row after which no more are tried for a while.
     private static let withheldMax = 2
     private static let backoff = RetryBackoff()
@@ -42,10 +47,7 @@ struct StreamSchedule {
     }
 
     /// Handles the opening of a stream: its first bytes have arrived.
-    mutating func opened() {
-        withheldCount = 0
-        isPolling = false
-    }
+    mutating func opened() { isPolling = false }
 
     /// Handles the end of a stream.
     ///
@@ -59,21 +61,25 @@ struct StreamSchedule {
         _ end: End, openMilliseconds: Int64, now: Int64, random: Double, pollMilliseconds: Int64
     ) -> Int64 {
         failures += 1
-        if end != .withheld { withheldCount = 0 }
         var requestedWait = Duration.zero
+        let isWithheld =
+            end == .withheld || (end == .silent && openMilliseconds < Self.silentMilliseconds)
+        withheldCount = isWithheld ? withheldCount + 1 : 0
+        if withheldCount >= Self.withheldMax { return poll(now, pollMilliseconds) }
         switch end {
         case .wasOpen(let hadEvents):
             if hadEvents || openMilliseconds >= Self.steadyMilliseconds { failures = 1 }
-        case .failed: break
-        case .withheld:
-            withheldCount += 1
-            if withheldCount >= Self.withheldMax { return poll(now, pollMilliseconds) }
+        case .silent: if !isWithheld { failures = 1 }
+        case .failed, .withheld: break
         case .refused(let status, let seconds):
             // 401: the next read renews the token. 408, 429 and 5xx pass.
             guard [401, 408, 429].contains(status) || status >= 500 else {
                 return poll(now, pollMilliseconds)
             }
             requestedWait = Self.backoff.delay(asked: seconds)
+            // A sync that the app asks for reads at once, but opens no stream before.
+            let wait = min(Int64(requestedWait / .milliseconds(1)), Self.retryMilliseconds)
+            notBefore = now + wait
         }
         let wait = max(requestedWait, Self.backoff.delay(afterFailures: failures, random: random))
         return now + Int64(wait / .milliseconds(1))

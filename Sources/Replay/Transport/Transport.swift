@@ -1,6 +1,9 @@
 // The transport of requests to the server. An app that ships by itself implements it.
 // Spec/protocol/sync-protocol.md.
 
+import EventSourcing
+import Foundation
+
 /// A request to the server.
 public enum TransportRequest: Hashable, Sendable {
     /// Append events: a JSON array of them (SYNC-5 to SYNC-10).
@@ -8,6 +11,34 @@ public enum TransportRequest: Hashable, Sendable {
     /// Read the page of the account's events after a cursor; nil for the first page (SYNC-30 to
     /// SYNC-35). The cursor is the `next` of an earlier reply.
     case read(after: String?)
+}
+
+/// A restore of the server's database from a backup (SYNC-38).
+public struct ServerRestore: Hashable, Sendable {
+    /// The time of the restored state, in milliseconds since 1970. After several restores since the cursor the
+    /// earliest one.
+    public var time: Int64
+    /// The name of the last restore; nil if the server does not say it.
+    public var generation: String?
+
+    /// Creates a restore.
+    public init(time: Int64, generation: String? = nil) {
+        self.time = time
+        self.generation = generation
+    }
+
+    /// Parses a header `Daybook-Restored`; nil without a time.
+    init?(header: String) {
+        let parts = header.split(separator: ";").map { $0.trimmingCharacters(in: .whitespaces) }
+        guard let time = parts.first.flatMap({ Timestamp($0) }) else { return nil }
+        self.time = time.milliseconds
+        generation =
+            parts.dropFirst().lazy
+            .filter { $0.hasPrefix(Self.generationParameter) }
+            .map { String($0.dropFirst(Self.generationParameter.count)) }.first
+    }
+
+    private static let generationParameter = "generation="
 }
 
 /// An answer of the server.
@@ -24,14 +55,13 @@ public struct TransportReply: Hashable, Sendable {
     public var next: String?
     /// The number of the account's events after this page, for a `read` request, if the server says it.
     public var remaining: Int?
-    /// The time of the state to which the server was restored, in milliseconds since 1970: with status 400, for
-    /// a `read` request whose cursor is older than the restore.
-    public var restoredTo: Int64?
+    /// The restore of the server: with status 400, for a `read` request whose cursor is older than the restore.
+    public var restore: ServerRestore?
 
     /// Creates a reply.
     public init(
         status: Int, body: [UInt8] = [], date: Int64? = nil, retryAfterSeconds: Double? = nil,
-        next: String? = nil, remaining: Int? = nil, restoredTo: Int64? = nil
+        next: String? = nil, remaining: Int? = nil, restore: ServerRestore? = nil
     ) {
         self.status = status
         self.body = body
@@ -39,7 +69,7 @@ public struct TransportReply: Hashable, Sendable {
         self.retryAfterSeconds = retryAfterSeconds
         self.next = next
         self.remaining = remaining
-        self.restoredTo = restoredTo
+        self.restore = restore
     }
 
     /// Whether the body is a page in HTML: the answer of a proxy or of another server, not of a sync server.

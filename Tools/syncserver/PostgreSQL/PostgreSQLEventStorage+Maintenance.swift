@@ -13,20 +13,23 @@ extension PostgreSQLEventStorage: StorageMaintenance {
     /// The number of events that are moved in one transaction.
     private static let movedAtOnce = 2_000
 
-    package func moveEvents(progress: (Int) -> Void) async throws {
-        var count = 0
+    package func moveEvents(progress: (EventMove) -> Void) async throws {
+        var (count, isWaiting) = (0, false)
         while true {
             let rows = try await pool.withConnection {
                 try await $0.run("SELECT daybook.move_events($1::integer)", ["\(Self.movedAtOnce)"])
             }
             // NULL: another session holds a lock that it needs.
             guard let moved = rows.first?[0].flatMap({ Int($0) }) else {
+                if !isWaiting { progress(.waiting) }
+                isWaiting = true
                 try await Task.sleep(for: .seconds(1))
                 continue
             }
+            isWaiting = false
             guard moved > 0 else { return }
             count += moved
-            progress(count)
+            progress(.moved(count))
         }
     }
 

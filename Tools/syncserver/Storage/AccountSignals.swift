@@ -16,8 +16,7 @@ package final class AccountSignals: Sendable {
         package let description: String
 
         package init(account: String) {
-            description = SHA256.hash(Array(account.utf8)).prefix(16)
-                .map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+            description = SHA256.hash(Array(account.utf8)).prefix(16).hexadecimalDigits
         }
 
         package init(received text: String) { description = text }

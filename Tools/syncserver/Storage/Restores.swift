@@ -28,8 +28,9 @@ package struct Restores: Hashable, Sendable {
     /// A cursor that a client has sent.
     package enum Reading: Hashable, Sendable {
         case cursor(EventCursor)
-        /// It was given out before a restore: the reader may have read, and shipped, what was lost.
-        case outdated(restoredTo: Timestamp)
+        /// It was given out before a restore: the reader may have read, and shipped, what was lost. The restore is
+        /// the last one, with the earliest time of those since then.
+        case outdated(Restore)
         case malformed
     }
 
@@ -51,7 +52,10 @@ package struct Restores: Hashable, Sendable {
         // A generation that is not known was lost in a restore itself.
         let index = all.firstIndex { $0.generation == generation }
         let later = index.map { all[($0 + 1)...] } ?? all[...]
-        guard let earliest = later.map(\.restoredTo).min() else { return .malformed }
-        return .outdated(restoredTo: earliest)
+        guard var restore = later.last, let earliest = later.map(\.restoredTo).min() else {
+            return .malformed
+        }
+        restore.restoredTo = earliest
+        return .outdated(restore)
     }
 }

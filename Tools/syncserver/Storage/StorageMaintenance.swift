@@ -12,8 +12,8 @@ package protocol StorageMaintenance: Sendable {
     /// partitions. Does nothing if all are moved, or if the database has no partitions. An interrupted move
     /// continues with the next call.
     ///
-    /// - Parameter progress: called with the number of events that have been passed.
-    func moveEvents(progress: (Int) -> Void) async throws
+    /// - Parameter progress: called after each part, and when a wait begins.
+    func moveEvents(progress: (EventMove) -> Void) async throws
 
     /// Counts the events of an account.
     func eventCount(account: String) async throws -> Int
@@ -44,4 +44,12 @@ package protocol StorageMaintenance: Sendable {
 
     /// Finishes pending work and closes the database.
     func close() throws
+}
+
+/// The progress of `moveEvents`.
+package enum EventMove: Hashable, Sendable {
+    /// The number of events that have been passed.
+    case moved(Int)
+    /// Another session holds a lock that the move needs. It continues when the lock is free.
+    case waiting
 }

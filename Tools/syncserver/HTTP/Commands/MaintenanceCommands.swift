@@ -27,10 +27,14 @@ struct Migrate: AsyncParsableCommand {
         do {
             let storage = try await storage.openForMaintenance(creating: true)
             var reported = 0
-            try await storage.moveEvents { count in
-                guard count >= reported + Self.reportedAtOnce else { return }
-                reported = count
-                SyncServer.note("\(count) events moved")
+            try await storage.moveEvents {
+                switch $0 {
+                case .waiting: SyncServer.note("waiting for another session that uses the table")
+                case .moved(let count):
+                    guard count >= reported + Self.reportedAtOnce else { return }
+                    reported = count
+                    SyncServer.note("\(count) events moved")
+                }
             }
             let version = try await storage.schemaVersion()
             try storage.close()

@@ -55,10 +55,11 @@ struct PageQuery {
         switch restores.read(text) {
         case .cursor(let cursor): return cursor
         case .malformed: throw refusal("bad_cursor", detail)
-        case .outdated(let time):
+        case .outdated(let restore):
             throw RequestError(
-                .badRequest, "restored", "the database was restored to its state of \(time)",
-                headers: [restored: time.description])
+                .badRequest, "restored",
+                "the database was restored to its state of \(restore.restoredTo)",
+                headers: [restored: "\(restore.restoredTo); generation=\(restore.generation)"])
         }
     }
 

@@ -34,9 +34,7 @@ struct Authentication: RouterMiddleware {
             let credential = tokens.credential(of: words[1]),
             isForOperator == (credential.account == AccountTokens.operatorAccount)
         else {
-            throw RequestError(
-                .unauthorized, "unauthorized", "the token is unknown",
-                headers: [.wwwAuthenticate: "Bearer realm=\"daybook\", error=\"invalid_token\""])
+            throw unknownToken
         }
         context.record.account = credential.account
         connections.set(context.channel, account: credential.account)
@@ -58,6 +56,19 @@ struct Authentication: RouterMiddleware {
         }
         var context = context
         context.account = credential.account
-        return try await next(request, context)
+        let reply = try await next(request, context)
+        // A stream that was registered after the others had ended with the old tokens.
+        if reply.headers[.contentType] == Reply.eventStreamType,
+            tokens.credential(of: words[1])?.account != credential.account
+        {
+            throw unknownToken
+        }
+        return reply
+    }
+
+    private var unknownToken: RequestError {
+        RequestError(
+            .unauthorized, "unauthorized", "the token is unknown",
+            headers: [.wwwAuthenticate: "Bearer realm=\"daybook\", error=\"invalid_token\""])
     }
 }

@@ -18,6 +18,16 @@ struct StreamWaker: Service {
     private static let missedSignalInterval = Duration.seconds(15)
 
     func run() async throws {
+        // At once: the other tasks may take seconds to end.
+        await withGracefulShutdownHandler {
+            await wakeUntilShutdown()
+        } onGracefulShutdown: {
+            storage.signals.endAll(isClosing: true)
+        }
+        storage.signals.endAll(isClosing: true)
+    }
+
+    private func wakeUntilShutdown() async {
         await cancelWhenGracefulShutdown {
             await withTaskGroup(of: Void.self) { group in
                 group.addTask { await storage.forwardSignals() }
@@ -39,7 +49,6 @@ struct StreamWaker: Service {
                 }
             }
         }
-        storage.signals.endAll(isClosing: true)
     }
 
     private func wakeStreamsBehind() async {

@@ -13,7 +13,7 @@ extension SQLiteEventStorage: StorageMaintenance {
     }
 
     /// Does nothing: an SQLite file has no partitions.
-    package func moveEvents(progress: (Int) -> Void) async throws {}
+    package func moveEvents(progress: (EventMove) -> Void) async throws {}
 
     package func eventCount(account: String) async throws -> Int {
         try await Self.rephrase {
