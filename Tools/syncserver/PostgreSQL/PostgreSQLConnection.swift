@@ -26,29 +26,38 @@ actor PostgreSQLConnection {
     }
 
     private let location: PostgreSQLLocation
+    private let name: String
     private var link: Link?
     /// libpq blocks while it waits for the server, so it must not run on the cooperative pool.
     private let executor = StoreExecutor()
     nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
     /// Creates a connection without connecting yet.
-    init(_ location: PostgreSQLLocation) { self.location = location }
+    ///
+    /// - Parameter name: the `application_name`, unless the URL sets one.
+    init(_ location: PostgreSQLLocation, name: String = "syncserver") {
+        self.location = location
+        self.name = name
+    }
 
     /// Runs one statement in a transaction of its own.
     ///
     /// - Parameters:
     ///   - values: for `$1`, `$2`, …, as text without U+0000; nil is NULL.
+    ///   - limit: the longest wait for the answer; nil for the time of a statement and some seconds more.
     /// - Returns: the rows, each column as text.
     /// - Throws: `StorageError`. If the connection was lost, it is unknown whether the statement was
     ///   executed.
-    func run(_ sql: String, _ values: [String?] = []) throws -> [[String?]] {
+    func run(
+        _ sql: String, _ values: [String?] = [], within limit: Duration? = nil
+    ) throws -> [[String?]] {
         let link = try openLink()
         let isSent = Self.withPointers(values) {
             PQsendQueryParams(link.handle, sql, Int32(values.count), nil, $0, nil, nil, 0)
         }
         guard isSent == 1 else { throw connectionLost() }
-        let wait = link.statementMilliseconds + Self.silenceMillisecondsMax
-        return try answer(of: link, within: .milliseconds(wait))
+        let longest = link.statementMilliseconds + Self.silenceMillisecondsMax
+        return try answer(of: link, within: limit ?? .milliseconds(longest))
     }
 
     /// Runs several statements, in one transaction if they begin none.
@@ -89,6 +98,9 @@ actor PostgreSQLConnection {
         return payloads
     }
 
+    /// Whether there is a connection that was not lost.
+    var isOpen: Bool { link != nil }
+
     /// Closes the connection.
     func close() { link = nil }
 
@@ -114,7 +126,7 @@ actor PostgreSQLConnection {
         // Of two settings with one name the later wins, so a setting of the URL overrides a default.
         let settings = [
             ("connect_timeout", "5"), ("tcp_user_timeout", "15000"),
-            ("client_encoding", "UTF8"), ("application_name", "syncserver"),
+            ("client_encoding", "UTF8"), ("application_name", name),
             ("dbname", location.url),
         ]
         let handle = Self.withPointers(settings.map(\.0)) { names in

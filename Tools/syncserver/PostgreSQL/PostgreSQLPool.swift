@@ -44,7 +44,16 @@ final class PostgreSQLPool: Sendable {
             return result
         } catch {
             putBack(connection)
+            // The others may lead to the same silent machine, and each would cost a request its time.
+            if await !connection.isOpen { dropIdleConnections() }
             throw error
+        }
+    }
+
+    private func dropIdleConnections() {
+        state.withLock { state in
+            state.opened -= state.idle.count
+            state.idle = []
         }
     }
 

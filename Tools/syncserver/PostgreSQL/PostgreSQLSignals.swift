@@ -41,21 +41,24 @@ actor PostgreSQLAnnouncements {
 extension PostgreSQLEventStorage {
     /// The longest wait for a notification, after which the task looks whether it is cancelled.
     private static let notificationWait = Duration.milliseconds(500)
-    /// The time after which the listening connection is probed.
-    private static let probeInterval = Duration.seconds(15)
+    /// The time after which the listening connection is probed, and the longest wait for the answer.
+    private static let probeInterval = Duration.seconds(5)
     /// The wait before a lost connection is opened again.
     private static let reconnectWait = Duration.seconds(1)
 
     package func forwardSignals() async {
-        let connection = PostgreSQLConnection(location)
+        let connection = PostgreSQLConnection(location, name: "syncserver listener")
         var isNew = true
         while !Task.isCancelled {
             do {
                 // Again and again: a machine that has fallen silent shows only when it does not answer.
-                _ = try await connection.run("LISTEN \(PostgreSQLAnnouncements.channel)")
+                _ = try await connection.run(
+                    "LISTEN \(PostgreSQLAnnouncements.channel)", within: Self.probeInterval)
                 if isNew {
                     // Nothing was heard while there was no connection.
-                    try await signals.signalMissed(lastSerials)
+                    try await signals.signalMissed {
+                        try await Self.lastSerials(of: $0, on: connection)
+                    }
                     isNew = false
                 }
                 let end = ContinuousClock.now + Self.probeInterval
@@ -76,6 +79,12 @@ extension PostgreSQLEventStorage {
     }
 
     package func lastSerials(of accounts: [String]) async throws -> [EntityID: Int64] {
+        try await pool.withConnection { try await Self.lastSerials(of: accounts, on: $0) }
+    }
+
+    private static func lastSerials(
+        of accounts: [String], on connection: PostgreSQLConnection
+    ) async throws -> [EntityID: Int64] {
         // As JSON, because names may have any character. An account with U+0000 has no events here.
         var names = Array("[".utf8)
         for account in accounts where !account.utf8.contains(0) {
@@ -84,13 +93,11 @@ extension PostgreSQLEventStorage {
         }
         names.append(UInt8(ascii: "]"))
         let json = String(decoding: names, as: UTF8.self)
-        let rows = try await pool.withConnection {
-            try await $0.run(
-                """
-                SELECT a.account, a.last_serial FROM daybook.account a
-                WHERE a.account IN (SELECT jsonb_array_elements_text($1::jsonb))
-                """, [json])
-        }
+        let rows = try await connection.run(
+            """
+            SELECT a.account, a.last_serial FROM daybook.account a
+            WHERE a.account IN (SELECT jsonb_array_elements_text($1::jsonb))
+            """, [json])
         var serials: [EntityID: Int64] = [:]
         for row in rows {
             guard row.count == 2, let name = row[0], let serial = row[1].flatMap({ Int64($0) })

@@ -8,9 +8,10 @@ import SyncServerStorage
 
 /// Turns errors into replies.
 struct ErrorReplies: RouterMiddleware {
+    /// The clients back off by themselves; a longer wait would outlast a failover.
     private static let unavailable = RequestError(
         .serviceUnavailable, "unavailable", "the database is not available now",
-        headers: [.retryAfter: "5"])
+        headers: [.retryAfter: "1"])
 
     private static let noSpace = RequestError(
         .serviceUnavailable, "unavailable", "no space is left to store events",
