@@ -344,6 +344,26 @@ private let tag = "\"v1\""
         try await bench.close()
     }
 
+    @Test(.verifies("DL-18"), arguments: [(bytesPerSecond: 1_000, requests: 2), (20_000, 1)])
+    func `a server that trickles is abandoned, and asked for the rest; a slow one is not`(
+        _ rate: (bytesPerSecond: Int, requests: Int)
+    ) async throws {
+        let city = SampleCity(sizes: [60_000])
+        let bench = try await Bench(options: { $0.timeoutSeconds = 1 }) { request in
+            guard var reply = city.reply(to: request) else { return ImageServer.Reply(404) }
+            if city.image(request.path) != nil, request.earlier == 0 {
+                reply.bytesPerSecond = rate.bytesPerSecond
+            }
+            return reply
+        }
+        try await bench.download(city)
+        try await bench.check(city)
+        let requests = bench.server.requests(SampleCity.path(0))
+        #expect(requests.count == rate.requests)
+        #expect(requests[1...].allSatisfy { (1..<16_384).contains($0.rangeStart ?? 0) })
+        try await bench.close()
+    }
+
     @Test(.verifies("DL-18")) func `server errors are retried, and Retry-After is respected`()
         async throws
     {

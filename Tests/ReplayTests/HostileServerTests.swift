@@ -138,13 +138,18 @@ import Testing
         }
         let transport = try transport(server)
         let batch = [UInt8](repeating: 0x20, count: bytes)
-        let begin = ContinuousClock.now
+        var times: [Duration] = []
         for _ in 0..<4 {
+            let begin = ContinuousClock.now
             let reply = try await transport.send(.append(batch: batch), token: "t")
             #expect(reply.status == 200 && reply.body == Array("[]".utf8))
+            times.append(ContinuousClock.now - begin)
         }
+        print(
+            "\(bytes) bytes, \(isReset ? "reset" : "closed"): first request \(times[0]), on dropped "
+                + "connections \(times[1...].map(\.description).joined(separator: ", "))")
         // Far below the timeout, on any machine.
-        #expect(ContinuousClock.now - begin < .seconds(20))
+        #expect(times.reduce(.zero, +) < .seconds(20))
         #expect(server.connectionCount == 4)
         #expect(server.requests.count == 7)
         #expect(server.requests.allSatisfy { $0.body == batch })

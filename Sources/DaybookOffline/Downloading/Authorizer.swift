@@ -9,6 +9,8 @@ import Synchronization
 /// a 401.
 final class Authorizer: Sendable {
     private let client: BoundedHTTPClient
+    /// The longest silence of a server.
+    private let timeoutSeconds: Double
     private let credentials: any Credentials
     /// The origin that receives the token; nil: none does.
     private let origin: HTTPOrigin?
@@ -25,6 +27,7 @@ final class Authorizer: Sendable {
     ) {
         // No limit for a whole request: a large file on a slow connection may take long.
         client = BoundedHTTPClient(options, requestSeconds: nil)
+        timeoutSeconds = options.timeoutSeconds
         trusted = Set(options.trustedOrigins.compactMap(HTTPOrigin.init))
         self.credentials = credentials
         self.origin = origin
@@ -35,11 +38,20 @@ final class Authorizer: Sendable {
     ///
     /// - Parameter isRedirected: true if the URL comes from a redirect, not from the manifest or the
     ///   app: then neither token nor headers nor certificate are sent.
-    /// - Throws: as `BoundedHTTPClient.send`; what the credentials throw; `DownloadError` with
-    ///   `unauthorized`.
+    /// - Throws: as `BoundedHTTPClient.send`, `timedOut` also for a body that trickles; what the credentials
+    ///   throw; `DownloadError` with `unauthorized`.
     func send(
         _ request: BoundedHTTPRequest, isRedirected: Bool = false,
         to handler: any ResponseBodyHandler
+    ) async throws -> BoundedHTTPResponseHead {
+        let body = LeastRate(handler, timeoutSeconds: timeoutSeconds)
+        let head = try await sendAuthorized(request, isRedirected: isRedirected, to: body)
+        try body.check(request.url)
+        return head
+    }
+
+    private func sendAuthorized(
+        _ request: BoundedHTTPRequest, isRedirected: Bool, to handler: LeastRate
     ) async throws -> BoundedHTTPResponseHead {
         let target = isRedirected ? nil : HTTPOrigin(request.url)
         let receivesToken = target != nil && target == origin

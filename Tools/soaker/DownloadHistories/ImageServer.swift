@@ -117,7 +117,8 @@ package final class ImageServer: Sendable {
                     }
                     while true { try connection.pause(milliseconds: Int(Int32.max)) }
                 }
-                remaining = remaining.prefix(reply.bytesPerSecond == nil ? 65_536 : Self.pieceBytes)
+                remaining = remaining.prefix(
+                    reply.bytesPerSecond.map { min(Self.pieceBytes, max(1, $0 / 10)) } ?? 65_536)
                 try connection.socket.send(remaining)
                 sentBytes += remaining.count
                 sent.withLock { $0[path, default: 0] += remaining.count }
