@@ -236,6 +236,22 @@ private func aWhile() async throws { try await Task.sleep(for: .milliseconds(150
         try await store.close()
     }
 
+    @Test(.verifies("TRG-6"))
+    func `an open stream ends while the store is suspended`() async throws {
+        let store = try await OfflineStore.inMemory()
+        let server = InMemorySyncServer()
+        let service = SyncService(store, transport: server, reachability: AlwaysReachable())
+        let run = Task { try await service.run() }
+        try await eventually { store.syncStatus.current.connection == .pushed }
+        try await store.suspend()
+        try await eventually { store.syncStatus.current.connection == .inactive }
+        try await store.resume()
+        try await eventually { store.syncStatus.current.connection == .pushed }
+        run.cancel()
+        _ = await run.result
+        try await store.close()
+    }
+
     @Test(.verifies("TRG-7"))
     func `it reads at the set interval`() async throws {
         let store = try await OfflineStore.inMemory()

@@ -162,6 +162,8 @@ struct ReplayRun {
         if replayer.options.reads { startReading() }
         state.setClock(offset: await store.clockOffset)
         while !Task.isCancelled {
+            // A suspended store records nothing, so its stream must not stay open.
+            if isLive { try await store.checkOpen() }
             loadOutbox()
             let now = store.deviceNow
             if case .at(let time) = end, now >= time.milliseconds { break }
