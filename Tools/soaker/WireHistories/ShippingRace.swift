@@ -11,26 +11,36 @@ import Foundation
 
 /// A race of two clients to a server that accepts everything.
 public struct ShippingRace: Sendable {
+    /// The cost of a round.
+    public struct Turn: Sendable {
+        public var seconds: Double
+        /// The processor time of the whole process: of the client and of the server.
+        public var processorSeconds: Double
+    }
+
     /// The measurements.
     public struct Result: Sendable, CustomStringConvertible {
         /// The number of events in a round.
         public var events: Int
         /// The number of bytes of the batches in a round.
         public var bytes: Int
-        /// The replayer's times, in seconds.
-        public var ours: [Double]
-        /// The plain client's times, in seconds.
-        public var plain: [Double]
+        /// The rounds of the replayer.
+        public var ours: [Turn]
+        /// The rounds of the plain client.
+        public var plain: [Turn]
         /// Bytes of the records of verdicts in the log / bytes of the shipped lines.
         public var recordShare: Double
         /// Growth of the log's segments / their size before shipping.
         public var fileShare: Double
 
         /// The median over the rounds of the replayer's rate / the plain client's rate.
-        public var ratio: Double { ShippingRace.median(zip(plain, ours).map { $0 / $1 }) }
+        public var ratio: Double {
+            ShippingRace.median(zip(plain, ours).map { $0.seconds / $1.seconds })
+        }
 
         public var description: String {
-            func rate(_ name: String, _ seconds: [Double]) -> String {
+            func rate(_ name: String, _ turns: [Turn]) -> String {
+                let seconds = turns.map(\.seconds)
                 let median = ShippingRace.median(seconds)
                 return String(
                     format: "%@: %.0f events/s, %.1f MB/s, %.2f s (%@)", name,
@@ -121,11 +131,9 @@ public struct ShippingRace: Sendable {
     // MARK: The replayer
 
     /// Ships a copy of the log.
-    ///
-    /// - Returns: the time in seconds.
     private func shipCopy(
         of log: URL, _ server: NullServer, _ result: inout Result
-    ) async throws -> Double {
+    ) async throws -> Turn {
         let copy = log.deletingLastPathComponent().appending(path: "copy")
         try FileManager.default.copyItem(at: log, to: copy)
         defer { try? FileManager.default.removeItem(at: copy) }
@@ -136,9 +144,7 @@ public struct ShippingRace: Sendable {
         let replayer = Replayer(
             store.events, transport: HTTPTransport(endpoint: try server.endpoint),
             options: options)
-        let begun = ContinuousClock.now
-        let report = try await replayer.run()
-        let seconds = (ContinuousClock.now - begun) / .seconds(1)
+        let (turn, report) = try await Self.measured { try await replayer.run() }
         guard report.applied == events, report.pending == 0 else {
             throw WireFailure(
                 "shipped \(report.applied) of \(events) events; \(report.pending) are pending")
@@ -158,7 +164,7 @@ public struct ShippingRace: Sendable {
         result.recordShare = Double(records) / Double(lines)
         try await store.close()
         result.fileShare = Double(try Self.bytes(of: copy) - before) / Double(before)
-        return seconds
+        return turn
     }
 
     /// The size of a log's segments in bytes.
@@ -174,12 +180,15 @@ public struct ShippingRace: Sendable {
     // MARK: The plain client
 
     /// Posts batches, with as many concurrent requests as the replayer.
-    ///
-    /// - Returns: the time in seconds.
-    private func postBatches(_ batches: [[UInt8]], _ endpoint: URL) async throws -> Double {
+    private func postBatches(_ batches: [[UInt8]], _ endpoint: URL) async throws -> Turn {
         let session = URLSession(configuration: .ephemeral)
         defer { session.invalidateAndCancel() }
-        let begun = ContinuousClock.now
+        return try await Self.measured { try await post(batches, endpoint, session) }.turn
+    }
+
+    private func post(
+        _ batches: [[UInt8]], _ endpoint: URL, _ session: URLSession
+    ) async throws {
         try await withThrowingTaskGroup(of: Void.self) { group in
             for first in 0..<requests {
                 group.addTask {
@@ -199,6 +208,26 @@ public struct ShippingRace: Sendable {
             }
             try await group.waitForAll()
         }
-        return (ContinuousClock.now - begun) / .seconds(1)
+    }
+
+    // MARK: Measuring
+
+    private static func measured<Value>(
+        _ body: () async throws -> Value
+    ) async rethrows -> (turn: Turn, value: Value) {
+        let (begun, processor) = (ContinuousClock.now, processorSeconds())
+        let value = try await body()
+        return (
+            Turn(
+                seconds: (ContinuousClock.now - begun) / .seconds(1),
+                processorSeconds: processorSeconds() - processor), value
+        )
+    }
+
+    /// The processor time of all threads of this process so far, in seconds.
+    private static func processorSeconds() -> Double {
+        var time = timespec()
+        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time)
+        return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
     }
 }

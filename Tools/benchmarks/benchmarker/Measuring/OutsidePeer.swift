@@ -20,14 +20,14 @@ struct OutsidePeer {
 
     /// Runs a work with the lines of a file.
     ///
-    /// - Returns: seconds, as `PeerWork` of Tools/benchmarks/peers measures them.
-    func perform(_ work: String, _ file: URL, events: Int, in folder: URL) throws -> Double {
+    /// - Returns: the cost in seconds, as `PeerWork` of Tools/benchmarks/peers measures it.
+    func perform(_ work: String, _ file: URL, events: Int, in folder: URL) throws -> Cost {
         let data = try output(of: [program, argument, work, file.path, folder.path])
         let words = String(decoding: data, as: UTF8.self).split(whereSeparator: \.isWhitespace)
-        guard words.count == 2, let seconds = Double(words[0]), Int(words[1]) == events else {
-            throw RaceFailure("\(name) has not finished \(work) with \(events) events")
-        }
-        return seconds
+        guard words.count == 3, let value = Double(words[0]), let processor = Double(words[1]),
+            Int(words[2]) == events
+        else { throw RaceFailure("\(name) has not finished \(work) with \(events) events") }
+        return Cost(value: value, processor: processor)
     }
 
     /// Returns contenders that run a work, each in a folder of its own.

@@ -1,14 +1,24 @@
 // One row of the table: several contenders do the same work in turns, so that disturbances of the machine
 // affect all of them. Spec/benchmarks.
 
+/// The cost of a turn.
+struct Cost {
+    /// What the row compares, before `scale`; less is better.
+    var value: Double
+    /// The processor time of all threads in seconds, divided as `value` is; nil if it is not measured.
+    var processor: Double?
+
+    static func / (cost: Cost, divisor: Double) -> Cost {
+        Cost(value: cost.value / divisor, processor: cost.processor.map { $0 / divisor })
+    }
+}
+
 /// A program or library that does the work.
 struct Contender {
     /// The name in the table.
     let name: String
     /// Does the work once.
-    ///
-    /// - Returns: the cost, before `scale`; less is better.
-    let turn: () async throws -> Double
+    let turn: () async throws -> Cost
 }
 
 /// Several contenders for one work.
@@ -29,17 +39,16 @@ struct Race {
     ///   - turns: the number of turns of each contender.
     ///   - reportProgress: called after each turn.
     func run(turns: Int, reportProgress: (String) -> Void) async throws -> RaceResult {
-        var costs = Array(repeating: [Double](), count: contenders.count)
+        var entries = contenders.map { RaceResult.Entry(name: $0.name) }
         for turn in 1...turns {
             for (index, contender) in contenders.enumerated() {
-                costs[index].append(try await contender.turn() * scale)
+                let cost = try await contender.turn() / (1 / scale)
+                entries[index].costs.append(cost.value)
+                if let processor = cost.processor { entries[index].processor.append(processor) }
                 reportProgress("\(name): \(contender.name), turn \(turn) of \(turns)")
             }
         }
-        return RaceResult(
-            name: name, unit: unit,
-            entries: zip(contenders, costs).map { .init(name: $0.name, costs: $1) },
-            budgets: budgets)
+        return RaceResult(name: name, unit: unit, entries: entries, budgets: budgets)
     }
 }
 
@@ -57,4 +66,24 @@ func seconds(_ body: () async throws -> Void) async rethrows -> Double {
     let begun = ContinuousClock.now
     try await body()
     return (ContinuousClock.now - begun) / .seconds(1)
+}
+
+/// Measures the duration and the processor time of a closure.
+func measured(_ body: () async throws -> Void) async rethrows -> Cost {
+    let begun = SystemCounters.processorSeconds()
+    let value = try await seconds(body)
+    return Cost(value: value, processor: SystemCounters.processorSeconds() - begun)
+}
+
+/// Measures the median duration of several calls, and the mean of their processor time.
+func medianMeasured<Element>(
+    _ elements: [Element], _ body: (Element) async throws -> Void
+) async rethrows -> Cost {
+    let begun = SystemCounters.processorSeconds()
+    var durations: [Double] = []
+    for element in elements {
+        durations.append(try await seconds { try await body(element) })
+    }
+    let processor = SystemCounters.processorSeconds() - begun
+    return Cost(value: durations.median, processor: processor / Double(elements.count))
 }

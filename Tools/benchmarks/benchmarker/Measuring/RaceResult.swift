@@ -4,6 +4,8 @@
 enum Budget {
     /// Our cost is at most this factor times the peer's.
     case atMost(Double, of: String)
+    /// Our processor time is at most this factor times the peer's.
+    case processorAtMost(Double, of: String)
     /// The peer's cost is at least this factor times ours.
     case atLeast(Double, timesFasterThan: String)
     /// An entry is at most this value, plus another entry's if one is named.
@@ -15,13 +17,21 @@ struct RaceResult {
     /// One contender's costs.
     struct Entry {
         let name: String
-        let costs: [Double]
+        var costs: [Double] = []
+        /// The processor times, in the unit of a duration; empty if they are not measured.
+        var processor: [Double] = []
         var median: Double { costs.median }
         /// The difference of the greatest and the least cost, as a part of the median.
         var spread: Double { ((costs.max() ?? 0) - (costs.min() ?? 0)) / median }
 
         /// The median of the ratios of paired turns.
         func ratio(to other: Entry) -> Double { zip(costs, other.costs).map { $0 / $1 }.median }
+
+        /// The same of the processor times; nil if they are not measured.
+        func processorRatio(to other: Entry) -> Double? {
+            let ratios = zip(processor, other.processor).map { $0 / $1 }
+            return ratios.isEmpty ? nil : ratios.median
+        }
     }
 
     /// A budget and the measured value.
@@ -44,11 +54,18 @@ struct RaceResult {
     private func entry(_ name: String) -> Entry? { entries.first { $0.name == name } }
 
     /// The ratio of a contender's cost to ours; nil for our own entry, or if we do not take part.
-    func ratio(of entry: Entry) -> Double? {
+    func ratio(of entry: Entry) -> Double? { ours(against: entry).map { entry.ratio(to: $0) } }
+
+    /// The same of the processor time; nil also if it is not measured.
+    func processorRatio(of entry: Entry) -> Double? {
+        ours(against: entry).flatMap { entry.processorRatio(to: $0) }
+    }
+
+    private func ours(against entry: Entry) -> Entry? {
         guard let ours = entries.first, ours.name == Self.ours, entry.name != Self.ours else {
             return nil
         }
-        return entry.ratio(to: ours)
+        return ours
     }
 
     /// The budgets whose contenders took part, with the measured values.
@@ -58,6 +75,11 @@ struct RaceResult {
             case .atMost(let limit, let peer):
                 guard let ours = entries.first, let peer = entry(peer) else { return nil }
                 let ratio = ours.ratio(to: peer)
+                return BudgetResult(budget: budget, measured: ratio, share: ratio / limit)
+            case .processorAtMost(let limit, let peer):
+                guard let ours = entries.first, let peer = entry(peer),
+                    let ratio = ours.processorRatio(to: peer)
+                else { return nil }
                 return BudgetResult(budget: budget, measured: ratio, share: ratio / limit)
             case .atLeast(let factor, let peer):
                 guard let ours = entries.first, let peer = entry(peer) else { return nil }

@@ -30,14 +30,17 @@ enum SystemCounters {
         return sleeps
     }
 
-    /// The processor time of this process so far, in seconds.
+    /// The processor time of all threads of this process so far, and of its child processes that have ended, in
+    /// seconds.
     static func processorSeconds() -> Double {
-        var usage = rusage()
-        getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage)
         func seconds(_ time: timeval) -> Double {
             Double(time.tv_sec) + Double(time.tv_usec) / 1e6
         }
-        return seconds(usage.ru_utime) + seconds(usage.ru_stime)
+        return [RUSAGE_SELF, RUSAGE_CHILDREN].reduce(0) { sum, who in
+            var usage = rusage()
+            getrusage(__rusage_who_t(who.rawValue), &usage)
+            return sum + seconds(usage.ru_utime) + seconds(usage.ru_stime)
+        }
     }
 
     /// The processor time of this thread so far, in seconds.

@@ -23,7 +23,7 @@ struct Appending {
     }
 
     /// Runs a closure in a new folder and removes the folder.
-    private func inFolder(_ body: (URL) async throws -> Double) async throws -> Double {
+    private func inFolder(_ body: (URL) async throws -> Cost) async throws -> Cost {
         let folder = try Folder(in: folder)
         defer { folder.remove() }
         return try await body(folder.url)
@@ -40,31 +40,26 @@ struct Appending {
             name: "durable append, one writer", unit: "µs an append (median)", scale: 1e6,
             budgets: [
                 .atMost(1.25, of: "pwrite + fdatasync"), .atLeast(1, timesFasterThan: "SQLite"),
+                .processorAtMost(0.5, of: "SQLite"),
             ],
             contenders: [
                 Contender(name: RaceResult.ours) {
                     try await inFolder { folder in
                         let store = try await store(folder)
-                        var costs: [Double] = []
-                        for draft in drafts {
-                            costs.append(
-                                try await seconds { try await store.events.append([draft]) })
+                        let cost = try await medianMeasured(drafts) {
+                            try await store.events.append([$0])
                         }
                         try await store.close()
-                        return costs.median
+                        return cost
                     }
                 },
                 Contender(name: "pwrite + fdatasync") {
-                    try await inFolder { try Self.replay(writes, in: $0).median }
+                    try await inFolder { try await Self.replay(writes, in: $0) }
                 },
                 Contender(name: "SQLite") {
                     try await inFolder { folder in
                         let peer = try SQLitePeer(in: folder)
-                        var costs: [Double] = []
-                        for row in rows {
-                            costs.append(try await seconds { try peer.append([row]) })
-                        }
-                        return costs.median
+                        return try await medianMeasured(rows) { try peer.append([$0]) }
                     }
                 },
             ] + outside("single", drafts))
@@ -97,7 +92,7 @@ struct Appending {
     /// Repeats the writes into preallocated space, each followed by `fdatasync`.
     private static func replay(
         _ writes: [WriteRecorder.Write], in folder: URL
-    ) throws -> [Double] {
+    ) async throws -> Cost {
         let descriptor = open(
             folder.appending(path: "raw").path, O_CREAT | O_RDWR | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else { throw RaceFailure("cannot open the raw file") }
@@ -106,13 +101,11 @@ struct Appending {
         guard posix_fallocate(descriptor, 0, off_t(end)) == 0, fsync(descriptor) == 0 else {
             throw RaceFailure("cannot preallocate the raw file")
         }
-        return try writes.map { write in
-            let begun = ContinuousClock.now
+        return try await medianMeasured(writes) { write in
             let count = write.bytes.count
             guard pwrite(descriptor, write.bytes, count, off_t(write.offset)) == count,
                 fdatasync(descriptor) == 0
             else { throw RaceFailure("cannot write the raw file") }
-            return (ContinuousClock.now - begun) / .seconds(1)
         }
     }
 
@@ -126,12 +119,14 @@ struct Appending {
         let rows = parts.map(SQLitePeer.rows)
         return try Race(
             name: "durable appends, 16 writers", unit: "µs an event", scale: 1e6,
-            budgets: [.atLeast(6, timesFasterThan: "SQLite")],
+            budgets: [
+                .atLeast(6, timesFasterThan: "SQLite"), .processorAtMost(0.15, of: "SQLite"),
+            ],
             contenders: [
                 Contender(name: RaceResult.ours) {
                     try await inFolder { folder in
                         let store = try await store(folder)
-                        let cost = try await seconds {
+                        let cost = try await measured {
                             try await withThrowingTaskGroup { group in
                                 for part in parts {
                                     group.addTask {
@@ -150,7 +145,7 @@ struct Appending {
                 Contender(name: "SQLite") {
                     try await inFolder { folder in
                         let peer = try SQLitePeer(in: folder)
-                        let cost = try await seconds {
+                        let cost = try await measured {
                             try await withThrowingTaskGroup { group in
                                 for part in rows {
                                     group.addTask { for row in part { try peer.append([row]) } }
@@ -181,12 +176,16 @@ struct Appending {
         let count = Double(batches.count * Self.batch)
         return try Race(
             name: "bulk append, 1,000 typed events a batch", unit: "µs an event", scale: 1e6,
-            budgets: [.atLeast(4, timesFasterThan: "SQLite + JSONEncoder")],
+            budgets: [
+                .atLeast(4, timesFasterThan: "SQLite + JSONEncoder"),
+                .processorAtMost(0.5, of: "SQLite + JSONEncoder"),
+                .processorAtMost(0.9, of: "SQLite + our lines"),
+            ],
             contenders: [
                 Contender(name: RaceResult.ours) {
                     try await inFolder { folder in
                         let store = try await store(folder)
-                        let cost = try await seconds {
+                        let cost = try await measured {
                             for batch in payloads {
                                 try await store.events.append(
                                     try batch.map { draft, payload in
@@ -202,7 +201,7 @@ struct Appending {
                     try await inFolder { folder in
                         let peer = try SQLitePeer(in: folder)
                         let encoder = JSONEncoder()
-                        let cost = try await seconds {
+                        let cost = try await measured {
                             for batch in codable {
                                 try peer.append(
                                     try batch.map { id, event in
@@ -220,7 +219,7 @@ struct Appending {
                 Contender(name: "SQLite + our lines") {
                     try await inFolder { folder in
                         let peer = try SQLitePeer(in: folder)
-                        let cost = try await seconds {
+                        let cost = try await measured {
                             for batch in batches { try peer.append(SQLitePeer.rows(batch)) }
                         }
                         return cost / count

@@ -51,11 +51,11 @@ struct Rows {
     private func insert(
         _ rows: [[DatabaseValue]], into table: String,
         create: @escaping @Sendable (Database) throws -> Void
-    ) async throws -> Double {
+    ) async throws -> Cost {
         let pool = try pool()
         try await pool.write { try create($0) }
         let marks = (rows.first ?? []).map { _ in "?" }.joined(separator: ", ")
-        return try await seconds {
+        return try await measured {
             try await pool.write { db in
                 let statement = try db.makeStatement(
                     sql: "INSERT INTO \(table) VALUES (\(marks))")
@@ -67,9 +67,9 @@ struct Rows {
     /// Measures until the rows of projections in a database have reached the end of the log.
     private static func reach(
         _ projections: [any SQLProjection], of store: OfflineStore, in pool: DatabasePool
-    ) async throws -> Double {
+    ) async throws -> Cost {
         var rows: ProjectedRows?
-        let cost = try await seconds {
+        let cost = try await measured {
             rows = try await store.project(into: pool, projections)
             try await rows?.reach()
         }
@@ -116,7 +116,7 @@ struct Rows {
     /// - Parameter turn: makes our turn for a store.
     private func race(
         _ name: String, _ projection: any SQLProjection,
-        _ turn: (OfflineStore) async throws -> () async throws -> Double
+        _ turn: (OfflineStore) async throws -> () async throws -> Cost
     ) async throws -> Race {
         let store = try await store(name)
         let type = type(of: projection)
@@ -135,7 +135,7 @@ struct Rows {
     /// Computes the rows of a projection in a new database.
     private func filled(
         _ projection: any SQLProjection, of store: OfflineStore
-    ) async throws -> (pool: DatabasePool, cost: Double) {
+    ) async throws -> (pool: DatabasePool, cost: Cost) {
         let pool = try pool()
         let cost = try await Self.reach([projection], of: store, in: pool)
         try await checkCount(pool, of: type(of: projection).name)
@@ -171,7 +171,7 @@ struct Rows {
                                 guard found != nil else { throw RaceFailure("a row is missing") }
                             })
                     }
-                    return costs.median
+                    return Cost(value: costs.median)
                 }
             ])
     }
@@ -181,8 +181,8 @@ struct Rows {
         let store = try await store("rows-query")
         let pool = try await filled(NoteRows(), of: store).pool
         let count = events / Self.cities
-        func perCity(_ contents: (String) async throws -> [String]) async throws -> Double {
-            try await seconds {
+        func perCity(_ contents: (String) async throws -> [String]) async throws -> Cost {
+            try await measured {
                 for city in 0..<Self.cities {
                     guard try await contents("city-\(city)").count == count else {
                         throw RaceFailure("notes are missing")

@@ -8,6 +8,8 @@ struct RaceReport {
     private static func text(of budget: Budget, in result: RaceResult) -> String {
         switch budget {
         case .atMost(let limit, let peer): "at most \(Markdown.number(limit)) × \(peer)"
+        case .processorAtMost(let limit, let peer):
+            "processor time at most \(Markdown.number(limit)) × \(peer)"
         case .atLeast(let factor, let peer):
             "at least \(Markdown.number(factor)) × as fast as \(peer)"
         case .within(let limit, let entry, let other):
@@ -25,12 +27,17 @@ struct RaceReport {
                     Markdown.number(entry.median),
                     result.ratio(of: entry).map(Markdown.number) ?? "",
                     entry.costs.count > 1 ? Markdown.percent(entry.spread) : "",
+                    entry.processor.isEmpty ? "" : Markdown.number(entry.processor.median),
+                    result.processorRatio(of: entry).map(Markdown.number) ?? "",
                 ]
             }
         }
         return origin.markdown + missing
             + Markdown.table(
-                ["work", "unit", "program", "median", "× \(RaceResult.ours)", "spread"], rows)
+                [
+                    "work", "unit", "program", "median", "× \(RaceResult.ours)", "spread",
+                    "processor time", "× \(RaceResult.ours)",
+                ], rows)
             + "\n" + budgets
     }
 
@@ -72,6 +79,7 @@ struct RaceReport {
         struct Cost: Encodable {
             var name: String
             var costs: [Double]
+            var processor: [Double]
         }
         struct Ratio: Encodable {
             var budget: String
@@ -96,7 +104,9 @@ struct RaceReport {
             rows: results.map { result in
                 Row(
                     work: result.name, unit: result.unit,
-                    costs: result.entries.map { .init(name: $0.name, costs: $0.costs) },
+                    costs: result.entries.map {
+                        .init(name: $0.name, costs: $0.costs, processor: $0.processor)
+                    },
                     ratios: result.verdicts.map {
                         .init(
                             budget: Self.text(of: $0.budget, in: result), measured: $0.measured,

@@ -21,34 +21,52 @@ enum PeerWork: String, CaseIterable {
 
     /// Performs the work.
     ///
-    /// - Returns: the seconds and the number of events.
-    func perform(on peer: some Peer, _ file: String) throws -> (seconds: Double, events: Int) {
+    /// - Returns: the seconds, the processor time of all threads in seconds (of `single` for each event), and the
+    ///   number of events.
+    func perform(
+        on peer: some Peer, _ file: String
+    ) throws -> (seconds: Double, processor: Double, events: Int) {
         guard self != .scan else { return try scan(peer) }
         let events = try PeerEvent.all(of: file)
         switch self {
         case .single:
-            let costs = try events.indices.map { index in
-                try Self.seconds { try peer.append(events[index...index]) }
-            }.sorted()
+            var costs: [Double] = []
+            let total = try Self.measured {
+                for index in events.indices {
+                    costs.append(
+                        try Self.measured { try peer.append(events[index...index]) }.seconds)
+                }
+            }
             guard !costs.isEmpty else { throw PeerFailure("\(file) has no lines") }
-            return (costs[costs.count / 2], events.count)
+            let median = costs.sorted()[costs.count / 2]
+            return (median, total.processor / Double(costs.count), events.count)
         case .concurrent:
-            return (try Self.seconds { try appendConcurrently(events, peer) }, events.count)
+            let cost = try Self.measured { try appendConcurrently(events, peer) }
+            return (cost.seconds, cost.processor, events.count)
         case .bulk, .load, .scan:
-            let seconds = try Self.seconds {
+            let cost = try Self.measured {
                 for start in stride(from: 0, to: events.count, by: Self.batch) {
                     try peer.append(events[start..<min(start + Self.batch, events.count)])
                 }
             }
             if self == .load { try peer.compact() }
-            return (seconds, events.count)
+            return (cost.seconds, cost.processor, events.count)
         }
     }
 
-    private static func seconds(_ body: () throws -> Void) rethrows -> Double {
-        let begun = ContinuousClock.now
+    private static func measured(
+        _ body: () throws -> Void
+    ) rethrows -> (seconds: Double, processor: Double) {
+        let (begun, processor) = (ContinuousClock.now, processorSeconds())
         try body()
-        return (ContinuousClock.now - begun) / .seconds(1)
+        return ((ContinuousClock.now - begun) / .seconds(1), processorSeconds() - processor)
+    }
+
+    /// The processor time of all threads of this process so far, in seconds.
+    private static func processorSeconds() -> Double {
+        var time = timespec()
+        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time)
+        return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
     }
 
     /// Appends the events with sixteen threads, not tasks, because each blocks on the disk.
@@ -69,9 +87,11 @@ enum PeerWork: String, CaseIterable {
         if let failure = outcome.failure.withLock({ $0 }) { throw failure }
     }
 
-    private func scan(_ peer: some Peer) throws -> (seconds: Double, events: Int) {
+    private func scan(
+        _ peer: some Peer
+    ) throws -> (seconds: Double, processor: Double, events: Int) {
         var events = 0
-        let seconds = try Self.seconds {
+        let cost = try Self.measured {
             try peer.forEachLine { line in
                 // The work of a reader that splits lines.
                 if let base = line.baseAddress, memchr(base, 0x0A, line.count) == nil {
@@ -79,7 +99,7 @@ enum PeerWork: String, CaseIterable {
                 }
             }
         }
-        return (seconds, events)
+        return (cost.seconds, cost.processor, events)
     }
 }
 

@@ -1,5 +1,5 @@
-// A peer of the benchmark as a process: does one work with one database, and prints seconds and the number
-// of events. Started by Tools/benchmarks/benchmarker.
+// A peer of the benchmark as a process: does one work with one database, and prints seconds, processor
+// time and the number of events. Started by Tools/benchmarks/benchmarker.
 
 import Foundation
 
@@ -16,7 +16,7 @@ enum Peers {
         }
         do {
             let done = try work.perform(on: peer.init(in: arguments[4]), arguments[3])
-            print(done.seconds, done.events)
+            print(done.seconds, done.processor, done.events)
         } catch {
             end("peers: \(error)", 74)
         }
