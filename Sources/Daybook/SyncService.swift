@@ -76,13 +76,16 @@ public final class SyncService: Sendable {
         }
     }
 
+    /// The wait after a run that a full disk has ended.
+    private static let fullDiskWait = Duration.seconds(10)
+
     /// Syncs until the calling task is cancelled or the store is closed. One call at a time: another
     /// one returns at once.
     ///
     /// - Throws: `LogError` if the log could not be read or written; `EventError` (`refused`) for
     ///   the store that all accounts share; `TransportError` (`badEndpoint`, `tokenInClear`) if the
     ///   transport cannot be used. Failures of the network are no errors, and after a full disk it
-    ///   continues with the next change of the store.
+    ///   tries again every 10 s.
     public func run() async throws {
         let (wakes, wake) = AsyncStream.makeStream(
             of: Void.self, bufferingPolicy: .bufferingNewest(1))
@@ -104,8 +107,15 @@ public final class SyncService: Sendable {
         while !Task.isCancelled {
             do {
                 try await runOnce()
-            } catch let error as LogError where [.suspended, .diskFull].contains(error.code) {
-                // Waits for `resume()`, or for the next commit.
+            } catch let error as LogError where error.code == .suspended {
+                // The end of a run signals a change, too.
+                repeat {
+                    guard await changes.next() != nil else { return }
+                } while (try? await store.checkOpen()) == nil
+                continue
+            } catch let error as LogError where error.code == .diskFull {
+                // The end of the run has signalled a change: the next run would send the same events at once.
+                try? await Task.sleep(for: Self.fullDiskWait)
             } catch let error as LogError where error.code == .closed {
                 return
             }

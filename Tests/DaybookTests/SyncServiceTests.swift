@@ -8,6 +8,17 @@ import Testing
 
 @testable import DaybookOffline
 
+/// A network that is always there, and counts the runs that watch it.
+private final class CountedNetwork: Reachability {
+    private let count = Mutex(0)
+    var runs: Int { count.withLock { $0 } }
+
+    var paths: AsyncStream<NetworkPath> {
+        count.withLock { $0 += 1 }
+        return AlwaysReachable().paths
+    }
+}
+
 /// A network that the test switches.
 private final class Switch: Reachability {
     private let listeners = Mutex<
@@ -240,11 +251,15 @@ private func aWhile() async throws { try await Task.sleep(for: .milliseconds(150
     func `an open stream ends while the store is suspended`() async throws {
         let store = try await OfflineStore.inMemory()
         let server = InMemorySyncServer()
-        let service = SyncService(store, transport: server, reachability: AlwaysReachable())
+        let network = CountedNetwork()
+        let service = SyncService(store, transport: server, reachability: network)
         let run = Task { try await service.run() }
         try await eventually { store.syncStatus.current.connection == .pushed }
         try await store.suspend()
         try await eventually { store.syncStatus.current.connection == .inactive }
+        // The service makes no run after the other meanwhile.
+        try await Task.sleep(for: .milliseconds(200))
+        #expect(network.runs <= 3)
         try await store.resume()
         try await eventually { store.syncStatus.current.connection == .pushed }
         run.cancel()

@@ -123,7 +123,7 @@ import Testing
     }
 
     @Test(.verifies("RPL-14"))
-    func `a recovery whose batches fail ends the run, and the next one gets on with it`()
+    func `a recovery whose batches fail ends the run, and the next one continues it`()
         async throws
     {
         let store = try await device(1...1_200, named: "city")
@@ -200,6 +200,18 @@ import Testing
     }
 
     @Test(.verifies("RPL-14"))
+    func `a last event that the server refuses alone is counted, and is no success`() async throws {
+        let store = try await device(1...3, named: "city")
+        server.restore(keeping: 0, to: Date(timeIntervalSinceNow: -60))
+        let refusal = TransportReply(status: 413)
+        let strict = Answering(server, appends: [refusal, nil, nil, refusal, nil])
+        let report = try await store.sync(over: strict)
+        #expect(report.restoredTo != nil && report.message == nil)
+        #expect(report.shippedAgain == 2 && report.notAccepted == 1)
+        try await store.close()
+    }
+
+    @Test(.verifies("RPL-14"))
     func `a proxy that refuses every batch loses no event`() async throws {
         let store = try await device(1...30, named: "city")
         server.restore(keeping: 0, to: Date(timeIntervalSinceNow: -60))
@@ -257,7 +269,7 @@ import Testing
     }
 
     @Test(.verifies("RPL-14"))
-    func `servers that name one earlier restore after the other do not keep a run`()
+    func `servers that name a different restore each time do not keep a run`()
         async throws
     {
         let store = try await device(1...10, named: "city")

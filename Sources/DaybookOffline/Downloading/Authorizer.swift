@@ -44,14 +44,14 @@ final class Authorizer: Sendable {
         _ request: BoundedHTTPRequest, isRedirected: Bool = false,
         to handler: any ResponseBodyHandler
     ) async throws -> BoundedHTTPResponseHead {
-        let body = LeastRate(handler, timeoutSeconds: timeoutSeconds)
+        let body = MinimumRateHandler(handler, timeoutSeconds: timeoutSeconds)
         let head = try await sendAuthorized(request, isRedirected: isRedirected, to: body)
         try body.check(request.url)
         return head
     }
 
     private func sendAuthorized(
-        _ request: BoundedHTTPRequest, isRedirected: Bool, to handler: LeastRate
+        _ request: BoundedHTTPRequest, isRedirected: Bool, to handler: MinimumRateHandler
     ) async throws -> BoundedHTTPResponseHead {
         let target = isRedirected ? nil : HTTPOrigin(request.url)
         let receivesToken = target != nil && target == origin

@@ -6,7 +6,15 @@ import Foundation
 import LogFormat
 import LogStorage
 
-/// The recoveries of this process that are not complete, so that runs that end early get on with them.
+extension SyncReport {
+    /// Adds the numbers of a recovery.
+    mutating func add(_ counts: LossRecovery.Counts) {
+        shippedAgain += counts.applied
+        notAccepted += counts.notAccepted
+    }
+}
+
+/// The recovery of a store that its last run has begun, so that the next one continues it. Kept in memory.
 enum LossRecoveries: TransientState {
     typealias Key = ServerRestore
     typealias Value = LossRecovery
@@ -34,11 +42,26 @@ struct LossRecovery: Hashable, Sendable {
         let lineBytes: Int
     }
 
+    /// The effect of an answer.
+    enum Effect: Sendable {
+        /// The events of the batch have verdicts.
+        case processed
+        /// The batch was refused, and the next one is smaller; or its only event was.
+        case refused
+        /// The answer is not about the events: it has the effect of that to a read, and the batch is sent again.
+        case failed(ReplayState.Answer)
+    }
+
+    /// Numbers of events.
+    struct Counts: Hashable, Sendable {
+        /// Events that the server lacked.
+        var applied = 0
+        /// Events that the server does not accept.
+        var notAccepted = 0
+    }
+
     let restore: ServerRestore
-    /// The number of events that the server lacked.
-    private(set) var applied = 0
-    /// The number of events that the server does not accept.
-    private(set) var notAccepted = 0
+    private var counts = Counts()
     /// Whether all events have been answered.
     private(set) var isComplete = false
     private var items: [Item]
@@ -146,46 +169,54 @@ struct LossRecovery: Hashable, Sendable {
         }
     }
 
+    /// Returns the numbers since the last call.
+    mutating func takeCounts() -> Counts {
+        defer { counts = Counts() }
+        return counts
+    }
+
     /// Handles the answer to the batch.
     ///
     /// - Parameter verdicts: the verdicts of the answer, if it has any.
-    /// - Returns: nil if the answer is about the events. Otherwise the batch is sent again after what the returned
-    ///   answer to a read would cause.
     mutating func handleAnswer(
         _ answer: ReplayState.Answer, with verdicts: [Verdict]?
-    ) -> ReplayState.Answer? {
-        guard case .reply(let reply) = answer else { return answer }
+    ) -> Effect {
+        guard case .reply(let reply) = answer else { return .failed(answer) }
         if [400, 413, 422].contains(reply.status) { return refuse(reply) }
-        guard reply.status == 200 else { return answer }
+        guard reply.status == 200 else { return .failed(answer) }
         guard let verdicts else {
-            return .failure("the answer does not come from a sync server")
+            return .failed(.failure("the answer does not come from a sync server"))
         }
         settleSuspect()
         next += batch.count
         apply(verdicts)
-        return nil
+        return .processed
     }
 
     /// Halves a refused batch until the refused event is alone. Two lone refusals in a row, or a page in HTML, are
     /// those of the endpoint and not of the events.
-    private mutating func refuse(_ reply: TransportReply) -> ReplayState.Answer? {
+    private mutating func refuse(_ reply: TransportReply) -> Effect {
         if batch.count > 1 {
             eventsMax = batch.count / 2
-            return nil
+            return .refused
         }
         eventsMax = ReplayState.batchEvents
         guard suspect == nil, !reply.isHTML else {
-            next = suspect ?? next
+            if let suspect {
+                next = suspect
+                // They are skipped again.
+                postponed.removeAll { $0.position > items[suspect].position }
+            }
             suspect = nil
-            return .reply(reply)
+            return .failed(.reply(reply))
         }
         suspect = next
         next += 1
-        return nil
+        return .refused
     }
 
     private mutating func settleSuspect() {
-        if suspect != nil { notAccepted += 1 }
+        if suspect != nil { counts.notAccepted += 1 }
         suspect = nil
     }
 
@@ -220,9 +251,9 @@ struct LossRecovery: Hashable, Sendable {
         for item in batch {
             let verdict = verdicts[item.id]
             switch verdict?.status {
-            case .applied: applied += 1
+            case .applied: counts.applied += 1
             case .duplicate: break
-            case .rejected, .conflict: notAccepted += 1
+            case .rejected, .conflict: counts.notAccepted += 1
             case .retry, .unprocessed, nil:
                 if verdict?.status == .retry {
                     requestedSeconds = max(

@@ -151,7 +151,8 @@ struct ReplayRun {
         for task in requests.values { await task.value }
         _ = await prefetched?.lines.result
         mail.finish()
-        if let recovery {
+        // Without a name, another restore to the same time would look the same.
+        if let recovery, recovery.restore.generation != nil {
             store.transient(LossRecoveries.self).update(recovery.restore) { _ in recovery }
         }
         SyncActivity.end(in: store, endReason(of: result))
@@ -466,7 +467,11 @@ struct ReplayRun {
             state.demand()
             // The system may have closed the connection while the app was suspended.
             follower?.close()
-            if replayer.options.reads { startReading() }
+            guard replayer.options.reads else { return }
+            let planned = readAt
+            startReading()
+            // The read at which the wait of a refused stream ends stays planned.
+            if follower != nil, let planned, let readAt { planRead(at: min(planned, readAt)) }
         }
     }
 
@@ -705,7 +710,9 @@ struct ReplayRun {
         // Otherwise the change would copy the events.
         self.recovery = nil
         defer { self.recovery = recovery }
-        switch try await recovery.next(store) {
+        let action = try await recovery.next(store)
+        report.add(recovery.takeCounts())
+        switch action {
         case .send(let batch):
             let number = state.registerRecovery()
             recoveryNumber = number
@@ -718,7 +725,7 @@ struct ReplayRun {
                 "the server was restored and asks to send some events that it lacks again later"
         case .complete:
             report.restoredTo = Timestamp(milliseconds: restore.time)
-            let text = "\(recovery.applied.counted("event")) shipped again"
+            let text = "\(report.shippedAgain.counted("event")) shipped again"
             replayer.logger.notice("the server was restored; \(text)")
             readFromStart()
         }
@@ -732,12 +739,12 @@ struct ReplayRun {
         guard recovery?.restore != restore else { return true }
         let kept = store.transient(LossRecoveries.self)
         recovery = kept[restore]
-        // What is kept for another restore is out of date.
+        // A recovery from another restore is out of date.
         kept.update(Array(kept.values.keys)) { _ in nil }
         guard recovery == nil else { return true }
         guard recoveriesBegun < Self.recoveriesMax else {
             state.pageRefused()
-            report.message = "the server names one earlier restore after the other"
+            report.message = "the server names a different restore each time"
             return false
         }
         recoveriesBegun += 1
@@ -751,17 +758,17 @@ struct ReplayRun {
     private mutating func handleRecoveryAnswer(_ exchange: Exchange) {
         recoveryNumber = nil
         requests[exchange.number] = nil
-        let before = recovery.map { ($0.applied, $0.notAccepted) } ?? (0, 0)
-        if let answer = recovery?.handleAnswer(exchange.answer, with: exchange.verdicts) {
-            recoveryFailed(answer, to: exchange.number, at: exchange.received)
-            failed(report.message)
-        } else {
-            state.recoveryAnswered()
+        switch recovery?.handleAnswer(exchange.answer, with: exchange.verdicts) {
+        case nil, .refused: state.recoveryRefused()
+        case .processed:
+            state.recoveryProcessed()
             report.message = nil
             succeeded(at: exchange.received)
+        case .failed(let answer):
+            recoveryFailed(answer, to: exchange.number, at: exchange.received)
+            failed(report.message)
         }
-        report.shippedAgain += (recovery?.applied ?? 0) - before.0
-        report.notAccepted += (recovery?.notAccepted ?? 0) - before.1
+        if let counts = recovery?.takeCounts() { report.add(counts) }
         publishReport()
     }
 
@@ -943,7 +950,7 @@ struct ReplayRun {
         // A page that leads to itself would never end.
         let isLast =
             content.count == 0 || content.next == nil || content.next == page.after
-        if content.count > 0 { recovery = nil }
+        if content.count > 0, recovery?.isComplete == true { recovery = nil }
         report.message = state.pageRecorded(page, isLast: isLast, hasNew: content.hasNew)
         guard isLast else { return }
         report.isBehind = false

@@ -319,21 +319,26 @@ public struct ReplayState: Sendable {
     /// G7: reads from the first page, because the server was restored.
     public mutating func readFromStart() { reading = Reading(cursor: nil, isRestarted: true) }
 
-    /// G7: registers a batch of the recovery as a request. It is under way alone, as a read is. The caller passes
-    /// its verdicts to `recoveryAnswered`, and any other answer to `handleAnswer`, which handles it as that to a
-    /// read.
+    /// G7: registers a batch of the recovery as a request. It is under way alone, as a read is. The caller then
+    /// calls `recoveryProcessed` or `recoveryRefused`, or passes the answer to `handleAnswer`, which handles it as
+    /// that to a read.
     mutating func registerRecovery() -> Int {
         let (_, number) = registerRequest(.read(after: nil))
         recoveryNumber = number
         return number
     }
 
-    /// G7: a batch of the recovery was processed, or refused alone.
-    mutating func recoveryAnswered() {
-        if let recoveryNumber { underWay[recoveryNumber] = nil }
-        recoveryNumber = nil
+    /// G7: the events of a batch of the recovery have verdicts.
+    mutating func recoveryProcessed() {
+        recoveryRefused()
         failures = 0
         isTokenNew = false
+    }
+
+    /// G7: a batch of the recovery was refused because of its events.
+    mutating func recoveryRefused() {
+        if let recoveryNumber { underWay[recoveryNumber] = nil }
+        recoveryNumber = nil
     }
 
     // MARK: Conflicts

@@ -106,7 +106,7 @@ public struct Replayer: Sendable {
     ///     server or the transport makes the run pause.
     /// - Returns: the report. The run's records are durable, unless the disk is full: then the report's message
     ///   says so.
-    /// - Throws: `LogError` if the log could not be read or written, or was closed; `EventError`
+    /// - Throws: `LogError` if the log could not be read or written, or was closed or suspended; `EventError`
     ///   (`refused`) for the store that all accounts share; `TransportError` (`badEndpoint`,
     ///   `tokenInClear`) if the transport cannot be used with the app's settings. Failures of
     ///   the network are no errors; they are in the report.

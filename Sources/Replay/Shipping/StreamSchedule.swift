@@ -11,7 +11,7 @@ struct StreamSchedule {
         case wasOpen(hadEvents: Bool)
         /// There was no connection.
         case failed
-        /// It was silent for 100 s, and has brought no event.
+        /// The stream was silent for 100 s, and has brought no event.
         case silent
         /// Nothing arrived for 10 s: a proxy may withhold the stream.
         case withheld
@@ -33,6 +33,9 @@ struct StreamSchedule {
     /// The number of streams withheld in a row after which no more are tried for a while.
     private static let withheldMax = 2
     private static let backoff = RetryBackoff()
+    /// The longest wait until a stream may be opened, in milliseconds.
+    private static let waitMax = max(
+        retryMilliseconds, Int64(backoff.longestAsked / .milliseconds(1)))
 
     private var failures = 0
     private var withheldCount = 0
@@ -43,7 +46,7 @@ struct StreamSchedule {
     /// Whether a stream may be opened now.
     func mayOpen(now: Int64) -> Bool {
         // A time that is farther away was set before the clock stepped back.
-        notBefore <= now || notBefore > now + Self.retryMilliseconds
+        notBefore <= now || notBefore > now + Self.waitMax
     }
 
     /// Handles the opening of a stream: its first bytes have arrived.
@@ -78,8 +81,7 @@ struct StreamSchedule {
             }
             requestedWait = Self.backoff.delay(asked: seconds)
             // A sync that the app asks for reads at once, but opens no stream before.
-            let wait = min(Int64(requestedWait / .milliseconds(1)), Self.retryMilliseconds)
-            notBefore = now + wait
+            notBefore = now + Int64(requestedWait / .milliseconds(1))
         }
         let wait = max(requestedWait, Self.backoff.delay(afterFailures: failures, random: random))
         return now + Int64(wait / .milliseconds(1))

@@ -2,6 +2,7 @@
 
 import ArgumentParser
 import DaybookOffline
+import EventSourcing
 import Foundation
 
 /// The formats of an answer.
@@ -56,7 +57,7 @@ struct SQLRowWriter {
         // JSON has no infinity.
         case .real(let number): number.isFinite ? Array("\(number)".utf8) : nil
         case .text(let text): JSONObjectWriter.string(String(decoding: text, as: UTF8.self))
-        case .blob(let bytes): JSONObjectWriter.string(hex(bytes))
+        case .blob(let bytes): JSONObjectWriter.string(bytes.hexadecimalDigits)
         }
     }
 
@@ -66,12 +67,8 @@ struct SQLRowWriter {
         case .integer(let number): Array("\(number)".utf8)
         case .real(let number): Array("\(number)".utf8)
         case .text(let text): field(text)
-        case .blob(let bytes): Array(hex(bytes).utf8)
+        case .blob(let bytes): Array(bytes.hexadecimalDigits.utf8)
         }
-    }
-
-    private static func hex(_ bytes: [UInt8]) -> String {
-        bytes.map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined()
     }
 
     /// A field of CSV (RFC 4180), in quotation marks if it needs them.

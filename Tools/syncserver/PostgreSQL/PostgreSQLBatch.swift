@@ -37,10 +37,7 @@ struct PostgreSQLBatch {
         writer.appendMember("lane_given", content.draft.lane != nil)
         writer.appendMember("time_given", content.draft.time != nil)
         if let effect = NoteEffect(content) {
-            let digits = effect.note.utf8.map {
-                String($0 >> 4, radix: 16) + String($0 & 15, radix: 16)
-            }
-            writer.appendMember("note", digits.joined())
+            writer.appendMember("note", effect.note.utf8.hexadecimalDigits)
             // A base that is not a UUID matches no head, whatever its text.
             if let base = effect.base {
                 writer.appendMember("base", UUID(text: base)?.text ?? "none")

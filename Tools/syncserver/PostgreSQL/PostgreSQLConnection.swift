@@ -98,8 +98,10 @@ actor PostgreSQLConnection {
         return payloads
     }
 
-    /// Whether there is a connection that was not lost.
-    var isOpen: Bool { link != nil }
+    /// Whether the last connection was lost while it was used.
+    private(set) var isLost = false
+    /// The number of connections that were opened.
+    private(set) var openings = 0
 
     /// Closes the connection.
     func close() { link = nil }
@@ -119,10 +121,12 @@ actor PostgreSQLConnection {
         }
         let link = try open()
         self.link = link
+        openings += 1
         return link
     }
 
     private func open() throws -> Link {
+        isLost = false
         // Of two settings with one name the later wins, so a setting of the URL overrides a default.
         let settings = [
             ("connect_timeout", "5"), ("tcp_user_timeout", "15000"),
@@ -178,7 +182,7 @@ actor PostgreSQLConnection {
                     events: Int16(POLLIN) | (unsent > 0 ? Int16(POLLOUT) : 0), revents: 0)
                 let remaining = deadline.map { ContinuousClock.now.duration(to: $0) }
                 if let remaining, remaining <= .zero {
-                    self.link = nil
+                    lose()
                     throw StorageError(.failed, "PostgreSQL: the server does not answer")
                 }
                 let milliseconds = remaining.map { Int32(clamping: Int($0 / .milliseconds(1)) + 1) }
@@ -194,8 +198,13 @@ actor PostgreSQLConnection {
         return last
     }
 
-    private func connectionLost() -> StorageError {
+    private func lose() {
+        isLost = link != nil
         link = nil
+    }
+
+    private func connectionLost() -> StorageError {
+        lose()
         return StorageError(.failed, "PostgreSQL: the connection was lost")
     }
 

@@ -43,9 +43,9 @@ final class PostgreSQLPool: Sendable {
             putBack(connection)
             return result
         } catch {
+            // The idle ones may lead to the same silent machine, and each would cost a request its time.
+            if await connection.isLost { dropIdleConnections() }
             putBack(connection)
-            // The others may lead to the same silent machine, and each would cost a request its time.
-            if await !connection.isOpen { dropIdleConnections() }
             throw error
         }
     }

@@ -55,10 +55,13 @@ extension PostgreSQLEventStorage {
                 _ = try await connection.run(
                     "LISTEN \(PostgreSQLAnnouncements.channel)", within: Self.probeInterval)
                 if isNew {
+                    let openings = await connection.openings
                     // Nothing was heard while there was no connection.
                     try await signals.signalMissed {
                         try await Self.lastSerials(of: $0, on: connection)
                     }
+                    // A connection that was opened for the query does not listen.
+                    guard await connection.openings == openings else { continue }
                     isNew = false
                 }
                 let end = ContinuousClock.now + Self.probeInterval

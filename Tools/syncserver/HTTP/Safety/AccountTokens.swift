@@ -2,6 +2,7 @@
 // Spec/operations/operating.md, OPS-1 and OPS-3.
 
 import Cryptography
+import EventSourcing
 import Foundation
 import LogFormat
 
@@ -98,10 +99,7 @@ struct AccountTokens: Sendable {
         let random = Data(SecretBytes.random(32))
         let token = random.base64EncodedString()
             .replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
-        let hex = digest(token[...]).map { byte in
-            (byte < 16 ? "0" : "") + String(byte, radix: 16)
-        }
-        return (token, "\(digestPrefix)\(hex.joined()) \(account)")
+        return (token, "\(digestPrefix)\(digest(token[...]).hexadecimalDigits) \(account)")
     }
 
     private static let digestPrefix = "sha256:"

@@ -5,14 +5,17 @@ import Daybook
 import Foundation
 import Synchronization
 
-/// Passes a body on as long as the server sends it at a least rate.
-final class LeastRate: ResponseBodyHandler {
+/// A receiver that ends a body below a minimum rate, and otherwise passes it on.
+final class MinimumRateHandler: ResponseBodyHandler {
     /// The bytes of the body that must arrive within the time.
     private static let bytesMin = DownloadBackoff.progressBytes
 
     private struct State {
+        /// The bytes of the body that are still to come, if the head says it.
+        var remaining: Int?
+        /// The bytes that have arrived within `waited`.
         var bytes = 0
-        /// The time that the client has waited for these bytes.
+        /// The time that the client has waited for the server.
         var waited = Duration.zero
         var waitsSince = ContinuousClock.now
         var isTooSlow = false
@@ -25,7 +28,8 @@ final class LeastRate: ResponseBodyHandler {
     /// - Parameter timeoutSeconds: the longest silence of a server; the bytes may take twice as long.
     init(_ handler: any ResponseBodyHandler, timeoutSeconds: Double) {
         self.handler = handler
-        limit = .seconds(2 * timeoutSeconds)
+        // Not a number counts as the longest time.
+        limit = .seconds(timeoutSeconds < 1e6 ? 2 * max(timeoutSeconds, 0.001) : 2e6)
     }
 
     /// Throws if the request was ended because of its rate.
@@ -39,23 +43,26 @@ final class LeastRate: ResponseBodyHandler {
     }
 
     func begin(_ head: BoundedHTTPResponseHead) -> Bool {
-        state.withLock { $0 = State() }
+        state.withLock {
+            $0 = State()
+            $0.remaining = head["Content-Length"].flatMap { Int($0) }
+        }
         return handler.begin(head)
     }
 
     func receive(_ bytes: [UInt8]) -> Bool {
-        let goesOn = state.withLock { state in
+        let waited = state.withLock { ContinuousClock.now - $0.waitsSince }
+        guard handler.receive(bytes) else { return false }
+        return state.withLock { state in
+            // A slow disk is not the server's fault.
+            state.waitsSince = .now
             state.bytes += bytes.count
-            state.waited += ContinuousClock.now - state.waitsSince
+            state.waited += waited
+            if let remaining = state.remaining { state.remaining = remaining - bytes.count }
             guard state.waited >= limit else { return true }
-            state.isTooSlow = state.bytes < Self.bytesMin
+            state.isTooSlow = state.bytes < Self.bytesMin && state.remaining ?? 1 > 0
             (state.bytes, state.waited) = (0, .zero)
             return !state.isTooSlow
         }
-        // The bytes count in any case: the next request continues after them.
-        guard handler.receive(bytes), goesOn else { return false }
-        // A slow disk is not the server's fault.
-        state.withLock { $0.waitsSince = .now }
-        return true
     }
 }
