@@ -67,10 +67,11 @@ public final class SyncService: Sendable {
     /// when the user requests it. Returns at once. Without `run()` under way, the next one syncs at once.
     public func syncNow() {
         state.withLock { state in
-            if let triggers = state.triggers {
-                triggers.yield(.now)
-            } else {
-                state.isAskedFor = true
+            let result = state.triggers?.yield(.now)
+            // A run that ends does not listen any more.
+            switch result {
+            case nil, .terminated: state.isAskedFor = true
+            default: break
             }
             state.wake?.yield()
         }
@@ -114,8 +115,17 @@ public final class SyncService: Sendable {
                 } while (try? await store.checkOpen()) == nil
                 continue
             } catch let error as LogError where error.code == .diskFull {
-                // The end of the run has signalled a change: the next run would send the same events at once.
-                try? await Task.sleep(for: Self.fullDiskWait)
+                // The end of the run signals a change: the next one would send the same events again at once.
+                let end = ContinuousClock.now + Self.fullDiskWait
+                let timer = Task {
+                    try await Task.sleep(until: end)
+                    wake.yield()
+                }
+                defer { timer.cancel() }
+                repeat {
+                    guard await changes.next() != nil else { return }
+                } while ContinuousClock.now < end && !state.withLock { $0.isAskedFor }
+                continue
             } catch let error as LogError where error.code == .closed {
                 return
             }

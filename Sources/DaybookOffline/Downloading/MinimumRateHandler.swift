@@ -47,6 +47,7 @@ final class MinimumRateHandler: ResponseBodyHandler {
             $0 = State()
             $0.remaining = head["Content-Length"].flatMap { Int($0) }
         }
+        defer { state.withLock { $0.waitsSince = .now } }
         return handler.begin(head)
     }
 

@@ -188,6 +188,7 @@ struct LossRecovery: Hashable, Sendable {
             return .failed(.failure("the answer does not come from a sync server"))
         }
         settleSuspect()
+        eventsMax = min(ReplayState.batchEvents, eventsMax * 2)
         next += batch.count
         apply(verdicts)
         return .processed

@@ -950,11 +950,13 @@ struct ReplayRun {
         // A page that leads to itself would never end.
         let isLast =
             content.count == 0 || content.next == nil || content.next == page.after
-        if content.count > 0, recovery?.isComplete == true { recovery = nil }
         report.message = state.pageRecorded(page, isLast: isLast, hasNew: content.hasNew)
-        guard isLast else { return }
-        report.isBehind = false
-        try await recordCursor()
+        if isLast {
+            report.isBehind = false
+            try await recordCursor()
+        }
+        // The recorded cursor is one since the restore.
+        if content.count > 0, cursor == nil, recovery?.isComplete == true { recovery = nil }
     }
 
     /// Records the events of a page.

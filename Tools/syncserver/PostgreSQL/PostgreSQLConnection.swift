@@ -199,7 +199,7 @@ actor PostgreSQLConnection {
     }
 
     private func lose() {
-        isLost = link != nil
+        if link != nil { isLost = true }
         link = nil
     }
 

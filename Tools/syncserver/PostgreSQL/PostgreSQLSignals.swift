@@ -48,21 +48,22 @@ extension PostgreSQLEventStorage {
 
     package func forwardSignals() async {
         let connection = PostgreSQLConnection(location, name: "syncserver listener")
-        var isNew = true
+        /// The number of the connection's opening since which no notification is missed.
+        var heard = 0
         while !Task.isCancelled {
             do {
                 // Again and again: a machine that has fallen silent shows only when it does not answer.
                 _ = try await connection.run(
                     "LISTEN \(PostgreSQLAnnouncements.channel)", within: Self.probeInterval)
-                if isNew {
-                    let openings = await connection.openings
+                let opening = await connection.openings
+                if opening != heard {
                     // Nothing was heard while there was no connection.
                     try await signals.signalMissed {
                         try await Self.lastSerials(of: $0, on: connection)
                     }
                     // A connection that was opened for the query does not listen.
-                    guard await connection.openings == openings else { continue }
-                    isNew = false
+                    guard await connection.openings == opening else { continue }
+                    heard = opening
                 }
                 let end = ContinuousClock.now + Self.probeInterval
                 while ContinuousClock.now < end, !Task.isCancelled {
@@ -74,7 +75,6 @@ extension PostgreSQLEventStorage {
                 }
             } catch {
                 await connection.close()
-                isNew = true
                 try? await Task.sleep(for: Self.reconnectWait)
             }
         }
