@@ -204,7 +204,8 @@ import Testing
         let store = try await device(1...3, named: "city")
         server.restore(keeping: 0, to: Date(timeIntervalSinceNow: -60))
         let refusal = TransportReply(status: 413)
-        let strict = Answering(server, appends: [refusal, nil, nil, refusal, nil])
+        // Batches of all events, of the first, of the other two, and of each of these.
+        let strict = Answering(server, appends: [refusal, nil, refusal, nil, refusal, nil])
         let report = try await store.sync(over: strict)
         #expect(report.restoredTo != nil && report.message == nil)
         #expect(report.shippedAgain == 2 && report.notAccepted == 1)
