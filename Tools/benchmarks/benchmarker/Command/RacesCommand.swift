@@ -10,21 +10,25 @@ struct RacesCommand: AsyncParsableCommand {
     @OptionGroup var options: BenchmarkOptions
     @Option(help: "Only rows whose name contains this text.")
     var only: String?
+    @Flag(help: "Run each race again with one core kept busy. The full form always does.")
+    var busy = false
 
-    func run() async throws { try await Self.measure(only, options) }
+    func run() async throws { try await Self.measure(only, options, withBusyCore: busy) }
 
     /// - Throws: `ExitCode` 1 if a budget is not met.
-    static func measure(_ only: String?, _ options: BenchmarkOptions) async throws {
+    static func measure(
+        _ only: String?, _ options: BenchmarkOptions, withBusyCore: Bool = false
+    ) async throws {
         try await options.inFolder { folder in
             var results: [RaceResult] = []
-            let rows = try rows(options, folder)
+            let rows = try rows(options, folder, withBusyCore || options.full)
             let chosen = rows.filter { name, _ in only.map(name.contains) ?? true }
             guard !chosen.isEmpty else {
                 let names = rows.map { "'\($0.0)'" }.joined(separator: ", ")
                 throw ValidationError(
                     "No row's name contains '\(only ?? "")'. The rows are \(names).")
             }
-            for (_, row) in chosen { results.append(try await row()) }
+            for (_, row) in chosen { results += try await row() }
             let report = RaceReport(
                 origin: Origin(full: options.full, input: options.source.name, folder),
                 results: results)
@@ -43,8 +47,8 @@ struct RacesCommand: AsyncParsableCommand {
 
     /// The rows: names and measuring functions.
     private static func rows(
-        _ options: BenchmarkOptions, _ folder: URL
-    ) throws -> [(String, () async throws -> RaceResult)] {
+        _ options: BenchmarkOptions, _ folder: URL, _ withBusyCore: Bool
+    ) throws -> [(String, () async throws -> [RaceResult])] {
         let (full, source) = (options.full, options.source)
         let input = try Input(source)
         let turns = full ? 9 : 3
@@ -60,28 +64,43 @@ struct RacesCommand: AsyncParsableCommand {
             folder: folder, events: full ? 200_000 : 20_000, appends: full ? 500 : 100)
         var ofLongLog = rows
         if !full { ofLongLog.events = 70_000 }
-        func raced(
-            _ turns: Int, _ race: @escaping () async throws -> Race
-        ) -> () async throws -> RaceResult {
-            { try await race().run(turns: turns, reportProgress: reportProgress) }
+        func timed(
+            _ race: @escaping () async throws -> Race
+        ) -> () async throws -> [RaceResult] {
+            {
+                let race = try await race()
+                return try await raced(withBusyCore: withBusyCore) {
+                    try await race.run(turns: turns, suffix: $0, reportProgress: reportProgress)
+                }
+            }
         }
+        func size(_ batch: Int) -> () async throws -> [RaceResult] {
+            {
+                let race = try await reading.size(batch: batch)
+                return [try await race.run(turns: 1, reportProgress: reportProgress)]
+            }
+        }
+        let shipping = Shipping(events: full ? 200_000 : 20_000, turns: turns)
         return [
-            ("durable append", raced(turns, appending.single)),
-            ("16 writers", raced(turns, appending.concurrent)),
-            ("bulk append", raced(turns, appending.bulk)),
-            ("scan", raced(turns, reading.scan)),
-            ("rebuild", raced(turns, reading.rebuild)),
-            ("open", raced(turns, reading.opening)),
-            ("size batches", raced(1) { try await reading.size(batch: 1_000) }),
-            ("size ten", raced(1) { try await reading.size(batch: 10) }),
-            ("size single", raced(1) { try await reading.size(batch: 1) }),
-            ("rows first", raced(turns, ofLongLog.first)),
-            ("rows rebuilt", raced(turns, rows.rebuilt)),
-            ("rows of a view", raced(turns, rows.viewTable)),
-            ("rows delay", raced(turns, rows.delay)),
-            ("rows query", raced(turns, rows.query)),
-            ("shipping", Shipping(events: full ? 200_000 : 20_000, turns: turns).measure),
-            ("memory", memory.measure),
+            ("durable append", timed(appending.single)),
+            ("16 writers", timed(appending.concurrent)),
+            ("bulk append", timed(appending.bulk)),
+            ("scan", timed(reading.scan)),
+            ("rebuild", timed(reading.rebuild)),
+            ("open", timed(reading.opening)),
+            ("size batches", size(1_000)),
+            ("size ten", size(10)),
+            ("size single", size(1)),
+            ("rows first", timed(ofLongLog.first)),
+            ("rows rebuilt", timed(rows.rebuilt)),
+            ("rows of a view", timed(rows.viewTable)),
+            ("rows delay", timed(rows.delay)),
+            ("rows query", timed(rows.query)),
+            (
+                "shipping",
+                { try await raced(withBusyCore: withBusyCore) { try await shipping.measure($0) } }
+            ),
+            ("memory", { [try memory.measure()] }),
         ]
     }
 }

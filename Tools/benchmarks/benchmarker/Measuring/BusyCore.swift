@@ -1,0 +1,47 @@
+// Keeps one core busy while races are run, as another app does. Spec/benchmarks.
+
+import Foundation
+
+/// A process that keeps one core busy until `release()`. It ends also if this process ends.
+struct BusyCore {
+    private let process = Process()
+
+    /// - Throws: if `taskset` or a shell cannot be started.
+    init() throws {
+        let loop = """
+            while kill -0 \(ProcessInfo.processInfo.processIdentifier) 2> /dev/null; do
+                i=0; while [ $i -lt 1000000 ]; do i=$((i + 1)); done
+            done
+            """
+        process.executableURL = URL(filePath: "/usr/bin/env")
+        // The system would move the loop away from a core that is used.
+        process.arguments = ["taskset", "--cpu-list", "0", "sh", "-c", loop]
+        try process.run()
+    }
+
+    /// Returns when the process has ended, so that its time counts for no later race.
+    func release() async {
+        await withCheckedContinuation { continuation in
+            process.terminationHandler = { _ in continuation.resume() }
+            kill(process.processIdentifier, SIGKILL)
+        }
+    }
+}
+
+/// Runs a race, and again with one core kept busy.
+///
+/// - Parameters:
+///   - withBusyCore: false to run it once.
+///   - race: returns the result; the argument is added to its name.
+func raced(
+    withBusyCore: Bool, _ race: (String) async throws -> RaceResult
+) async throws -> [RaceResult] {
+    var results = [try await race("")]
+    guard withBusyCore else { return results }
+    let core = try BusyCore()
+    let result: Result<RaceResult, any Error>
+    do { result = .success(try await race(", one core busy")) } catch { result = .failure(error) }
+    await core.release()
+    results.append(try result.get())
+    return results
+}
