@@ -52,7 +52,7 @@ extension Instruments {
         case removedBytes = "daybook.compaction.bytes"
         /// Bytes of batches that the sync server has answered.
         case sentBytes = "daybook.sync.sent.bytes"
-        /// Bytes of the sync server's answers.
+        /// Bytes of the sync server's answers and of the events that it pushes.
         case receivedBytes = "daybook.sync.received.bytes"
         /// Bytes of the images of cities that were downloaded to the end.
         case downloadedBytes = "daybook.download.bytes"

@@ -8,7 +8,7 @@ import LogStorage
 
 extension SyncReport {
     /// Adds the numbers of a recovery.
-    mutating func add(_ counts: LossRecovery.Counts) {
+    mutating func addRecoveryCounts(_ counts: LossRecovery.Counts) {
         shippedAgain += counts.applied
         notAccepted += counts.notAccepted
     }

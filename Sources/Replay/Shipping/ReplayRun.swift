@@ -43,8 +43,6 @@ struct ReplayRun {
     private var pushedSinceRecord = 0
     /// The recovery from a restore of the server, until a page with events is recorded after it.
     private var recovery: LossRecovery?
-    /// The number of the request with a batch of the recovery.
-    private var recoveryNumber: Int?
     private var recoveriesBegun = 0
     /// Why the last request failed; nil after a success.
     private var failure: SyncStatus.Obstacle?
@@ -647,7 +645,7 @@ struct ReplayRun {
     }
 
     private mutating func handleExchange(_ exchange: Exchange) async throws {
-        guard exchange.number != recoveryNumber else { return handleRecoveryAnswer(exchange) }
+        guard exchange.number != state.recoveryNumber else { return handleRecoveryAnswer(exchange) }
         requests[exchange.number] = nil
         let items = sent.removeValue(forKey: exchange.number) ?? []
         if progress != nil { report.underWay.subtract(items.lazy.map(\.id)) }
@@ -711,12 +709,10 @@ struct ReplayRun {
         self.recovery = nil
         defer { self.recovery = recovery }
         let action = try await recovery.next(store)
-        report.add(recovery.takeCounts())
+        report.addRecoveryCounts(recovery.takeCounts())
         switch action {
         case .send(let batch):
-            let number = state.registerRecovery()
-            recoveryNumber = number
-            send(number) { .append(batch: batch) }
+            send(state.registerRecovery()) { .append(batch: batch) }
         case .wait(let answer):
             recoveryFailed(answer, to: state.registerRecovery(), at: store.deviceNow)
         case .postponed:
@@ -756,7 +752,6 @@ struct ReplayRun {
     }
 
     private mutating func handleRecoveryAnswer(_ exchange: Exchange) {
-        recoveryNumber = nil
         requests[exchange.number] = nil
         switch recovery?.handleAnswer(exchange.answer, with: exchange.verdicts) {
         case nil, .refused: state.recoveryRefused()
@@ -768,7 +763,7 @@ struct ReplayRun {
             recoveryFailed(answer, to: exchange.number, at: exchange.received)
             failed(report.message)
         }
-        if let counts = recovery?.takeCounts() { report.add(counts) }
+        if let counts = recovery?.takeCounts() { report.addRecoveryCounts(counts) }
         publishReport()
     }
 

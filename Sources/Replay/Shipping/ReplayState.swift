@@ -169,7 +169,7 @@ public struct ReplayState: Sendable {
     private var isDemanded = false
     private var reading: Reading?
     /// The number of the batch of the recovery that is under way.
-    private var recoveryNumber: Int?
+    private(set) var recoveryNumber: Int?
 
     private struct Reading {
         var cursor: String?

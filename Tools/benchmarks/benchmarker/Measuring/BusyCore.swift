@@ -2,7 +2,7 @@
 
 import Foundation
 
-/// A process that keeps one core busy until `release()`. It ends also if this process ends.
+/// A process that keeps one core busy until `release()`. It also ends if this process ends.
 struct BusyCore {
     private let process = Process()
 
