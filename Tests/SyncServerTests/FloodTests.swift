@@ -94,7 +94,8 @@ import Testing
 
     @Test(.verifies("OPS-20"))
     func `a body that is not wanted yet is not read`() async throws {
-        let server = try server("--connections", "400", "--memory", "8", "--body-rate", "0")
+        let server = try server(
+            "--connections", "400", "--memory", "8", "--body-rate", "0", "--client-timeout", "600")
         let before = try server.peakMemory()
         // One body is within the account's share of 4 MiB; each body lacks its last byte.
         let body = String(repeating: " ", count: 1_000_000)
@@ -119,8 +120,9 @@ import Testing
     func `an account that fills the connections with unfinished bodies locks no other out`()
         async throws
     {
-        // Without the limit on slow bodies, so that none is cut off on a slow machine.
-        let server = try server("--connections", "60", "--body-rate", "0")
+        // Without the limits on slow clients, so that none is cut off on a slow machine.
+        let server = try server(
+            "--connections", "60", "--body-rate", "0", "--client-timeout", "600")
         var flood: [RawConnection] = []
         for _ in 0..<80 {
             let connection = try RawConnection(server.base)
@@ -149,7 +151,8 @@ import Testing
     func `the body of a request without a place is not read, and its connection ends`()
         async throws
     {
-        let server = try server("--connections", "10", "--body-rate", "0")
+        let server = try server(
+            "--connections", "10", "--body-rate", "0", "--client-timeout", "600")
         // The account's share of the nine places.
         var flood: [RawConnection] = []
         for _ in 0..<3 {
@@ -379,6 +382,20 @@ import Testing
         let metrics = ServerClient(base: server.base, token: "operator")
         let text = String(decoding: try await metrics.get("/metrics").body, as: UTF8.self)
         #expect(text.contains("cut_total{reason=\"slow_request\"} 1\n"))
+    }
+
+    @Test(.verifies("OPS-22"))
+    func `a connection whose body never comes is counted once when it is cut off`() async throws {
+        let server = try server("--connections", "400")
+        let silent = try (0..<100).map { _ in try RawConnection(server.base) }
+        for connection in silent { connection.send(Self.head("Content-Length: 100000\r\n")) }
+        for connection in silent { #expect(try connection.readToEnd().isEmpty) }
+        // Longer than a body's rate is measured: the reply to the request without a body, which comes after the
+        // end of some connections, must not begin that again.
+        try await Task.sleep(for: .seconds(12))
+        let metrics = ServerClient(base: server.base, token: "operator")
+        let text = String(decoding: try await metrics.get("/metrics").body, as: UTF8.self)
+        #expect(text.contains("cut_total{reason=\"slow_request\"} 100\n"))
     }
 
     @Test(.verifies("OPS-23"))
