@@ -25,6 +25,8 @@ final class RawConnection: Sendable {
         #else
             descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         #endif
+        // From here on deinit closes the socket, also if this throws: a second close could hit a descriptor that
+        // another test has just opened.
         guard descriptor >= 0 else { throw Failure(call: "socket") }
         if var size = receiveBuffer {
             setsockopt(
@@ -39,7 +41,6 @@ final class RawConnection: Sendable {
             source.sin_family = sa_family_t(AF_INET)
             source.sin_addr.s_addr = (in_addr_t(0x7F00_0000) + in_addr_t(last)).bigEndian
             guard Self.withSocketAddress(of: &source, { bind(descriptor, $0, $1) == 0 }) else {
-                close(descriptor)
                 throw Failure(call: "bind")
             }
         }
@@ -48,7 +49,6 @@ final class RawConnection: Sendable {
         address.sin_addr.s_addr = in_addr_t(0x7F00_0001).bigEndian
         address.sin_port = in_port_t(URL(string: base)?.port ?? 0).bigEndian
         guard Self.withSocketAddress(of: &address, { connect(descriptor, $0, $1) == 0 }) else {
-            close(descriptor)
             throw Failure(call: "connect")
         }
     }
@@ -106,7 +106,8 @@ final class RawConnection: Sendable {
     /// Receives some bytes; returns nil at the end of the connection.
     func receive(atMost count: Int = 65_536) throws -> [UInt8]? {
         var bytes = [UInt8](repeating: 0, count: count)
-        let received = recv(descriptor, &bytes, count, 0)
+        var received = recv(descriptor, &bytes, count, 0)
+        while received < 0, errno == EINTR { received = recv(descriptor, &bytes, count, 0) }
         if received < 0, errno == EAGAIN { throw Failure(call: "recv: nothing came") }
         return received > 0 ? Array(bytes[..<received]) : nil
     }
