@@ -14,10 +14,13 @@ import Testing
         let process = Process()
         process.executableURL = URL(fileURLWithPath: "/bin/sh")
         process.arguments = ["-c", command]
-        let output = Pipe()
-        process.standardOutput = output
         process.standardError = FileHandle.nullDevice
-        try process.run()
+        let output = try Process.withStartLock {
+            let output = Pipe()
+            process.standardOutput = output
+            try process.run()
+            return output
+        }
         let bytes = try output.fileHandleForReading.readToEnd() ?? Data()
         process.waitUntilExit()
         return (process.terminationStatus, Array(bytes))

@@ -38,11 +38,14 @@ final class TLSServer {
             + ["-key", path + "/key", "-cert", path + "/certificate"]
             + (asksForCertificate
                 ? ["-Verify", "1", "-verify_return_error", "-CAfile", path + "/client"] : [])
-        let output = Pipe()
-        process.standardOutput = output
         process.standardError = FileHandle.nullDevice
-        process.standardInput = Pipe()
-        try process.run()
+        let output = try Process.withStartLock { [process] in
+            let output = Pipe()
+            process.standardOutput = output
+            process.standardInput = Pipe()
+            try process.run()
+            return output
+        }
         // ACCEPT 127.0.0.1:43211
         var line = ""
         while !line.contains("ACCEPT") || !line.hasSuffix("\n") {
@@ -77,7 +80,7 @@ final class TLSServer {
         process.executableURL = URL(filePath: "/usr/bin/env")
         process.arguments = ["openssl"] + arguments
         process.standardError = FileHandle.nullDevice
-        try process.run()
+        try Process.withStartLock { try process.run() }
         process.waitUntilExit()
         try #require(process.terminationStatus == 0)
     }

@@ -34,7 +34,7 @@ struct Logtool {
         process.standardOutput = try FileHandle(forWritingTo: output)
         process.standardError = try FileHandle(forWritingTo: messages)
         process.standardInput = FileHandle.nullDevice
-        try process.run()
+        try Process.withStartLock { try process.run() }
         process.waitUntilExit()
         return Logtool(
             status: process.terminationStatus,
@@ -54,11 +54,14 @@ final class RunningStudio {
     init(_ arguments: String...) throws {
         process.executableURL = Logtool.binary
         process.arguments = ["studio"] + arguments
-        let output = Pipe()
-        process.standardOutput = output
         process.standardError = FileHandle.nullDevice
         process.standardInput = FileHandle.nullDevice
-        try process.run()
+        let output = try Process.withStartLock { [process] in
+            let output = Pipe()
+            process.standardOutput = output
+            try process.run()
+            return output
+        }
         var bytes = Data()
         while bytes.last != UInt8(ascii: "\n") {
             let part = output.fileHandleForReading.availableData

@@ -37,7 +37,7 @@ extension TemporaryFolder {
         process.executableURL = URL(filePath: "/usr/bin/env")
         process.arguments = arguments
         process.currentDirectoryURL = url
-        try process.run()
+        try Process.withStartLock { try process.run() }
         process.waitUntilExit()
         guard process.terminationStatus == 0 else {
             throw CommandFailure(

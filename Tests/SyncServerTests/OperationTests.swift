@@ -22,10 +22,13 @@ import Testing
         let process = Process()
         process.executableURL = URL(filePath: "/usr/bin/env")
         process.arguments = [tool] + arguments
-        let output = Pipe()
-        process.standardOutput = output
         process.standardError = FileHandle.nullDevice
-        try process.run()
+        let output = try Process.withStartLock {
+            let output = Pipe()
+            process.standardOutput = output
+            try process.run()
+            return output
+        }
         let text = try output.fileHandleForReading.readToEnd() ?? Data()
         process.waitUntilExit()
         return (process.terminationStatus, String(decoding: text, as: UTF8.self))
@@ -339,7 +342,7 @@ import Testing
 
     @Test(.verifies("OPS-9"))
     func `an unread log blocks no request, and not the shutdown`() async throws {
-        let pipe = Pipe()
+        let pipe = Process.withStartLock { Pipe() }
         let server = try ServerProcess(
             database: fixture.path, messages: pipe.fileHandleForWriting, "--log-level", "debug")
         let connection = try RawConnection(server.base)

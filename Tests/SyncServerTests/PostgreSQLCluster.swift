@@ -3,6 +3,7 @@
 
 import Foundation
 import SyncServerStorage
+import TestSupport
 import Testing
 
 @testable import SyncServerPostgreSQL
@@ -39,13 +40,15 @@ final class PostgreSQLCluster: Sendable {
             .appending(path: "../../Tools/checks/testpostgres").standardizedFileURL
         let process = Process()
         process.executableURL = tool
-        life = Pipe()
-        let output = Pipe()
-        let messages = Pipe()
-        process.standardInput = life
-        process.standardOutput = output
-        process.standardError = messages
-        try process.run()
+        let (life, output, messages) = try Process.withStartLock {
+            let (life, output, messages) = (Pipe(), Pipe(), Pipe())
+            process.standardInput = life
+            process.standardOutput = output
+            process.standardError = messages
+            try process.run()
+            return (life, output, messages)
+        }
+        self.life = life
         var text = Data()
         while text.last != UInt8(ascii: "\n") {
             let part = output.fileHandleForReading.availableData

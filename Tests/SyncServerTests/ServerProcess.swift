@@ -1,6 +1,7 @@
 // The built syncserver as a process of its own, on a free port, and requests to it.
 
 import Foundation
+import TestSupport
 import Testing
 
 #if canImport(FoundationNetworking)
@@ -43,10 +44,13 @@ final class ServerProcess {
         process.executableURL = Self.binary
         let location = database.contains(":") ? database : "sqlite:\(database)"
         process.arguments = ["--port", "0", "--database", location] + options
-        let output = Pipe()
-        process.standardOutput = output
         process.standardError = messages
-        try process.run()
+        let output = try Process.withStartLock { [process] in
+            let output = Pipe()
+            process.standardOutput = output
+            try process.run()
+            return output
+        }
         var line = Data()
         while line.last != UInt8(ascii: "\n") {
             let part = output.fileHandleForReading.availableData
@@ -97,10 +101,13 @@ final class ServerProcess {
         process.executableURL = executable
         process.arguments = arguments
         process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
-        let messages = Pipe()
         process.standardOutput = FileHandle.nullDevice
-        process.standardError = messages
-        try process.run()
+        let messages = try Process.withStartLock {
+            let messages = Pipe()
+            process.standardError = messages
+            try process.run()
+            return messages
+        }
         let text = try messages.fileHandleForReading.readToEnd() ?? Data()
         process.waitUntilExit()
         return (process.terminationStatus, String(decoding: text, as: UTF8.self))

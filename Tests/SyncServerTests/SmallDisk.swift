@@ -57,7 +57,7 @@ final class SmallDisk {
         process.arguments = command
         process.standardOutput = FileHandle.nullDevice
         process.standardError = FileHandle.nullDevice
-        try process.run()
+        try Process.withStartLock { try process.run() }
         process.waitUntilExit()
         guard process.terminationStatus == 0 else { throw Failure(command: command) }
     }

@@ -168,13 +168,15 @@ import Testing
         defer { folder.remove() }
         let holder = Process()
         holder.executableURL = Tool.binary("logtool")
-        let feed = Pipe()
-        let acknowledged = Pipe()
         holder.arguments = ["import", folder.log, "-", "--ack", "--batch", "1"]
-        holder.standardInput = feed
-        holder.standardOutput = acknowledged
         holder.standardError = FileHandle.nullDevice
-        try holder.run()
+        let (feed, acknowledged) = try Process.withStartLock {
+            let (feed, acknowledged) = (Pipe(), Pipe())
+            holder.standardInput = feed
+            holder.standardOutput = acknowledged
+            try holder.run()
+            return (feed, acknowledged)
+        }
         // Its first answer proves that it holds the log.
         feed.fileHandleForWriting.write(Data((try sampleLines()[0] + "\n").utf8))
         #expect(!acknowledged.fileHandleForReading.availableData.isEmpty)
@@ -215,7 +217,7 @@ import Testing
         process.arguments = arguments
         process.standardOutput = FileHandle.nullDevice
         process.standardError = FileHandle.nullDevice
-        try process.run()
+        try Process.withStartLock { try process.run() }
         process.waitUntilExit()
         #expect(process.terminationStatus == 64)
     }

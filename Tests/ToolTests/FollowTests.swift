@@ -17,7 +17,7 @@ import Testing
             process.arguments = arguments
             process.standardOutput = try FileHandle(forWritingTo: output)
             process.standardError = FileHandle.nullDevice
-            try process.run()
+            try Process.withStartLock { try process.run() }
         }
 
         /// Waits for a number of lines and returns the lines so far.

@@ -25,7 +25,7 @@ import Testing
         process.standardOutput = try FileHandle(forWritingTo: output)
         process.standardError = process.standardOutput
         process.standardInput = FileHandle.nullDevice
-        try process.run()
+        try Process.withStartLock { try process.run() }
         process.waitUntilExit()
         return (
             process.terminationStatus,

@@ -128,13 +128,15 @@ import Testing
         defer { folder.remove() }
         let holder = Process()
         holder.executableURL = Tool.binary("logtool")
-        let feed = Pipe()
-        let acknowledged = Pipe()
         holder.arguments = ["import", folder.log, "-", "--ack", "--batch", "1"]
-        holder.standardInput = feed
-        holder.standardOutput = acknowledged
         holder.standardError = FileHandle.nullDevice
-        try holder.run()
+        let (feed, acknowledged) = try Process.withStartLock {
+            let (feed, acknowledged) = (Pipe(), Pipe())
+            holder.standardInput = feed
+            holder.standardOutput = acknowledged
+            try holder.run()
+            return (feed, acknowledged)
+        }
         let line = try String(contentsOfFile: Tool.sample, encoding: .utf8).prefix { $0 != "\n" }
         feed.fileHandleForWriting.write(Data((line + "\n").utf8))
         #expect(!acknowledged.fileHandleForReading.availableData.isEmpty)

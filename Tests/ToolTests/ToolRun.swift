@@ -2,7 +2,6 @@
 
 import DaybookTestKit
 import Foundation
-import Synchronization
 import TestSupport
 import Testing
 
@@ -68,9 +67,6 @@ struct ToolRun {
         try run(URL(filePath: "/bin/sh"), ["-c", line])
     }
 
-    /// One process starts at a time: Foundation's `Process.run` has crashed while others started.
-    private static let starting = Mutex(())
-
     private static func run(
         _ tool: URL, _ arguments: [String], input: String? = nil,
         environment: [String: String] = [:]
@@ -91,7 +87,7 @@ struct ToolRun {
         process.standardOutput = try FileHandle(forWritingTo: output)
         process.standardError = try FileHandle(forWritingTo: messages)
         process.standardInput = try FileHandle(forReadingFrom: source)
-        try starting.withLock { _ in try process.run() }
+        try Process.withStartLock { try process.run() }
         process.waitUntilExit()
         return ToolRun(
             status: process.terminationStatus,
@@ -130,10 +126,13 @@ final class RunningServer {
     init(database: String) throws {
         process.executableURL = Tool.binary("syncserver")
         process.arguments = ["--port", "0", "--database", "sqlite:\(database)"]
-        let output = Pipe()
-        process.standardOutput = output
         process.standardError = FileHandle.nullDevice
-        try process.run()
+        let output = try Process.withStartLock { [process] in
+            let output = Pipe()
+            process.standardOutput = output
+            try process.run()
+            return output
+        }
         var line = Data()
         while line.last != UInt8(ascii: "\n") {
             let part = output.fileHandleForReading.availableData

@@ -17,9 +17,12 @@ private func digest(_ tool: String, _ bytes: [UInt8]) throws -> String {
     let process = Process()
     process.executableURL = URL(filePath: "/usr/bin/env")
     process.arguments = [tool, file.path]
-    let output = Pipe()
-    process.standardOutput = output
-    try process.run()
+    let output = try Process.withStartLock {
+        let output = Pipe()
+        process.standardOutput = output
+        try process.run()
+        return output
+    }
     let text = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
     process.waitUntilExit()
     return String(text.prefix { $0 != " " })
