@@ -1,5 +1,11 @@
 // Fixed-width little-endian numbers, the only integers that format 1 uses outside its bit streams.
-// Readers spend most of their time here, so other targets may inline these methods.
+// Readers spend most of their time here, so other targets may inline most of these methods.
+
+#if canImport(Darwin)
+    import Darwin
+#else
+    import Glibc
+#endif
 
 extension RawSpan {
     /// Reads a little-endian integer. The caller has checked that the span contains its bytes.
@@ -19,25 +25,17 @@ extension RawSpan {
         return unsafeLoad(fromUncheckedByteOffset: offset, as: UInt8.self)
     }
 
-    /// The offset of the first occurrence of `byte` at or after `start`, or nil. Compares eight bytes at
-    /// a time.
-    @inlinable
+    /// The offset of the first occurrence of `byte` at or after `start`, or nil. O(n), by the C library's
+    /// `memchr`, which compares up to 32 bytes at a time; a loop over words took an eighth of a scan.
     package func offset(of byte: UInt8, from start: Int = 0) -> Int? {
-        let (ones, highs) = (UInt64(0x0101_0101_0101_0101), UInt64(0x8080_8080_8080_8080))
-        let pattern = ones &* UInt64(byte)
-        var offset = start
-        while offset <= byteCount - 8 {
-            let word = integer(at: offset, as: UInt64.self) ^ pattern
-            // Only the lowest set bit is certain to be a match: a borrow can set those above it.
-            let zeros = (word &- ones) & ~word & highs
-            if zeros != 0 { return offset + zeros.trailingZeroBitCount / 8 }
-            offset += 8
+        guard start < byteCount else { return nil }
+        precondition(start >= 0, "read outside the span")
+        return withUnsafeBytes { bytes in
+            guard let base = bytes.baseAddress,
+                let found = memchr(base + start, Int32(byte), bytes.count - start)
+            else { return nil }
+            return UnsafeRawPointer(found) - base
         }
-        while offset < byteCount {
-            if self.byte(at: offset) == byte { return offset }
-            offset += 1
-        }
-        return nil
     }
 
     /// True if all bytes are ASCII.
@@ -72,19 +70,20 @@ extension RawSpan {
     @inlinable
     package func matches(_ expected: UnsafeRawBufferPointer, at offset: Int = 0) -> Bool {
         guard offset >= 0, offset <= byteCount - expected.count else { return false }
-        var index = 0
-        while index <= expected.count - 8 {
+        guard expected.count >= 8 else {
+            return expected.indices.allSatisfy { byte(at: offset + $0) == expected[$0] }
+        }
+        func isEqual(at index: Int) -> Bool {
             let word = expected.loadUnaligned(fromByteOffset: index, as: UInt64.self)
-            guard integer(at: offset + index, as: UInt64.self) == UInt64(littleEndian: word) else {
-                return false
-            }
+            return integer(at: offset + index, as: UInt64.self) == UInt64(littleEndian: word)
+        }
+        var index = 0
+        while index < expected.count - 8 {
+            guard isEqual(at: index) else { return false }
             index += 8
         }
-        while index < expected.count {
-            guard byte(at: offset + index) == expected[index] else { return false }
-            index += 1
-        }
-        return true
+        // The last eight bytes, of which some were compared before: byte by byte would take longer.
+        return isEqual(at: expected.count - 8)
     }
 
     /// True if the span is the UTF-8 of `text`.

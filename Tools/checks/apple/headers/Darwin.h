@@ -57,6 +57,7 @@ size_t fwrite(
 
 // sched.h, string.h, uuid/uuid.h
 int sched_yield(void);
+void *_Null_unspecified memchr(const void *_Null_unspecified bytes, int byte, size_t count);
 int memcmp(const void *_Null_unspecified one, const void *_Null_unspecified other, size_t count);
 typedef unsigned char uuid_t[16];
 
