@@ -91,6 +91,11 @@ package struct IDIndex: Sendable {
         guard riceBits <= 31, frameBits <= 24,
             span.byteCount >= Self.prefixBytes + fenceCount * Self.fenceBytes
         else { throw FormatError(.malformed, "the id index has impossible sizes") }
+        // Checked before memory is allocated for the entries.
+        let streamBits = (span.byteCount - Self.prefixBytes - fenceCount * Self.fenceBytes) * 8
+        guard streamBits >= count * (1 + riceBits + frameBits) else {
+            throw FormatError(.truncated, "the id index ends before its last entry")
+        }
         seed = span.integer(at: 0)
         self.count = count
         self.fenceCount = fenceCount
@@ -111,20 +116,13 @@ package struct IDIndex: Sendable {
         var current = fence(number / Self.fenceSpacing).hash
         while number < count {
             if number % Self.fenceSpacing == 0 { current = fence(number / Self.fenceSpacing).hash }
-            current = current &+ (try gap(&reader))
-            let frame = Int(try reader.bits(frameBits, in: bytes.span.bytes))
+            let entry = try entry(&reader)
+            current = current &+ entry.gap
             if current > hash { break }
-            if current == hash, found.last != frame { found.append(frame) }
+            if current == hash, found.last != entry.frame { found.append(entry.frame) }
             number += 1
         }
         return found
-    }
-
-    /// Creates a filter that rejects nearly all ids that are not in the index. O(n).
-    ///
-    /// - Throws: as `entries()`.
-    package func filter() throws(FormatError) -> IDFilter {
-        IDFilter(hashes: try entries().map(\.hash), seed: seed)
     }
 
     /// All entries, ascending. O(n).
@@ -132,26 +130,45 @@ package struct IDIndex: Sendable {
     /// - Throws: `FormatError` (`truncated`, `malformed`) where the bit stream is damaged.
     package func entries() throws(FormatError) -> [IDIndexEntry] {
         var entries: [IDIndexEntry] = []
+        try forEachEntry { entries.append($0) }
+        return entries
+    }
+
+    /// Calls `body` with every entry, ascending. O(n), without memory for the entries.
+    ///
+    /// - Throws: as `entries()`, after the entries before the damage.
+    package func forEachEntry(_ body: (IDIndexEntry) -> Void) throws(FormatError) {
         let start = Self.prefixBytes + fenceCount * Self.fenceBytes
         var reader = BitReader(offset: start * 8)
         var current: UInt32 = 0
         for number in 0..<count {
             if number % Self.fenceSpacing == 0 { current = fence(number / Self.fenceSpacing).hash }
-            let gap = try gap(&reader)
-            let frame = Int(try reader.bits(frameBits, in: bytes.span.bytes))
-            current = current &+ gap
-            entries.append(IDIndexEntry(hash: current, frame: frame))
+            let entry = try entry(&reader)
+            current = current &+ entry.gap
+            body(IDIndexEntry(hash: current, frame: entry.frame))
         }
-        return entries
     }
 
-    private func gap(_ reader: inout BitReader) throws(FormatError) -> UInt32 {
-        let quotient = try reader.unary(in: bytes.span.bytes)
-        let remainder = try reader.bits(riceBits, in: bytes.span.bytes)
-        guard quotient <= Int(UInt32.max >> UInt32(riceBits)) else {
+    /// Reads an entry: the gap to the hash before, and the frame.
+    private func entry(
+        _ reader: inout BitReader
+    ) throws(FormatError) -> (gap: UInt32, frame: Int) {
+        let span = bytes.span.bytes
+        let quotientMax = Int(UInt32.max >> UInt32(riceBits))
+        // Nearly every entry fits into one read of the stream; three reads took twice as long.
+        if let parts = reader.unary(then: riceBits, frameBits, max: quotientMax, in: span) {
+            return (
+                UInt32(parts.0) << UInt32(riceBits) &+ UInt32(truncatingIfNeeded: parts.1),
+                Int(parts.2)
+            )
+        }
+        let quotient = try reader.unary(in: span)
+        let remainder = try reader.bits(riceBits, in: span)
+        guard quotient <= quotientMax else {
             throw FormatError(.malformed, "the id index has an impossible gap")
         }
-        return (UInt32(quotient) << UInt32(riceBits)) &+ UInt32(remainder)
+        let gap = (UInt32(quotient) << UInt32(riceBits)) &+ UInt32(remainder)
+        return (gap, Int(try reader.bits(frameBits, in: span)))
     }
 
     private func fence(_ number: Int) -> (hash: UInt32, bit: Int) {
@@ -160,31 +177,6 @@ package struct IDIndex: Sendable {
         return (
             span.integer(at: offset), Int(span.integer(at: offset + 4, as: UInt32.self))
         )
-    }
-}
-
-/// A filter with false positives and no false negatives: a bitmap of 8 to 16 bits per id, one of them
-/// set for each. Made from an index that is searched often; never stored.
-package struct IDFilter: Sendable {
-    private let seed: UInt32
-    private let shift: UInt32
-    private var bits: [UInt64]
-
-    fileprivate init(hashes: [UInt32], seed: UInt32) {
-        self.seed = seed
-        let width = min(32, max(6, Int.bitWidth - (8 * hashes.count).leadingZeroBitCount))
-        shift = UInt32(32 - width)
-        bits = Array(repeating: 0, count: 1 << (width - 6))
-        for hash in hashes {
-            let value = Int(hash >> shift)
-            bits[value >> 6] |= 1 << UInt64(value & 63)
-        }
-    }
-
-    /// False if the index certainly lacks the id.
-    package func mayContain(_ id: UInt128) -> Bool {
-        let value = Int(IDIndex.hash(id, seed: seed) >> shift)
-        return bits[value >> 6] & 1 << UInt64(value & 63) != 0
     }
 }
 
@@ -230,6 +222,7 @@ private struct BitReader {
     init(offset: Int) { self.offset = offset }
 
     /// The next 57 bits or more, the first in the most significant place; zeros after the end.
+    @inline(__always)
     private func window(_ bytes: RawSpan) -> UInt64 {
         let first = offset / 8
         var word: UInt64 = 0
@@ -252,6 +245,26 @@ private struct BitReader {
         guard offset + count <= bytes.byteCount * 8 else { throw Self.tooShort }
         defer { offset += count }
         return window(bytes) >> UInt64(64 - count)
+    }
+
+    /// Reads a number in unary, of at most `max`, and two of `first` and `second` bits, if one window
+    /// contains all three; otherwise reads nothing and returns nil.
+    ///
+    /// - Parameters:
+    ///   - first: at most 31; `second` as well.
+    @inline(__always)
+    mutating func unary(
+        then first: Int, _ second: Int, max: Int, in bytes: RawSpan
+    ) -> (Int, UInt64, UInt64)? {
+        let word = window(bytes)
+        let ones = (~word).leadingZeroBitCount
+        let count = ones + 1 + first + second
+        guard ones <= max, count <= 57, offset + count <= bytes.byteCount * 8 else { return nil }
+        offset += count
+        let rest = (word &<< UInt64(ones)) &<< 1
+        // In two steps, since a masked shift by all 64 places, for a number of no bits, would do nothing.
+        func leading(_ bits: Int, of word: UInt64) -> UInt64 { (word &>> 1) &>> UInt64(63 - bits) }
+        return (ones, leading(first, of: rest), leading(second, of: rest &<< UInt64(first)))
     }
 
     /// Reads a number in unary.

@@ -10,9 +10,13 @@ package struct LogSnapshot: Sendable {
     package let position: Position
     let lastID: UInt128
     let sealed: [ClosedRange<Position>]
+    /// The seed of the last sealed segment's id index, which the live segment's gets as well.
+    let idSeed: UInt32?
     let live: (contents: SegmentContents, dataEnd: Int)?
 
     /// Creates a checkpoint with these states. O(events of the live segment).
+    ///
+    /// - Parameter seed: the seed of the id index if no segment is sealed.
     package func checkpoint(
         states: [StoredState], createdAt: Int64, seed: UInt32
     ) -> Checkpoint {
@@ -21,7 +25,7 @@ package struct LogSnapshot: Sendable {
             live: live.map {
                 LiveSnapshot(
                     base: $0.contents.base, dataEnd: $0.dataEnd,
-                    footer: $0.contents.footer(seed: seed, digest: 0))
+                    footer: $0.contents.footer(seed: idSeed ?? seed, digest: 0))
             }, states: states)
     }
 }

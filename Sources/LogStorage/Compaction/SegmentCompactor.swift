@@ -107,8 +107,8 @@ struct SegmentCompactor {
             try segment.file.read(at: 0, count: SegmentHeader.encodedBytes)
         }
         var rewriter = SegmentRewriter(
-            file, header: header, base: segment.header.base,
-            seed: UInt32(truncatingIfNeeded: environment.random()), environment.sizes)
+            file, header: header, base: segment.header.base, seed: try segment.idIndex().hashSeed,
+            environment.sizes)
         var written = XXH64()
         var removedCount = 0
         try forEachLine { prefix, line in

@@ -190,8 +190,7 @@ extension Log {
         let now = environment.now()
         return try state.withLock { (state) throws(LogError) in
             try checkUsable(state)
-            for number in (0..<state.sealed.count).reversed() {
-                guard try state.sealed.hasRemovedIDs(number) else { continue }
+            for number in try state.sealed.numbersWithRemovedIDs() {
                 let segment = try state.sealed.segment(number)
                 for found in try Self.removedIDs(of: segment, &state).reversed()
                 where !found.list.isExpired(now: now) {

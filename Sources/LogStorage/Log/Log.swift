@@ -248,7 +248,8 @@ public final class Log: Sendable {
         var live = writer
         let name = SegmentName.of(live.base)
         do throws(LogError) {
-            let seed = UInt32(truncatingIfNeeded: environment.random())
+            let seed =
+                state.sealed.lastIDSeed() ?? UInt32(truncatingIfNeeded: environment.random())
             try live.seal { state.contents.footer(seed: seed, digest: $0) }
         } catch {
             if error.code == .diskFull { state.live = consume live }
@@ -325,23 +326,19 @@ public final class Log: Sendable {
             try checkUsable(state)
             try Self.readOlderIDs(&state)
             if let position = state.contents.position(id: id) {
-                return try Self.frame(&state, of: position).flatMap { frame in
-                    frame.line(at: position).map { (position, Array(frame.plaintext[$0.range])) }
-                }
+                let frame = state.contents.frames[state.contents.frame(of: position)]
+                return try Self.liveLine(id: id, &state, frame)
             }
             for entry in state.contents.olderFrames(id: id) {
-                guard let frame = try Self.liveFrame(&state, entry), let line = frame.line(id: id)
-                else { continue }
-                return (line.prefix.position, Array(frame.plaintext[line.range]))
+                if let line = try Self.liveLine(id: id, &state, entry) { return line }
             }
-            for number in (0..<state.sealed.count).reversed() {
-                guard let (segment, frames) = try state.sealed.candidates(number, id: id) else {
-                    continue
-                }
-                for entry in frames {
-                    let frame = try Self.frame(of: segment, entry, &state.cache)
-                    if let line = frame.line(id: id) {
-                        return (line.prefix.position, Array(frame.plaintext[line.range]))
+            var end = state.sealed.count
+            while let number = try state.sealed.candidate(before: end, id: id) {
+                end = number
+                let segment = try state.sealed.segment(number)
+                for entry in try segment.candidateFrames(id: id) {
+                    if let line = try Self.line(id: id, in: segment, entry, &state.cache) {
+                        return line
                     }
                 }
             }
@@ -419,6 +416,30 @@ public final class Log: Sendable {
         return try frame(of: segment, entry, &state.cache)
     }
 
+    /// The line with an id in a frame of a sealed segment. Neighbouring lookups decode the frame once.
+    private static func line(
+        id: UInt128, in segment: SealedSegment, _ entry: FrameEntry, _ cache: inout FrameCache
+    ) throws(LogError) -> (position: Position, bytes: [UInt8])? {
+        // A damaged frame is searched up to the damage.
+        guard cache.isWorthDecoding(segment: segment.header.base, first: entry.first),
+            let frame = try? frame(of: segment, entry, &cache)
+        else { return try LineSearch.line(id: id, in: segment.file, path: segment.path, entry) }
+        return frame.copy(ofLineWith: id)
+    }
+
+    /// The line with an id in a frame of the live segment.
+    private static func liveLine(
+        id: UInt128, _ state: inout State, _ entry: FrameEntry
+    ) throws(LogError) -> (position: Position, bytes: [UInt8])? {
+        guard state.cache.isWorthDecoding(segment: state.contents.base, first: entry.first),
+            let frame = try? liveFrame(&state, entry, isCurrent: { $0.line(id: id) != nil })
+        else {
+            guard let reading = state.live?.reading() else { return nil }
+            return try LineSearch.line(id: id, in: reading.file, path: reading.path, entry)
+        }
+        return frame.copy(ofLineWith: id)
+    }
+
     private static func frame(
         of segment: SealedSegment, _ entry: FrameEntry, _ cache: inout FrameCache
     ) throws(LogError) -> DecodedFrame {
@@ -436,7 +457,7 @@ public final class Log: Sendable {
     /// again unless `isCurrent` accepts it.
     private static func liveFrame(
         _ state: inout State, _ entry: FrameEntry,
-        isCurrent: (DecodedFrame) -> Bool = { _ in true }
+        isCurrent: (DecodedFrame) -> Bool
     ) throws(LogError) -> DecodedFrame? {
         guard let reading = state.live?.reading() else { return nil }
         return try state.cache.frame(
@@ -464,7 +485,7 @@ public final class Log: Sendable {
             return LogSnapshot(
                 logID: id, position: position,
                 lastID: last.flatMap { try? LinePrefix($0.span.bytes).id } ?? 0,
-                sealed: state.sealed.ranges,
+                sealed: state.sealed.ranges, idSeed: state.sealed.lastIDSeed(),
                 live: dataEnd.map { (state.contents, $0) })
         }
     }

@@ -174,9 +174,9 @@ package struct LogReader: Sendable {
         for segment in outline.reversed() where segment.isSealed {
             let sealed = try SealedSegment(SegmentName.of(segment.base), in: directory, fileSystem)
             for entry in try sealed.candidateFrames(id: id) {
-                let frame = try DecodedFrame.read(
-                    sealed.file, path: sealed.path, entry, allowsHoles: sealed.footer.isCompacted)
-                if let line = frame.line(id: id) { return line.prefix.position }
+                let line = try LineSearch.line(
+                    id: id, in: sealed.file, path: sealed.path, entry)
+                if let line { return line.position }
             }
         }
         // Last, because it is decoded.

@@ -11,6 +11,11 @@ package struct DecodedFrame: Sendable {
     /// The line with an id.
     package func line(id: UInt128) -> ScannedLine? { lines.first { $0.prefix.id == id } }
 
+    /// The position and the bytes of the line with an id.
+    func copy(ofLineWith id: UInt128) -> (position: Position, bytes: [UInt8])? {
+        line(id: id).map { ($0.prefix.position, Array(plaintext[$0.range])) }
+    }
+
     /// The line at a position. O(log n).
     package func line(at position: Position) -> ScannedLine? {
         let index = lines.partitioningIndex { $0.prefix.position >= position }
@@ -52,6 +57,20 @@ package struct DecodedFrame: Sendable {
 struct FrameCache {
     private var frames: [(segment: Position, first: Position, frame: DecodedFrame)] = []
     private static let countMax = 4
+    /// The frames in which lines were searched last.
+    private var searched: [(segment: Position, first: Position)] = []
+
+    /// True if a frame is cached or was searched lately: then further lookups in it are likely, and it is worth
+    /// decoding in full.
+    mutating func isWorthDecoding(segment: Position, first: Position) -> Bool {
+        let isKnown =
+            frames.contains { $0.segment == segment && $0.first == first }
+            || searched.contains { $0 == (segment, first) }
+        guard !isKnown else { return true }
+        searched.insert((segment, first), at: 0)
+        if searched.count > Self.countMax { searched.removeLast() }
+        return false
+    }
 
     /// The frame of a segment that begins at a position, from the cache if `isCurrent` accepts it, otherwise
     /// from `read`.

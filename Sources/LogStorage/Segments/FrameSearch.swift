@@ -5,8 +5,6 @@ import LogFormat
 
 /// The search for a frame in a live segment.
 enum FrameSearch {
-    private static let windowBytes = 256 * 1024
-
     /// The last frame that begins at or before a position; the first one if there is none. An unreadable
     /// frame counts as after the position, so that the reader reports the damage when it gets there.
     ///
@@ -40,24 +38,19 @@ enum FrameSearch {
     /// The offsets of the frames, up to the first place where none begins.
     private static func offsets(of file: any File) throws(FileError) -> [Int] {
         var offsets: [Int] = []
-        var window: [UInt8] = []
-        var start = 0
+        var window = FileWindow(file)
         var offset = SegmentHeader.encodedBytes
         // The offset in the window of the `count` bytes at a file offset; nil if the file ends before.
         func load(_ at: Int, _ count: Int) throws(FileError) -> Int? {
-            if at < start || at + count > start + window.count {
-                window = try file.read(at: at, count: windowBytes)
-                start = at
-            }
-            return at + count <= start + window.count ? at - start : nil
+            try window.load(at, count) == count ? at - window.start : nil
         }
         while let at = try load(offset, FrameHeader.bigCommitBytes),
-            let header = try? FrameHeader(window.span.bytes, at: at)
+            let header = try? FrameHeader(window.bytes.span.bytes, at: at)
         {
             offsets.append(offset)
             offset += header.encodedBytes
             while let at = try load(offset, FrameHeader.endMarkBytes),
-                let block = try? BlockHeader.read(window.span.bytes.integer(at: at))
+                let block = try? BlockHeader.read(window.bytes.span.bytes.integer(at: at))
             {
                 offset += block.blockBytes
             }

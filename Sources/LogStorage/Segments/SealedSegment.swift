@@ -10,7 +10,7 @@ package struct SealedSegment: Sendable {
     package let footer: SegmentFooter
     /// The offset of the footer.
     package let footerAt: Int
-    private let idIndex: Result<IDIndex, FormatError>
+    private let readIDIndex: Result<IDIndex, FormatError>
 
     /// Opens a segment that must be sealed.
     ///
@@ -73,16 +73,21 @@ package struct SealedSegment: Sendable {
         self.footer = footer
         self.footerAt = footerAt
         do throws(FormatError) {
-            idIndex = .success(try IDIndex(footer.idIndex))
-        } catch { idIndex = .failure(error) }
+            readIDIndex = .success(try IDIndex(footer.idIndex))
+        } catch { readIDIndex = .failure(error) }
+    }
+
+    /// The id index.
+    ///
+    /// - Throws: `corrupt` if it is malformed.
+    func idIndex() throws(LogError) -> IDIndex {
+        do throws(FormatError) { return try readIDIndex.get() } catch {
+            throw LogError(error, path: path, offset: footerAt)
+        }
     }
 
     /// Checks that the id index is well-formed.
-    func checkIDIndex() throws(LogError) {
-        do throws(FormatError) {
-            _ = try idIndex.get()
-        } catch { throw LogError(error, path: path, offset: footerAt) }
-    }
+    func checkIDIndex() throws(LogError) { _ = try idIndex() }
 
     /// Reads the frame whose range includes a position; nil if there are no frames.
     package func frame(of position: Position) throws(LogError) -> DecodedFrame? {
@@ -91,13 +96,10 @@ package struct SealedSegment: Sendable {
         return try DecodedFrame.read(file, path: path, entry, allowsHoles: footer.isCompacted)
     }
 
-    /// Creates a filter for the ids; nil if the index is damaged. O(n).
-    func idFilter() -> IDFilter? { try? idIndex.get().filter() }
-
     /// The frames that may contain an event with this id. O(log n).
     package func candidateFrames(id: UInt128) throws(LogError) -> [FrameEntry] {
         do throws(FormatError) {
-            let idIndex = try idIndex.get()
+            let idIndex = try readIDIndex.get()
             let numbers = try idIndex.frames(hash: idIndex.hash(id))
             guard numbers.allSatisfy({ footer.frames.indices.contains($0) }) else {
                 throw FormatError(.malformed, "the id index names a frame that does not exist")

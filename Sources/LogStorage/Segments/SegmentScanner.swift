@@ -68,8 +68,7 @@ package enum SegmentTail: Sendable {
 package struct SegmentScanner {
     private let file: any File
     private var decompressor = BlockDecompressor()
-    private var window: [UInt8] = []
-    private var windowStart = 0
+    private var window: FileWindow
     private var state: State
     /// The position that the next line must have; with holes allowed, the lowest that it may have.
     package private(set) var expected: Position
@@ -83,14 +82,13 @@ package struct SegmentScanner {
         case finished(ScanStep)
     }
 
-    private static let windowBytes = 256 * 1024
-
     /// Creates a scanner that begins at a frame.
     package init(
         _ file: any File, at offset: Int = SegmentHeader.encodedBytes, expecting: Position,
         allowsHoles: Bool
     ) {
         self.file = file
+        window = FileWindow(file)
         self.expected = expecting
         self.allowsHoles = allowsHoles
         state = .frame(offset)
@@ -139,15 +137,17 @@ package struct SegmentScanner {
     private mutating func frame(at offset: Int) throws(Failure) -> ScanStep? {
         let available = try load(offset, FrameHeader.bigCommitBytes)
         if available == 0 { return finish(.tail(.none, offset: offset)) }
-        let at = offset - windowStart
-        if let skippable = SkippableFrame.read(window.span.bytes, at: at) {
+        let at = offset - window.start
+        if let skippable = SkippableFrame.read(window.bytes.span.bytes, at: at) {
             switch skippable.kind {
             case .trailer:
                 return finish(
                     .tail(.trailer(contentBytes: skippable.contentBytes), offset: offset))
             case .cleanShutdownMarker:
                 _ = try load(offset, CleanShutdownMarker.encodedBytes)
-                if let marker = CleanShutdownMarker(window.span.bytes, at: offset - windowStart) {
+                if let marker = CleanShutdownMarker(
+                    window.bytes.span.bytes, at: offset - window.start)
+                {
                     return finish(.tail(.cleanShutdownMarker(marker), offset: offset))
                 }
                 throw damage(
@@ -167,7 +167,7 @@ package struct SegmentScanner {
         }
         let header: FrameHeader
         do throws(FormatError) {
-            header = try FrameHeader(window.span.bytes, at: at)
+            header = try FrameHeader(window.bytes.span.bytes, at: at)
         } catch { throw damage(.frame, offset, error) }
         decompressor.begin(header)
         plaintextFrame = offset
@@ -204,9 +204,9 @@ package struct SegmentScanner {
         guard length <= FormatLimit.footerBytesMax, try load(offset, length) >= length else {
             throw damage(.frame, offset, .init(.truncated, "the file ends inside the footer"))
         }
-        let at = offset - windowStart
+        let at = offset - window.start
         do throws(FormatError) {
-            let footer = try SegmentFooter(window.span.bytes.extracting(at..<at + length))
+            let footer = try SegmentFooter(window.bytes.span.bytes.extracting(at..<at + length))
             return .tail(.footer(footer, bytes: length), offset: offset)
         } catch { throw damage(.frame, offset, error) }
     }
@@ -243,7 +243,7 @@ package struct SegmentScanner {
             offset += decoded.blockBytes
         }
         guard try load(offset, FrameHeader.endMarkBytes) >= FrameHeader.endMarkBytes,
-            window.span.bytes.integer(at: offset - windowStart, as: UInt32.self) == 0
+            window.bytes.span.bytes.integer(at: offset - window.start, as: UInt32.self) == 0
         else {
             throw damage(.bigCommit, offset, .init(.malformed, "a big commit has no end mark"))
         }
@@ -263,7 +263,7 @@ package struct SegmentScanner {
         guard try load(offset, 4) >= 4 else {
             throw damage(context, offset, .init(.truncated, "the file ends inside a frame"))
         }
-        let word: UInt32 = window.span.bytes.integer(at: offset - windowStart)
+        let word: UInt32 = window.bytes.span.bytes.integer(at: offset - window.start)
         let header: BlockHeader?
         do throws(FormatError) {
             header = try BlockHeader.read(word)
@@ -272,10 +272,10 @@ package struct SegmentScanner {
         guard try load(offset, header.blockBytes) >= header.blockBytes else {
             throw damage(context, offset, .init(.truncated, "the file ends inside a block"))
         }
-        let window = window
-        let at = offset - windowStart
+        let bytes = window.bytes
+        let at = offset - window.start
         do throws(FormatError) {
-            let range = try decompressor.append(header, at: at, of: window.span.bytes)
+            let range = try decompressor.append(header, at: at, of: bytes.span.bytes)
             return (range, header.blockBytes)
         } catch { throw damage(context, offset, error) }
     }
@@ -330,12 +330,7 @@ package struct SegmentScanner {
     ///
     /// - Returns: the number of bytes available there, at most `count`.
     private mutating func load(_ offset: Int, _ count: Int) throws(Failure) -> Int {
-        if offset >= windowStart, offset + count <= windowStart + window.count { return count }
-        do throws(FileError) {
-            window = try file.read(at: offset, count: max(count, Self.windowBytes))
-        } catch { throw .file(error) }
-        windowStart = offset
-        return min(count, window.count)
+        do throws(FileError) { return try window.load(offset, count) } catch { throw .file(error) }
     }
 
     private func damage(
