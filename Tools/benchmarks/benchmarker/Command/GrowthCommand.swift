@@ -21,7 +21,8 @@ struct GrowthCommand: AsyncParsableCommand {
 
     static func measure(_ sizes: [Int]?, _ options: BenchmarkOptions) async throws {
         let usual =
-            options.full ? [10_000, 100_000, 1_000_000, 5_000_000] : [2_000, 20_000, 200_000]
+            options.full
+            ? [10_000, 100_000, 1_000_000, 5_000_000, 20_000_000] : [2_000, 20_000, 200_000]
         let sizes = (sizes ?? usual).sorted()
         // The same entities in every log, so that only its length differs.
         var source = options.source

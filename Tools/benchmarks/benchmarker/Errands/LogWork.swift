@@ -49,7 +49,8 @@ struct LogWork: Errand {
     /// The most pending events.
     private static let unsettledMax = 10_000
     private static let openings = 20
-    private static let lookups = 2_000
+    /// Enough that what a store does once, such as making a filter for the ids, has little part in the mean.
+    private static let lookups = 20_000
 
     private var url: URL { URL(filePath: log) }
 

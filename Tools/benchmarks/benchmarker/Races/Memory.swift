@@ -10,7 +10,7 @@ struct Memory {
     /// The approximate bytes of the log's lines.
     let lineBytes: Int
 
-    private static let limitMiB = 64.0
+    private static let limitMiB = 40.0
     private static let views = "views"
 
     func measure() throws -> RaceResult {

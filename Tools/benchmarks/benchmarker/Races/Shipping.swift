@@ -26,7 +26,7 @@ struct Shipping {
                 entry(RaceResult.ours, result.ours), entry("plain client", result.plain),
             ],
             budgets: [
-                .atMost(1 / 0.7, of: "plain client"), .processorAtMost(1.5, of: "plain client"),
+                .atMost(1.3, of: "plain client"), .processorAtMost(1.5, of: "plain client"),
             ])
     }
 }

@@ -14,7 +14,7 @@ struct RaceReport {
             "at least \(Markdown.number(factor)) × as fast as \(peer)"
         case .within(let limit, let entry, let other):
             "\(entry): at most \(Markdown.number(limit)) \(result.unit)"
-                + (other.map { " and the \($0)" } ?? "")
+                + (other.map { " more than \($0)" } ?? "")
         }
     }
 
