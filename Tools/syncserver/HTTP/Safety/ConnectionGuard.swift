@@ -200,8 +200,6 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
     /// Starts to read the body, to pass it on or to discard it. Its time limit begins now: until now
     /// the server has not read it.
     private func receiveBody(_ use: Body, _ context: ChannelHandlerContext) {
-        // The reply to a request whose connection has been closed would start its time limit again.
-        guard context.channel.isActive else { return }
         body = use
         if use == .unwanted { bodyPart = nil }
         if requestTimeout == nil {
@@ -319,6 +317,8 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
     }
 
     private func closeEarly(_ context: ChannelHandlerContext, _ reason: ServerMetrics.Cut) {
+        // A reply that is written after the end of its connection starts time limits again.
+        guard context.channel.isActive else { return }
         metrics.countCut(reason)
         context.close(promise: nil)
     }
