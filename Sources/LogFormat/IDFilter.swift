@@ -7,7 +7,7 @@
 
 /// Filters for the ids of up to 64 indexes with one seed, with false positives and no false negatives.
 package struct IDFilter: Sendable {
-    /// The most indexes: the filters' bits for one place are in one word.
+    /// The maximum number of indexes: the filters' bits for one place are in one word.
     package static let indexesMax = UInt64.bitWidth
 
     /// The seed of the indexes.

@@ -116,7 +116,7 @@ package struct IDIndex: Sendable {
         var current = fence(number / Self.fenceSpacing).hash
         while number < count {
             if number % Self.fenceSpacing == 0 { current = fence(number / Self.fenceSpacing).hash }
-            let entry = try entry(&reader)
+            let entry = try readEntry(&reader)
             current = current &+ entry.gap
             if current > hash { break }
             if current == hash, found.last != entry.frame { found.append(entry.frame) }
@@ -143,14 +143,14 @@ package struct IDIndex: Sendable {
         var current: UInt32 = 0
         for number in 0..<count {
             if number % Self.fenceSpacing == 0 { current = fence(number / Self.fenceSpacing).hash }
-            let entry = try entry(&reader)
+            let entry = try readEntry(&reader)
             current = current &+ entry.gap
             body(IDIndexEntry(hash: current, frame: entry.frame))
         }
     }
 
     /// Reads an entry: the gap to the hash before, and the frame.
-    private func entry(
+    private func readEntry(
         _ reader: inout BitReader
     ) throws(FormatError) -> (gap: UInt32, frame: Int) {
         let span = bytes.span.bytes
@@ -261,10 +261,12 @@ private struct BitReader {
         let count = ones + 1 + first + second
         guard ones <= max, count <= 57, offset + count <= bytes.byteCount * 8 else { return nil }
         offset += count
-        let rest = (word &<< UInt64(ones)) &<< 1
+        let remaining = (word &<< UInt64(ones)) &<< 1
         // In two steps, since a masked shift by all 64 places, for a number of no bits, would do nothing.
         func leading(_ bits: Int, of word: UInt64) -> UInt64 { (word &>> 1) &>> UInt64(63 - bits) }
-        return (ones, leading(first, of: rest), leading(second, of: rest &<< UInt64(first)))
+        return (
+            ones, leading(first, of: remaining), leading(second, of: remaining &<< UInt64(first))
+        )
     }
 
     /// Reads a number in unary.

@@ -97,6 +97,36 @@ import Testing
         }
     }
 
+    @Test(.verifies("REC-10"))
+    func `a frame that ends before its lines is corrupt, not without the id`() throws {
+        var model = CompactionModel()
+        let files = try #require(model.files as? InMemoryFileSystem)
+        let log = try model.open()
+        // A big commit of several blocks, then a running frame.
+        try model.append(to: log, paddings: [60_000, 60_000, 60_000])
+        try model.append(to: log, paddings: [10])
+        try log.roll()
+        let path = try #require(TestLog.segments(files).first)
+        let frames = try #require(try log.sealedSegments().first).footer.frames
+        try #require(frames.count == 2)
+        let good = try #require(files[path])
+        // An end mark in place of the first block's header.
+        for (frame, headerBytes) in [
+            (frames[0], FrameHeader.bigCommitBytes), (frames[1], FrameHeader.runningBytes),
+        ] {
+            var bytes = good
+            let start = frame.offset + headerBytes
+            bytes.replaceSubrange(start..<start + 4, with: [0, 0, 0, 0])
+            files[path] = bytes
+            for _ in 0..<2 {
+                let error = #expect(throws: LogError.self) {
+                    try log.line(id: TestLog.id(frame.first.rawValue))
+                }
+                #expect(error?.code == .corrupt)
+            }
+        }
+    }
+
     @Test func `neighbouring lookups in a frame read it once`() throws {
         let reads = Mutex(0)
         let files = CountingFileSystem(InMemoryFileSystem()) { _, _ in reads.withLock { $0 += 1 } }

@@ -416,14 +416,19 @@ public final class Log: Sendable {
         return try frame(of: segment, entry, &state.cache)
     }
 
-    /// The line with an id in a frame of a sealed segment. Neighbouring lookups decode the frame once.
+    /// The line with an id in a frame of a sealed segment. From the second lookup in it on, the frame is in the
+    /// cache.
     private static func line(
         id: UInt128, in segment: SealedSegment, _ entry: FrameEntry, _ cache: inout FrameCache
     ) throws(LogError) -> (position: Position, bytes: [UInt8])? {
         // A damaged frame is searched up to the damage.
         guard cache.isWorthDecoding(segment: segment.header.base, first: entry.first),
             let frame = try? frame(of: segment, entry, &cache)
-        else { return try LineSearch.line(id: id, in: segment.file, path: segment.path, entry) }
+        else {
+            return try LineSearch.line(
+                id: id, in: segment.file, path: segment.path, entry,
+                allowsHoles: segment.footer.isCompacted)
+        }
         return frame.copy(ofLineWith: id)
     }
 
@@ -435,7 +440,8 @@ public final class Log: Sendable {
             let frame = try? liveFrame(&state, entry, isCurrent: { $0.line(id: id) != nil })
         else {
             guard let reading = state.live?.reading() else { return nil }
-            return try LineSearch.line(id: id, in: reading.file, path: reading.path, entry)
+            return try LineSearch.line(
+                id: id, in: reading.file, path: reading.path, entry, allowsHoles: false)
         }
         return frame.copy(ofLineWith: id)
     }
@@ -471,7 +477,8 @@ public final class Log: Sendable {
 
     // MARK: Snapshots and iteration
 
-    /// The log's metadata at its last commit, for a checkpoint. O(1) and one frame to read.
+    /// The log's metadata at its last commit, for a checkpoint. O(1) and one frame to read; the
+    /// first time, the footer of the last sealed segment as well.
     ///
     /// - Throws: `LogError`: `corrupt`, `io`, `closed`, `indeterminate`, `noSuchLog`.
     package func snapshot() throws(LogError) -> LogSnapshot {

@@ -175,7 +175,8 @@ package struct LogReader: Sendable {
             let sealed = try SealedSegment(SegmentName.of(segment.base), in: directory, fileSystem)
             for entry in try sealed.candidateFrames(id: id) {
                 let line = try LineSearch.line(
-                    id: id, in: sealed.file, path: sealed.path, entry)
+                    id: id, in: sealed.file, path: sealed.path, entry,
+                    allowsHoles: sealed.footer.isCompacted)
                 if let line { return line.position }
             }
         }

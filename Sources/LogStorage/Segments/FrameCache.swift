@@ -1,5 +1,5 @@
 // Caches the most recently used decoded frames. Lookups of neighbouring events, as in a repeated import,
-// then decode each frame once.
+// then decode each frame twice: up to the first line, then in full.
 
 import LogFormat
 

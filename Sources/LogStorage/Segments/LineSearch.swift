@@ -1,5 +1,5 @@
-// Finds one line of a segment by its id: decodes the blocks of its frame up to the line, and parses no
-// other line. Spec/format/block-and-frame.md; Spec/decisions/0055-id-filter.md has what it saves.
+// Finds one line of a segment by its id: decodes the blocks of its frame up to the line, and parses only that
+// line and the frame's first. Spec/format/block-and-frame.md; Spec/decisions/0055-id-filter.md has what it saves.
 
 import LogFormat
 
@@ -11,7 +11,7 @@ enum LineSearch {
     /// - Throws: `LogError`: `io`; `corrupt` for damage before the line. Damage after the line's block is not
     ///   noticed.
     static func line(
-        id: UInt128, in file: any File, path: String, _ frame: FrameEntry
+        id: UInt128, in file: any File, path: String, _ frame: FrameEntry, allowsHoles: Bool
     ) throws(LogError) -> (position: Position, bytes: [UInt8])? {
         // One block at a time, since on average half of a frame is read.
         var window = FileWindow(
@@ -53,31 +53,33 @@ enum LineSearch {
             let at = try load(block.blockBytes)
             let found = try format { () throws(FormatError) in
                 let bytes = window.bytes
-                _ = try decompressor.append(block, at: at, of: bytes.span.bytes)
-                return try line(id: id, of: frame, in: decompressor, from: &lineStart)
+                let new = try decompressor.append(block, at: at, of: bytes.span.bytes)
+                return try line(id: id, of: frame, in: decompressor, new, from: &lineStart)
             }
             if let found { return found }
             offset += block.blockBytes
         }
-        return try format { () throws(FormatError) in
-            guard decompressor.plaintextBytes >= header.contentBytes ?? 1 else {
-                throw FormatError(.truncated, "a frame ends before its content")
-            }
-            return nil
-        }
+        // Rarely: another id has the same hash. A frame that is not as it must be must not look like this.
+        return try DecodedFrame.read(file, path: path, frame, allowsHoles: allowsHoles)
+            .copy(ofLineWith: id)
     }
 
     /// Looks for an id in the lines of decoded blocks that begin at `start` or after it.
     ///
-    /// - Parameter start: moved to the first line that is not complete yet.
+    /// - Parameters:
+    ///   - new: the plaintext of the last block.
+    ///   - start: moved to the first line that is not complete yet.
     private static func line(
-        id: UInt128, of frame: FrameEntry, in decompressor: BlockDecompressor, from start: inout Int
+        id: UInt128, of frame: FrameEntry, in decompressor: BlockDecompressor, _ new: Range<Int>,
+        from start: inout Int
     ) throws(FormatError) -> (position: Position, bytes: [UInt8])? {
         var text: [UInt8] = []
         LineText.append(uuid: id, to: &text)
         let plaintext = decompressor.storage.span.bytes
             .extracting(0..<decompressor.plaintextBytes)
-        while let end = plaintext.offset(of: UInt8(ascii: "\n"), from: start) {
+        while let end = plaintext.offset(
+            of: UInt8(ascii: "\n"), from: max(start, new.lowerBound))
+        {
             let line = plaintext.extracting(start..<end)
             if start == 0, try LinePrefix(line).position != frame.first {
                 throw FormatError(.badPosition, "no frame with this first position begins here")

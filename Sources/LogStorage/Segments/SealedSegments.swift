@@ -18,7 +18,7 @@ struct SealedSegments {
     }
 
     /// Lookups after which segments without a filter get one. Making it costs as much as some hundred
-    /// lookups, and one or two bytes of memory for each event.
+    /// lookups, and usually one or two bytes of memory for each event, at most eight.
     private static let lookupsMax = 256
 
     private let directory: String
@@ -93,10 +93,9 @@ struct SealedSegments {
     ///
     /// - Throws: `LogError`: `corrupt`, `io`.
     mutating func candidate(before end: Int, id: UInt128) throws(LogError) -> Int? {
-        if end == count { try countLookup() }
+        if end == count { countLookup() }
         var number = end
-        let unfiltered = filtered.last?.numbers.upperBound ?? 0
-        while number > unfiltered {
+        while number > filteredEnd {
             number -= 1
             if try !segment(number).candidateFrames(id: id).isEmpty { return number }
         }
@@ -114,39 +113,56 @@ struct SealedSegments {
     }
 
     /// Counts a lookup, and makes filters for the segments that have none once there were enough.
-    private mutating func countLookup() throws(LogError) {
-        var first = filtered.last?.numbers.upperBound ?? 0
+    private mutating func countLookup() {
+        var first = filteredEnd
         guard first < count else { return }
         lookups += 1
         guard lookups >= Self.lookupsMax else { return }
         lookups = 0
-        var indexes: [IDIndex] = []
-        for number in first..<count { indexes.append(try segment(number).idIndex()) }
+        guard var indexes = idIndexes(of: first..<count) else { return stopMakingFilters() }
         // As in a binary counter, the new segments join the runs before once they are as many. So a run's
         // segments double with each join, and there are few runs.
         var runs = filtered
-        while let last = runs.last, last.numbers.count <= indexes.count {
-            var joined: [IDIndex] = []
-            for number in last.numbers { joined.append(try segment(number).idIndex()) }
-            joined += indexes
-            guard Self.runLength(joined[...]) > last.numbers.count else { break }
+        while let last = runs.last, last.numbers.count <= indexes.count,
+            let joined = idIndexes(of: last.numbers).map({ $0 + indexes }),
+            Self.runLength(joined[...]) > last.numbers.count
+        {
             (indexes, first) = (joined, last.numbers.lowerBound)
             runs.removeLast()
         }
         var remaining = indexes[...]
         while !remaining.isEmpty {
             let length = Self.runLength(remaining)
-            // The lookup that meets the damage in an index reports it. Until then the filters stay as they are.
-            guard let filter = try? IDFilter(Array(remaining.prefix(length))) else { return }
+            guard let filter = try? IDFilter(Array(remaining.prefix(length))) else {
+                stopMakingFilters()
+                break
+            }
             runs.append(FilteredRun(numbers: first..<first + length, filter: filter))
             remaining = remaining.dropFirst(length)
             first += length
         }
-        filtered = runs
+        if first > filteredEnd || remaining.isEmpty { filtered = runs }
     }
 
+    /// The number of the first segment without a filter.
+    private var filteredEnd: Int { filtered.last?.numbers.upperBound ?? 0 }
+
+    /// The id indexes of segments; nil if one cannot be read.
+    private mutating func idIndexes(of numbers: Range<Int>) -> [IDIndex]? {
+        var indexes: [IDIndex] = []
+        for number in numbers {
+            guard let index = try? segment(number).idIndex() else { return nil }
+            indexes.append(index)
+        }
+        return indexes
+    }
+
+    /// Makes no more filters while the log is open, since an index is damaged: each attempt would decode it in
+    /// vain. The lookup that meets the damage reports it.
+    private mutating func stopMakingFilters() { lookups = .min }
+
     /// The number of indexes that get one filter: those with the seed of the first one, as long as they have a
-    /// quarter of the ids for which the filter has room; a power of two, since others take the memory of the
+    /// quarter of the ids for which the filter has capacity; a power of two, since others take the memory of the
     /// next one.
     private static func runLength(_ indexes: ArraySlice<IDIndex>) -> Int {
         var (length, ids, idsMax) = (0, 0, 0)
