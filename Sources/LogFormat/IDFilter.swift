@@ -10,10 +10,9 @@ package struct IDFilter: Sendable {
     /// The maximum number of indexes: the filters' bits for one place are in one word.
     package static let indexesMax = UInt64.bitWidth
 
-    /// The seed of the indexes.
-    package let seed: UInt32
+    private let seed: UInt32
     private let layout: Layout
-    private var bits: [UInt64]
+    private let bits: [UInt64]
 
     /// Creates the filters of some indexes: 8 to 16 bits for each id of the largest index, and as many for each
     /// other index. O(ids).

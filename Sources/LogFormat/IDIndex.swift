@@ -154,21 +154,20 @@ package struct IDIndex: Sendable {
         _ reader: inout BitReader
     ) throws(FormatError) -> (gap: UInt32, frame: Int) {
         let span = bytes.span.bytes
-        let quotientMax = Int(UInt32.max >> UInt32(riceBits))
         // Nearly every entry fits into one read of the stream; three reads took twice as long.
-        if let parts = reader.unary(then: riceBits, frameBits, max: quotientMax, in: span) {
-            return (
-                UInt32(parts.0) << UInt32(riceBits) &+ UInt32(truncatingIfNeeded: parts.1),
-                Int(parts.2)
-            )
-        }
-        let quotient = try reader.unary(in: span)
-        let remainder = try reader.bits(riceBits, in: span)
-        guard quotient <= quotientMax else {
+        let (quotient, remainder, frame) =
+            if let parts = reader.unary(then: riceBits, frameBits, in: span) {
+                parts
+            } else {
+                (
+                    try reader.unary(in: span), try reader.bits(riceBits, in: span),
+                    try reader.bits(frameBits, in: span)
+                )
+            }
+        guard quotient <= Int(UInt32.max >> UInt32(riceBits)) else {
             throw FormatError(.malformed, "the id index has an impossible gap")
         }
-        let gap = (UInt32(quotient) << UInt32(riceBits)) &+ UInt32(remainder)
-        return (gap, Int(try reader.bits(frameBits, in: span)))
+        return (UInt32(quotient) << UInt32(riceBits) &+ UInt32(remainder), Int(frame))
     }
 
     private func fence(_ number: Int) -> (hash: UInt32, bit: Int) {
@@ -247,19 +246,16 @@ private struct BitReader {
         return window(bytes) >> UInt64(64 - count)
     }
 
-    /// Reads a number in unary, of at most `max`, and two of `first` and `second` bits, if one window
-    /// contains all three; otherwise reads nothing and returns nil.
-    ///
-    /// - Parameters:
-    ///   - first: at most 31; `second` as well.
+    /// Reads a number in unary and two of `first` and `second` bits, at most 31 each, if one window contains all
+    /// three; otherwise reads nothing and returns nil.
     @inline(__always)
     mutating func unary(
-        then first: Int, _ second: Int, max: Int, in bytes: RawSpan
+        then first: Int, _ second: Int, in bytes: RawSpan
     ) -> (Int, UInt64, UInt64)? {
         let word = window(bytes)
         let ones = (~word).leadingZeroBitCount
         let count = ones + 1 + first + second
-        guard ones <= max, count <= 57, offset + count <= bytes.byteCount * 8 else { return nil }
+        guard count <= 57, offset + count <= bytes.byteCount * 8 else { return nil }
         offset += count
         let remaining = (word &<< UInt64(ones)) &<< 1
         // In two steps, since a masked shift by all 64 places, for a number of no bits, would do nothing.

@@ -15,12 +15,9 @@ import Testing
         process.executableURL = URL(fileURLWithPath: "/bin/sh")
         process.arguments = ["-c", command]
         process.standardError = FileHandle.nullDevice
-        let output = try Process.withStartLock {
-            let output = Pipe()
-            process.standardOutput = output
-            try process.run()
-            return output
-        }
+        let output = Pipe.betweenStarts()
+        process.standardOutput = output
+        try process.runAlone()
         let bytes = try output.fileHandleForReading.readToEnd() ?? Data()
         process.waitUntilExit()
         return (process.terminationStatus, Array(bytes))

@@ -142,7 +142,7 @@
             let process = Process()
             process.executableURL = URL(filePath: "/usr/bin/env")
             process.arguments = ["ip"] + arguments.split(separator: " ").map(String.init)
-            try Process.withStartLock { try process.run() }
+            try process.runAlone()
             process.waitUntilExit()
             try #require(process.terminationStatus == 0, "ip \(arguments)")
         }

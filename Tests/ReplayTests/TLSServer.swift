@@ -39,13 +39,10 @@ final class TLSServer {
             + (asksForCertificate
                 ? ["-Verify", "1", "-verify_return_error", "-CAfile", path + "/client"] : [])
         process.standardError = FileHandle.nullDevice
-        let output = try Process.withStartLock { [process] in
-            let output = Pipe()
-            process.standardOutput = output
-            process.standardInput = Pipe()
-            try process.run()
-            return output
-        }
+        let output = Pipe.betweenStarts()
+        process.standardOutput = output
+        process.standardInput = Pipe.betweenStarts()
+        try process.runAlone()
         // ACCEPT 127.0.0.1:43211
         var line = ""
         while !line.contains("ACCEPT") || !line.hasSuffix("\n") {
@@ -80,7 +77,7 @@ final class TLSServer {
         process.executableURL = URL(filePath: "/usr/bin/env")
         process.arguments = ["openssl"] + arguments
         process.standardError = FileHandle.nullDevice
-        try Process.withStartLock { try process.run() }
+        try process.runAlone()
         process.waitUntilExit()
         try #require(process.terminationStatus == 0)
     }

@@ -34,7 +34,7 @@ struct Logtool {
         process.standardOutput = try FileHandle(forWritingTo: output)
         process.standardError = try FileHandle(forWritingTo: messages)
         process.standardInput = FileHandle.nullDevice
-        try Process.withStartLock { try process.run() }
+        try process.runAlone()
         process.waitUntilExit()
         return Logtool(
             status: process.terminationStatus,
@@ -56,12 +56,9 @@ final class RunningStudio {
         process.arguments = ["studio"] + arguments
         process.standardError = FileHandle.nullDevice
         process.standardInput = FileHandle.nullDevice
-        let output = try Process.withStartLock { [process] in
-            let output = Pipe()
-            process.standardOutput = output
-            try process.run()
-            return output
-        }
+        let output = Pipe.betweenStarts()
+        process.standardOutput = output
+        try process.runAlone()
         var bytes = Data()
         while bytes.last != UInt8(ascii: "\n") {
             let part = output.fileHandleForReading.availableData

@@ -37,7 +37,7 @@ extension TemporaryFolder {
         process.executableURL = URL(filePath: "/usr/bin/env")
         process.arguments = arguments
         process.currentDirectoryURL = url
-        try Process.withStartLock { try process.run() }
+        try process.runAlone()
         process.waitUntilExit()
         guard process.terminationStatus == 0 else {
             throw CommandFailure(

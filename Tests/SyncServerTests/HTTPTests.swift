@@ -268,13 +268,10 @@ import Testing
         connection.arguments = [
             "-c", "exec 3<>/dev/tcp/127.0.0.1/\(try #require(url.port)); cat >&3 <&0 & cat <&3",
         ]
-        let (requests, replies) = try Process.withStartLock {
-            let (requests, replies) = (Pipe(), Pipe())
-            connection.standardInput = requests
-            connection.standardOutput = replies
-            try connection.run()
-            return (requests, replies)
-        }
+        let (requests, replies) = (Pipe.betweenStarts(), Pipe.betweenStarts())
+        connection.standardInput = requests
+        connection.standardOutput = replies
+        try connection.runAlone()
         let event = Sample(sequence: 1)
         let body = [event].body
         let head = """

@@ -23,12 +23,9 @@ import Testing
         process.executableURL = URL(filePath: "/usr/bin/env")
         process.arguments = [tool] + arguments
         process.standardError = FileHandle.nullDevice
-        let output = try Process.withStartLock {
-            let output = Pipe()
-            process.standardOutput = output
-            try process.run()
-            return output
-        }
+        let output = Pipe.betweenStarts()
+        process.standardOutput = output
+        try process.runAlone()
         let text = try output.fileHandleForReading.readToEnd() ?? Data()
         process.waitUntilExit()
         return (process.terminationStatus, String(decoding: text, as: UTF8.self))
@@ -342,7 +339,7 @@ import Testing
 
     @Test(.verifies("OPS-9"))
     func `an unread log blocks no request, and not the shutdown`() async throws {
-        let pipe = Process.withStartLock { Pipe() }
+        let pipe = Pipe.betweenStarts()
         let server = try ServerProcess(
             database: fixture.path, messages: pipe.fileHandleForWriting, "--log-level", "debug")
         let connection = try RawConnection(server.base)

@@ -40,14 +40,13 @@ final class PostgreSQLCluster: Sendable {
             .appending(path: "../../Tools/checks/testpostgres").standardizedFileURL
         let process = Process()
         process.executableURL = tool
-        let (life, output, messages) = try Process.withStartLock {
-            let (life, output, messages) = (Pipe(), Pipe(), Pipe())
-            process.standardInput = life
-            process.standardOutput = output
-            process.standardError = messages
-            try process.run()
-            return (life, output, messages)
-        }
+        let (life, output, messages) = (
+            Pipe.betweenStarts(), Pipe.betweenStarts(), Pipe.betweenStarts()
+        )
+        process.standardInput = life
+        process.standardOutput = output
+        process.standardError = messages
+        try process.runAlone()
         self.life = life
         var text = Data()
         while text.last != UInt8(ascii: "\n") {

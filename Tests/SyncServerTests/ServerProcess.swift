@@ -45,12 +45,9 @@ final class ServerProcess {
         let location = database.contains(":") ? database : "sqlite:\(database)"
         process.arguments = ["--port", "0", "--database", location] + options
         process.standardError = messages
-        let output = try Process.withStartLock { [process] in
-            let output = Pipe()
-            process.standardOutput = output
-            try process.run()
-            return output
-        }
+        let output = Pipe.betweenStarts()
+        process.standardOutput = output
+        try process.runAlone()
         var line = Data()
         while line.last != UInt8(ascii: "\n") {
             let part = output.fileHandleForReading.availableData
@@ -102,12 +99,9 @@ final class ServerProcess {
         process.arguments = arguments
         process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
         process.standardOutput = FileHandle.nullDevice
-        let messages = try Process.withStartLock {
-            let messages = Pipe()
-            process.standardError = messages
-            try process.run()
-            return messages
-        }
+        let messages = Pipe.betweenStarts()
+        process.standardError = messages
+        try process.runAlone()
         let text = try messages.fileHandleForReading.readToEnd() ?? Data()
         process.waitUntilExit()
         return (process.terminationStatus, String(decoding: text, as: UTF8.self))

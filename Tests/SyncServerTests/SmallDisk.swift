@@ -57,7 +57,7 @@ final class SmallDisk {
         process.arguments = command
         process.standardOutput = FileHandle.nullDevice
         process.standardError = FileHandle.nullDevice
-        try Process.withStartLock { try process.run() }
+        try process.runAlone()
         process.waitUntilExit()
         guard process.terminationStatus == 0 else { throw Failure(command: command) }
     }

@@ -166,29 +166,14 @@ import Testing
     func `of two writers, the second gets 75, and readers continue`() throws {
         let folder = try importedSample()
         defer { folder.remove() }
-        let holder = Process()
-        holder.executableURL = Tool.binary("logtool")
-        holder.arguments = ["import", folder.log, "-", "--ack", "--batch", "1"]
-        holder.standardError = FileHandle.nullDevice
-        let (feed, acknowledged) = try Process.withStartLock {
-            let (feed, acknowledged) = (Pipe(), Pipe())
-            holder.standardInput = feed
-            holder.standardOutput = acknowledged
-            try holder.run()
-            return (feed, acknowledged)
-        }
-        // Its first answer proves that it holds the log.
-        feed.fileHandleForWriting.write(Data((try sampleLines()[0] + "\n").utf8))
-        #expect(!acknowledged.fileHandleForReading.availableData.isEmpty)
+        let writer = try RunningImport(into: folder.log)
         let second = try ToolRun.logtool("import", folder.log, Tool.sample)
         #expect(second.status == 75)
         #expect(second.messages.contains("another writer"))
         #expect(try ToolRun.logtool("compact", folder.log).status == 75)
         #expect(try ToolRun.logtool("compact", folder.log, "--dry-run").status == 0)
         #expect(try ToolRun.logtool("verify", folder.log).status == 0)
-        try feed.fileHandleForWriting.close()
-        holder.waitUntilExit()
-        #expect(holder.terminationStatus == 0)
+        #expect(try writer.finish() == 0)
     }
 
     @Test(.verifies("TOOL-2")) func `a position that the log does not have yet is 65`() throws {
@@ -217,7 +202,7 @@ import Testing
         process.arguments = arguments
         process.standardOutput = FileHandle.nullDevice
         process.standardError = FileHandle.nullDevice
-        try Process.withStartLock { try process.run() }
+        try process.runAlone()
         process.waitUntilExit()
         #expect(process.terminationStatus == 64)
     }

@@ -124,7 +124,7 @@ import Testing
             process.arguments = ["export", folder.log, folder.path + "/export"]
             process.standardOutput = FileHandle.nullDevice
             process.standardError = FileHandle.nullDevice
-            try Process.withStartLock { try process.run() }
+            try process.runAlone()
             func names() throws -> [String] {
                 try FileManager.default.contentsOfDirectory(atPath: folder.path)
             }

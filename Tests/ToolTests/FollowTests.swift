@@ -17,7 +17,7 @@ import Testing
             process.arguments = arguments
             process.standardOutput = try FileHandle(forWritingTo: output)
             process.standardError = FileHandle.nullDevice
-            try Process.withStartLock { try process.run() }
+            try process.runAlone()
         }
 
         /// Waits for a number of lines and returns the lines so far.

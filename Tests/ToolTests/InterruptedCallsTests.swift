@@ -83,7 +83,7 @@ import Testing
             let compiler = Process()
             compiler.executableURL = URL(filePath: "/usr/bin/env")
             compiler.arguments = ["cc", "-shared", "-fPIC", "-o", library, source.path, "-ldl"]
-            try Process.withStartLock { try compiler.run() }
+            try compiler.runAlone()
             compiler.waitUntilExit()
             try #require(compiler.terminationStatus == 0, "no C compiler to try this with")
 

@@ -25,7 +25,7 @@ import Testing
         process.standardOutput = try FileHandle(forWritingTo: output)
         process.standardError = process.standardOutput
         process.standardInput = FileHandle.nullDevice
-        try Process.withStartLock { try process.run() }
+        try process.runAlone()
         process.waitUntilExit()
         return (
             process.terminationStatus,

@@ -126,24 +126,10 @@ import Testing
     func `a log with a writer is neither repaired nor planned`() throws {
         let folder = try vector("closed")
         defer { folder.remove() }
-        let holder = Process()
-        holder.executableURL = Tool.binary("logtool")
-        holder.arguments = ["import", folder.log, "-", "--ack", "--batch", "1"]
-        holder.standardError = FileHandle.nullDevice
-        let (feed, acknowledged) = try Process.withStartLock {
-            let (feed, acknowledged) = (Pipe(), Pipe())
-            holder.standardInput = feed
-            holder.standardOutput = acknowledged
-            try holder.run()
-            return (feed, acknowledged)
-        }
-        let line = try String(contentsOfFile: Tool.sample, encoding: .utf8).prefix { $0 != "\n" }
-        feed.fileHandleForWriting.write(Data((line + "\n").utf8))
-        #expect(!acknowledged.fileHandleForReading.availableData.isEmpty)
+        let writer = try RunningImport(into: folder.log)
         #expect(try ToolRun.logtool("repair", folder.log).status == 75)
         #expect(try ToolRun.logtool("repair", folder.log, "--yes").status == 75)
-        try feed.fileHandleForWriting.close()
-        holder.waitUntilExit()
+        #expect(try writer.finish() == 0)
         #expect(try ToolRun.logtool("repair", folder.log).status == 0)
     }
 }

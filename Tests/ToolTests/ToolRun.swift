@@ -87,7 +87,7 @@ struct ToolRun {
         process.standardOutput = try FileHandle(forWritingTo: output)
         process.standardError = try FileHandle(forWritingTo: messages)
         process.standardInput = try FileHandle(forReadingFrom: source)
-        try Process.withStartLock { try process.run() }
+        try process.runAlone()
         process.waitUntilExit()
         return ToolRun(
             status: process.terminationStatus,
@@ -127,12 +127,9 @@ final class RunningServer {
         process.executableURL = Tool.binary("syncserver")
         process.arguments = ["--port", "0", "--database", "sqlite:\(database)"]
         process.standardError = FileHandle.nullDevice
-        let output = try Process.withStartLock { [process] in
-            let output = Pipe()
-            process.standardOutput = output
-            try process.run()
-            return output
-        }
+        let output = Pipe.betweenStarts()
+        process.standardOutput = output
+        try process.runAlone()
         var line = Data()
         while line.last != UInt8(ascii: "\n") {
             let part = output.fileHandleForReading.availableData
@@ -152,4 +149,31 @@ final class RunningServer {
     }
 
     deinit { if process.isRunning { kill() } }
+}
+
+/// A `logtool import` that holds a log until it is finished.
+final class RunningImport {
+    private let process = Process()
+    private let lines = Pipe.betweenStarts()
+
+    /// Starts the import with one line, and waits for its acknowledgement, which proves that it holds the log.
+    init(into log: String) throws {
+        process.executableURL = Tool.binary("logtool")
+        process.arguments = ["import", log, "-", "--ack", "--batch", "1"]
+        process.standardError = FileHandle.nullDevice
+        process.standardInput = lines
+        let acknowledgements = Pipe.betweenStarts()
+        process.standardOutput = acknowledgements
+        try process.runAlone()
+        let line = try String(contentsOfFile: Tool.sample, encoding: .utf8).prefix { $0 != "\n" }
+        lines.fileHandleForWriting.write(Data((line + "\n").utf8))
+        try #require(!acknowledgements.fileHandleForReading.availableData.isEmpty)
+    }
+
+    /// Ends the input, and returns the exit status.
+    func finish() throws -> Int32 {
+        try lines.fileHandleForWriting.close()
+        process.waitUntilExit()
+        return process.terminationStatus
+    }
 }

@@ -87,17 +87,23 @@ struct SealedSegments {
         return segment
     }
 
-    /// The last segment before the one with number `end` whose index contains an id's hash; nil if there is
-    /// none. O(segments · log events); once filters are made, three reads for each 64 segments for nearly all
-    /// absent ids.
+    /// A segment whose index contains an id's hash, and the frames that it names.
+    struct Candidate {
+        let number: Int
+        let segment: SealedSegment
+        let frames: [FrameEntry]
+    }
+
+    /// The last candidate before the segment with number `end`; nil if there is none. O(segments · log events);
+    /// once filters are made, three reads for each 64 segments for nearly all absent ids.
     ///
     /// - Throws: `LogError`: `corrupt`, `io`.
-    mutating func candidate(before end: Int, id: UInt128) throws(LogError) -> Int? {
+    mutating func candidate(before end: Int, id: UInt128) throws(LogError) -> Candidate? {
         if end == count { countLookup() }
         var number = end
         while number > filteredEnd {
             number -= 1
-            if try !segment(number).candidateFrames(id: id).isEmpty { return number }
+            if let candidate = try candidate(number, id: id) { return candidate }
         }
         for run in filtered.reversed() where run.numbers.lowerBound < end {
             var found = run.filter.indexes(mayContain: id)
@@ -106,10 +112,18 @@ struct SealedSegments {
                 found &= ~(1 << UInt64(place))
                 let number = run.numbers.lowerBound + place
                 guard number < end else { continue }
-                if try !segment(number).candidateFrames(id: id).isEmpty { return number }
+                if let candidate = try candidate(number, id: id) { return candidate }
             }
         }
         return nil
+    }
+
+    private mutating func candidate(
+        _ number: Int, id: UInt128
+    ) throws(LogError) -> Candidate? {
+        let segment = try segment(number)
+        let frames = try segment.candidateFrames(id: id)
+        return frames.isEmpty ? nil : Candidate(number: number, segment: segment, frames: frames)
     }
 
     /// Counts a lookup, and makes filters for the segments that have none once there were enough.

@@ -17,12 +17,9 @@ private func digest(_ tool: String, _ bytes: [UInt8]) throws -> String {
     let process = Process()
     process.executableURL = URL(filePath: "/usr/bin/env")
     process.arguments = [tool, file.path]
-    let output = try Process.withStartLock {
-        let output = Pipe()
-        process.standardOutput = output
-        try process.run()
-        return output
-    }
+    let output = Pipe.betweenStarts()
+    process.standardOutput = output
+    try process.runAlone()
     let text = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
     process.waitUntilExit()
     return String(text.prefix { $0 != " " })
