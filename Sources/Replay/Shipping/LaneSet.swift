@@ -1,7 +1,6 @@
 // The queues of the outbox, one for each lane: ready, waiting, or held. Part of ReplayState, and like it
 // without clock, network or randomness. Spec/protocol/replay.md, RPL-1 and RPL-2.
 
-import DequeModule
 import EventSourcing
 import Foundation
 import HeapModule
@@ -53,6 +52,8 @@ private struct QueuedItem {
     let source: UUID
     let lineBytes: Int
     var retryCount: Int
+    /// The index of the next event of the lane; `LaneSet.none` for the last.
+    var next = LaneSet.none
 
     init(_ entry: OutboxEntry) {
         id = entry.id
@@ -64,12 +65,24 @@ private struct QueuedItem {
 }
 
 /// The lanes, each with its events to send in order.
+///
+/// The events of all lanes are in one array, in which an event has the index of the next of its lane: most lanes
+/// have one event, and an array for each would be allocated and freed for it.
 struct LaneSet: Sendable {
+    /// The index that stands for no event.
+    fileprivate static let none = -1
+
     private struct Lane {
-        var name: EntityID
+        var name = EntityID("")
+        /// `LaneNames.hash(of:)` of the name.
+        var nameHash: UInt32 = 0
         /// A number that no earlier lane had.
-        var generation: UInt64
-        var queue: Deque<QueuedItem> = []
+        var generation: UInt64 = 0
+        /// The indices of the lane's first and last event in `items`.
+        var first = LaneSet.none
+        var last = LaneSet.none
+        /// The number of the lane's events.
+        var count = 0
         var hold = Hold.none
         /// True while events of the lane are in an unanswered request or in the prefetched batch.
         var isUnderWay = false
@@ -78,14 +91,8 @@ struct LaneSet: Sendable {
         /// The lowest turn of a deferred lane. A lane that failed comes after the events that were there at
         /// the time, so that failing lanes do not slow the others.
         var turnMin: UInt64 = 0
-        /// The number of events in the batch that is being assembled.
-        var dequeuedCount = 0
-
-        /// True if the lane waits because the retries of its first event are used up.
-        var isExhausted: Bool {
-            guard case .until = hold else { return false }
-            return queue.first?.retryCount == Retries.max
-        }
+        /// The index of the lane's last event in the batch that is being assembled.
+        var lastDequeued = LaneSet.none
     }
 
     /// The reason why a lane may not send.
@@ -113,9 +120,13 @@ struct LaneSet: Sendable {
         static func < (lhs: Waiting, rhs: Waiting) -> Bool { lhs.time < rhs.time }
     }
 
+    /// The events of all lanes. The index of a removed event is used again: `unusedItem` is the first of them,
+    /// and they are linked like the events of a lane.
+    private var items: [QueuedItem] = []
+    private var unusedItem = LaneSet.none
     /// All lanes. The index of an empty lane is used again for the next new one.
     private var lanes: [Lane] = []
-    private var numbers: [EntityID: Int] = [:]
+    private var names = LaneNames()
     private var unused: [Int] = []
     private var lastGeneration: UInt64 = 0
     /// The ready lanes by turn. An entry whose turn differs from its lane's is stale; it is dropped when it
@@ -138,21 +149,72 @@ struct LaneSet: Sendable {
         {
             return handle.number
         }
-        return numbers[item.laneID]
+        return existingNumber(of: item.laneID)
+    }
+
+    private func existingNumber(of name: EntityID, _ hash: UInt32? = nil) -> Int? {
+        names.lane(with: hash ?? LaneNames.hash(of: name)) { lanes[$0].name == name }
     }
 
     /// The index of the lane with this name, which is created if it is missing.
     private mutating func number(of name: EntityID) -> Int {
-        if let number = numbers[name] { return number }
+        let hash = LaneNames.hash(of: name)
+        if let number = existingNumber(of: name, hash) { return number }
         let number = unused.popLast() ?? lanes.count
         lastGeneration += 1
+        let lane = Lane(name: name, nameHash: hash, generation: lastGeneration)
         if number == lanes.count {
-            lanes.append(Lane(name: name, generation: lastGeneration))
+            lanes.append(lane)
         } else {
-            lanes[number] = Lane(name: name, generation: lastGeneration)
+            lanes[number] = lane
         }
-        numbers[name] = number
+        names.insert(number, with: hash)
         return number
+    }
+
+    // MARK: Events
+
+    /// The first event of a lane.
+    private func first(of number: Int) -> QueuedItem? {
+        let first = lanes[number].first
+        return first == Self.none ? nil : items[first]
+    }
+
+    /// Appends an event to a lane.
+    private mutating func append(_ item: QueuedItem, to number: Int) {
+        let index: Int
+        if unusedItem == Self.none {
+            index = items.count
+            items.append(item)
+        } else {
+            index = unusedItem
+            unusedItem = items[index].next
+            items[index] = item
+        }
+        if lanes[number].count == 0 {
+            lanes[number].first = index
+        } else {
+            items[lanes[number].last].next = index
+        }
+        lanes[number].last = index
+        lanes[number].count += 1
+        count += 1
+    }
+
+    /// Removes the first event of a lane.
+    private mutating func removeFirst(of number: Int) {
+        let index = lanes[number].first
+        lanes[number].first = items[index].next
+        lanes[number].count -= 1
+        items[index].next = unusedItem
+        unusedItem = index
+        count -= 1
+    }
+
+    /// True if a lane waits because the retries of its first event are used up.
+    private func isExhausted(_ number: Int) -> Bool {
+        guard case .until = lanes[number].hold else { return false }
+        return first(of: number)?.retryCount == Retries.max
     }
 
     // MARK: Content
@@ -160,9 +222,8 @@ struct LaneSet: Sendable {
     /// Appends an event to its lane, which is held according to `hold`. O(log lanes).
     mutating func enqueue(_ entry: OutboxEntry, hold: Hold) {
         advanceNewestPosition(to: entry.position)
-        count += 1
         let number = number(of: EntityID(entry.lane))
-        lanes[number].queue.append(QueuedItem(entry))
+        append(QueuedItem(entry), to: number)
         switch hold {
         case .none: break
         case .until(let time):
@@ -183,20 +244,21 @@ struct LaneSet: Sendable {
     /// Replaces the events by those of the outbox after a decision. Waits and requests under way stay.
     /// O(events).
     mutating func replace(by entries: [(entry: OutboxEntry, hold: Hold)]) {
-        let old = lanes
-        (lanes, numbers, unused, count, ready, readyCount) = ([], [:], [], 0, Heap(), 0)
+        let (old, oldItems) = (lanes, items)
+        (lanes, names, unused, ready, readyCount) = ([], LaneNames(), [], Heap(), 0)
+        (items, unusedItem, count) = ([], Self.none, 0)
         // Its entries refer to lanes by index.
         waiting = Heap()
         hasDeferredLanes = false
         for (entry, hold) in entries { enqueue(entry, hold: hold) }
-        for before in old where !before.queue.isEmpty || before.isUnderWay {
-            guard before.isUnderWay || numbers[before.name] != nil else { continue }
+        for before in old where before.count > 0 || before.isUnderWay {
+            guard before.isUnderWay || existingNumber(of: before.name) != nil else { continue }
             let number = number(of: before.name)
             lanes[number].isUnderWay = before.isUnderWay
             lanes[number].turnMin = before.turnMin
             if before.turnMin > 0 { hasDeferredLanes = true }
-            if lanes[number].hold != .forever, let first = lanes[number].queue.first,
-                first.position == before.queue.first?.position, first.retryCount != 0
+            if lanes[number].hold != .forever, before.count > 0, let first = first(of: number),
+                first.position == oldItems[before.first].position, first.retryCount != 0
             {
                 switch before.hold {
                 case .until(let time):
@@ -217,7 +279,9 @@ struct LaneSet: Sendable {
 
     /// The number of events in lanes that are held by a parked event or a conflict. O(lanes).
     var heldCount: Int {
-        lanes.reduce(0) { $0 + ($1.hold == .forever || $1.isExhausted ? $1.queue.count : 0) }
+        lanes.indices.reduce(0) {
+            $0 + (lanes[$1].hold == .forever || isExhausted($1) ? lanes[$1].count : 0)
+        }
     }
 
     /// Whether a lane can send now.
@@ -225,8 +289,8 @@ struct LaneSet: Sendable {
 
     /// True if a lane waits after a retry and is not exhausted. O(lanes).
     var isBackingOff: Bool {
-        lanes.contains { lane in
-            if case .until = lane.hold { !lane.isExhausted } else { false }
+        lanes.indices.contains { number in
+            if case .until = lanes[number].hold { !isExhausted(number) } else { false }
         }
     }
 
@@ -235,12 +299,12 @@ struct LaneSet: Sendable {
 
     /// Inserts a lane into `ready` or removes it from there; removes the lane if it is empty.
     private mutating func updateReadiness(of number: Int) {
-        guard let first = lanes[number].queue.first else {
+        guard let first = first(of: number) else {
             // A decision may have emptied a lane that is under way.
             guard !lanes[number].isUnderWay else { return }
-            numbers[lanes[number].name] = nil
+            names.remove(number, with: lanes[number].nameHash)
             setTurn(of: number, nil)
-            lanes[number] = Lane(name: EntityID(""), generation: 0)
+            lanes[number] = Lane()
             unused.append(number)
             return
         }
@@ -279,7 +343,7 @@ struct LaneSet: Sendable {
 
     /// Releases the lanes that wait because the retries of their first event are used up. O(lanes).
     mutating func releaseExhausted() {
-        for number in lanes.indices where lanes[number].isExhausted {
+        for number in lanes.indices where isExhausted(number) {
             lanes[number].hold = .none
             updateReadiness(of: number)
         }
@@ -295,29 +359,31 @@ struct LaneSet: Sendable {
     /// Dequeues the oldest events of all ready lanes. Their lanes are not ready until `releaseItems(_:)`.
     /// O(events · log lanes).
     mutating func dequeueBatch(eventsMax: Int, bytesMax: Int) -> [ReplayItem] {
-        var items: [ReplayItem] = []
+        var batch: [ReplayItem] = []
+        batch.reserveCapacity(min(eventsMax, readyCount))
         var bytes = 0
         var dequeued: [Int] = []
-        while items.count < eventsMax, let next = ready.min {
+        while batch.count < eventsMax, let next = ready.min {
             let number = next.lane
             guard lanes[number].turn == next.turn else {
                 ready.removeMin()
                 continue
             }
-            let index = lanes[number].dequeuedCount
-            let item = lanes[number].queue[index]
-            guard items.isEmpty || bytes + item.lineBytes + 1 <= bytesMax else { break }
+            let last = lanes[number].lastDequeued
+            let index = last == Self.none ? lanes[number].first : items[last].next
+            let item = items[index]
+            guard batch.isEmpty || bytes + item.lineBytes + 1 <= bytesMax else { break }
             let handle = LaneHandle(number: number, generation: lanes[number].generation)
-            items.append(ReplayItem(item, in: lanes[number].name, at: handle))
+            batch.append(ReplayItem(item, in: lanes[number].name, at: handle))
             bytes += item.lineBytes + 1
-            if index == 0 { dequeued.append(number) }
-            lanes[number].dequeuedCount = index + 1
-            guard index + 1 < lanes[number].queue.count else {
+            if last == Self.none { dequeued.append(number) }
+            lanes[number].lastDequeued = index
+            guard item.next != Self.none else {
                 ready.removeMin()
                 setTurn(of: number, nil)
                 continue
             }
-            let position = lanes[number].queue[index + 1].position
+            let position = items[item.next].position
             let turn = max(position.rawValue, lanes[number].turnMin)
             lanes[number].turn = turn
             ready.replaceMin(with: Ready(turn: turn, position: position, lane: number))
@@ -325,23 +391,23 @@ struct LaneSet: Sendable {
         for number in dequeued {
             lanes[number].isUnderWay = true
             setTurn(of: number, nil)
-            lanes[number].dequeuedCount = 0
+            lanes[number].lastDequeued = Self.none
         }
-        return items
+        return batch
     }
 
     /// Dequeues those of the events of an earlier batch that are next in their lanes and whose lanes are
     /// ready.
-    mutating func dequeueAgain(_ items: [ReplayItem]) -> [ReplayItem] {
+    mutating func dequeueAgain(_ batch: [ReplayItem]) -> [ReplayItem] {
+        /// The last dequeued event of each lane.
         var dequeued: [Int: Int] = [:]
-        let result = items.filter { item in
+        let result = batch.filter { item in
             guard let number = number(of: item) else { return false }
-            let index = dequeued[number, default: 0]
-            guard lanes[number].hold == .none, !lanes[number].isUnderWay,
-                index < lanes[number].queue.count,
-                lanes[number].queue[index].position == item.position
+            let index = dequeued[number].map { items[$0].next } ?? lanes[number].first
+            guard lanes[number].hold == .none, !lanes[number].isUnderWay, index != Self.none,
+                items[index].position == item.position
             else { return false }
-            dequeued[number] = index + 1
+            dequeued[number] = index
             return true
         }
         for number in dequeued.keys {
@@ -352,8 +418,8 @@ struct LaneSet: Sendable {
     }
 
     /// Makes the lanes of an answered request, or of a dropped batch, ready again unless they are held.
-    mutating func releaseItems(_ items: [ReplayItem]) {
-        for item in items {
+    mutating func releaseItems(_ batch: [ReplayItem]) {
+        for item in batch {
             guard let number = number(of: item), lanes[number].isUnderWay else { continue }
             lanes[number].isUnderWay = false
             updateReadiness(of: number)
@@ -362,25 +428,23 @@ struct LaneSet: Sendable {
 
     /// Removes a settled event if it is the first of its lane.
     mutating func removeSettled(_ item: ReplayItem) {
-        guard let number = number(of: item),
-            lanes[number].queue.first?.position == item.position
-        else { return }
-        lanes[number].queue.removeFirst()
-        count -= 1
+        guard let number = number(of: item), first(of: number)?.position == item.position else {
+            return
+        }
+        removeFirst(of: number)
     }
 
     /// The retry count of the event. While the event is the first of its lane, the count is the lane's: a
     /// decision may have reset it while the event was under way. Otherwise it is the item's.
     func retryCount(of item: ReplayItem) -> Int {
-        guard let first = number(of: item).flatMap({ lanes[$0].queue.first }),
-            first.position == item.position
+        guard let first = number(of: item).flatMap(first), first.position == item.position
         else { return item.retryCount }
         return first.retryCount
     }
 
     /// Whether an event is the first of its lane.
     func isFirst(_ item: ReplayItem) -> Bool {
-        number(of: item).map { lanes[$0].queue.first?.position == item.position } ?? false
+        number(of: item).map { first(of: $0)?.position == item.position } ?? false
     }
 
     /// Moves a lane after all events that are there now.
@@ -402,8 +466,8 @@ struct LaneSet: Sendable {
         guard let number = number(of: item) else { return }
         lanes[number].hold = .until(time)
         lanes[number].turnMin = turn
-        if lanes[number].queue.first?.position == item.position {
-            lanes[number].queue[0].retryCount = retryCount
+        if first(of: number)?.position == item.position {
+            items[lanes[number].first].retryCount = retryCount
         }
         updateReadiness(of: number)
         waiting.insert(Waiting(time: time, lane: number))

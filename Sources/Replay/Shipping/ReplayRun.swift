@@ -651,7 +651,7 @@ struct ReplayRun {
         if progress != nil { report.underWay.subtract(items.lazy.map(\.id)) }
         // The server's message may contain a token, which must not be recorded.
         let outcome = state.handleAnswer(
-            exchange.answer, with: exchange.verdicts?.map(sentTokens.masked), to: exchange.number,
+            exchange.answer, with: exchange.verdicts.map(sentTokens.masked), to: exchange.number,
             now: exchange.received, random: store.randomFraction())
         // Before the record is written, so that the next batch is sent meanwhile.
         sendPrefetchedBatch()

@@ -786,33 +786,39 @@ public struct ReplayState: Sendable {
     ) -> Outcome {
         // The usual case, without a dictionary.
         let isInOrder =
-            verdicts.count == items.count && zip(verdicts, items).allSatisfy { $0.id == $1.id }
-        var byID: [UUID: Verdict] = [:]
-        if !isInOrder { for verdict in verdicts { byID[verdict.id] = verdict } }
+            verdicts.count == items.count
+            && items.indices.allSatisfy { verdicts[$0].id == items[$0].id }
+        /// The index of each event's verdict.
+        var places: [UUID: Int] = [:]
+        if !isInOrder {
+            for (place, verdict) in verdicts.enumerated() { places[verdict.id] = place }
+        }
         var outcome = Outcome()
         var stopped: Set<EntityID> = []
         for (index, item) in items.enumerated() {
-            guard !stopped.contains(item.laneID),
-                let verdict = isInOrder ? verdicts[index] : byID[item.id]
+            guard stopped.isEmpty || !stopped.contains(item.laneID),
+                let place = isInOrder ? index : places[item.id]
             else {
                 // V5, and any verdict after the lane was stopped.
                 stopped.insert(item.laneID)
                 continue
             }
-            switch verdict.status {
+            // Read in place: most verdicts need not be copied.
+            switch verdicts[place].status {
             case .applied, .duplicate:  // V1
-                if verdict.status == .applied {
+                if verdicts[place].status == .applied {
                     outcome.applied.append(item.position)
                 } else {
                     outcome.duplicate.append(item.position)
                 }
                 lanes.removeSettled(item)
-                resolutions[item.laneID] = nil
-                if verdict.code == "source_fork" {
+                if !resolutions.isEmpty { resolutions[item.laneID] = nil }
+                if verdicts[place].code == "source_fork" {
                     outcome.forked.insert(item.source)
                 }
             case .rejected:  // V2
                 stopped.insert(item.laneID)
+                let verdict = verdicts[place]
                 outcome.entries +=
                     park(
                         item, verdict.code ?? "rejected", verdict.detail ?? "rejected"
@@ -821,6 +827,7 @@ public struct ReplayState: Sendable {
                 stopped.insert(item.laneID)
                 guard lanes.isFirst(item) else { continue }
                 lanes.holdLane(of: item)
+                let verdict = verdicts[place]
                 outcome.conflicts.append((item, verdict.current))
                 outcome.entries.append(
                     SyncSettled.Entry(
@@ -830,7 +837,7 @@ public struct ReplayState: Sendable {
             case .retry:  // V4
                 stopped.insert(item.laneID)
                 guard lanes.isFirst(item) else { continue }
-                outcome.entries.append(charge(item, verdict, now, random))
+                outcome.entries.append(charge(item, verdicts[place], now, random))
             case .unprocessed:  // V5
                 stopped.insert(item.laneID)
             }

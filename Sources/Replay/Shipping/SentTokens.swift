@@ -27,17 +27,19 @@ struct SentTokens: Sendable {
         if tokens.count > Self.countMax { tokens.removeFirst() }
     }
 
-    /// The verdict without tokens: they are masked in its code and detail, and a `current` that contains
-    /// one is removed.
-    func masked(_ verdict: Verdict) -> Verdict {
-        guard !tokens.isEmpty else { return verdict }
-        var verdict = verdict
-        verdict.code = verdict.code.map(masked)
-        verdict.detail = verdict.detail.map(masked)
-        if let current = verdict.current, isFound(inJSON: current.json.span.bytes) {
-            verdict.current = nil
+    /// The verdicts without tokens: they are masked in codes and details, and a `current` that contains one is
+    /// removed.
+    func masked(_ verdicts: [Verdict]) -> [Verdict] {
+        guard !tokens.isEmpty else { return verdicts }
+        var verdicts = verdicts
+        for index in verdicts.indices {
+            if let code = verdicts[index].code { verdicts[index].code = masked(code) }
+            if let detail = verdicts[index].detail { verdicts[index].detail = masked(detail) }
+            if let current = verdicts[index].current, isFound(inJSON: current.json.span.bytes) {
+                verdicts[index].current = nil
+            }
         }
-        return verdict
+        return verdicts
     }
 
     /// The text with `…` in place of each token.

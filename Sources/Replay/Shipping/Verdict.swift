@@ -85,7 +85,9 @@ public struct Verdict: Hashable, Sendable {
         var verdicts: [Verdict] = []
         var isComplete = true
         try scanner.elements(text) { (scanner) throws(JSONError) in
-            if let verdict = try Verdict(&scanner, text) {
+            if let verdict = plain(&scanner, text) {
+                verdicts.append(verdict)
+            } else if let verdict = try Verdict(&scanner, text) {
                 verdicts.append(verdict)
             } else {
                 isComplete = false
@@ -110,7 +112,7 @@ public struct Verdict: Hashable, Sendable {
                 return JSONText.string(text, value.lowerBound + 1..<value.upperBound - 1)
             }
             if isNamed("id") {
-                id = string().flatMap(Self.uuid)
+                id = string().flatMap(UUID.init(text:))
             } else if isNamed("status") {
                 verdict.status = string().flatMap(Status.init) ?? .unprocessed
             } else if isNamed("code") {
@@ -132,11 +134,26 @@ public struct Verdict: Hashable, Sendable {
         self.id = id
     }
 
-    /// Parses a UUID. Foundation's parser took a third of the time of `parse`.
-    private static func uuid(_ text: String) -> UUID? {
-        text.utf8.withBytes { bytes in
-            guard bytes.byteCount == 36 else { return nil }
-            return LineText.uuid(bytes, at: 0, acceptUppercase: true).map { UUID(integer: $0) }
+    /// Parses an accepted event's verdict with no white space and no other members. Without this shortcut for nearly
+    /// all verdicts, parsing them takes three times the instructions.
+    ///
+    /// - Returns: nil for any other value, of which nothing is scanned.
+    private static func plain(_ scanner: inout JSONScanner, _ text: RawSpan) -> Verdict? {
+        guard text.matches("{\"id\":\"", at: scanner.offset),
+            let id = LineText.uuid(text, at: scanner.offset + 7, acceptUppercase: true)
+        else { return nil }
+        let end = scanner.offset + 43
+        func isFollowed(by rest: StaticString) -> Bool {
+            guard text.matches(rest, at: end) else { return false }
+            scanner.offset = end + rest.utf8CodeUnitCount
+            return true
         }
+        if isFollowed(by: "\",\"status\":\"applied\"}") {
+            return Verdict(id: UUID(integer: id), status: .applied)
+        }
+        if isFollowed(by: "\",\"status\":\"duplicate\"}") {
+            return Verdict(id: UUID(integer: id), status: .duplicate)
+        }
+        return nil
     }
 }
