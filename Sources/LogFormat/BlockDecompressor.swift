@@ -21,6 +21,15 @@ package struct BlockDecompressor: Sendable {
         contentBytes = header.contentBytes
     }
 
+    /// Returns the plaintext of the frame without copying it, and forgets it.
+    package mutating func extractPlaintext() -> [UInt8] {
+        var plaintext: [UInt8] = []
+        swap(&plaintext, &storage)
+        plaintext.removeLast(plaintext.count - plaintextBytes)
+        plaintextBytes = 0
+        return plaintext
+    }
+
     /// Decodes the block at `offset` of `bytes`. The caller has read the header and checked that data
     /// and checksum are within `bytes`.
     ///

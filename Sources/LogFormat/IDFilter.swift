@@ -9,6 +9,9 @@
 package struct IDFilter: Sendable {
     /// The maximum number of indexes: the filters' bits for one place are in one word.
     package static let indexesMax = UInt64.bitWidth
+    /// The lookups after which indexes without a filter get one. Making it costs as much as some hundred lookups,
+    /// and usually one or two bytes of memory for each event, at most eight.
+    package static let lookupsMax = 256
 
     private let seed: UInt32
     private let layout: Layout

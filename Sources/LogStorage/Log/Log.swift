@@ -326,21 +326,19 @@ public final class Log: Sendable {
             try checkUsable(state)
             try Self.readOlderIDs(&state)
             if let position = state.contents.position(id: id) {
-                let frame = state.contents.frames[state.contents.frame(of: position)]
-                return try Self.liveLine(id: id, &state, frame)
+                let frame = Self.liveFrame(state, at: state.contents.frame(of: position))
+                return try Self.line(id: id, in: frame, state.cache)
             }
-            for entry in state.contents.olderFrames(id: id) {
-                if let line = try Self.liveLine(id: id, &state, entry) { return line }
+            for index in state.contents.olderFrames(id: id) {
+                let frame = Self.liveFrame(state, at: index)
+                if let line = try Self.line(id: id, in: frame, state.cache) { return line }
             }
             var end = state.sealed.count
             while let candidate = try state.sealed.candidate(before: end, id: id) {
                 end = candidate.number
                 for entry in candidate.frames {
-                    if let line = try Self.line(
-                        id: id, in: candidate.segment, entry, &state.cache)
-                    {
-                        return line
-                    }
+                    let frame = StoredFrame(entry, of: candidate.segment)
+                    if let line = try Self.line(id: id, in: frame, state.cache) { return line }
                 }
             }
             return nil
@@ -373,7 +371,7 @@ public final class Log: Sendable {
     /// - Complexity: O(log segments + log frames), and one frame to read.
     public func line(at position: Position) throws(LogError) -> [UInt8]? {
         var bytes: [UInt8]?
-        _ = try forEachLine(at: CollectionOfOne(position)) { bytes = $0.array }
+        _ = try forEachLine(at: [position]) { bytes = $0.array }
         return bytes
     }
 
@@ -383,97 +381,77 @@ public final class Log: Sendable {
     /// - Returns: the first position without a line, at which the lookup stops; nil if all have one.
     /// - Throws: as `line(id:)`.
     package func forEachLine(
-        at positions: some Sequence<Position>, _ body: (RawSpan) -> Void
+        at positions: [Position], _ body: (RawSpan) -> Void
     ) throws(LogError) -> Position? {
-        try state.withLock { (state) throws(LogError) in
-            try checkUsable(state)
-            var frame: DecodedFrame?
-            for position in positions {
-                var line = frame?.line(at: position)
-                if line == nil {
-                    frame = try Self.frame(&state, of: position)
-                    line = frame?.line(at: position)
-                }
-                guard let frame, let line else { return position }
-                body(frame.plaintext.span.bytes.extracting(line.range))
+        var frame: DecodedFrame?
+        for position in positions {
+            var line = frame?.line(at: position)
+            if line == nil {
+                frame = try decodedFrame(of: position)
+                line = frame?.line(at: position)
             }
-            return nil
+            guard let frame, let line else { return position }
+            body(frame.plaintext.span.bytes.extracting(line.range))
+        }
+        return nil
+    }
+
+    /// The frame whose range includes a position, decoded; nil if there is none. It is decoded without the lock, so
+    /// that appends do not wait, unless it may grow meanwhile.
+    private func decodedFrame(of position: Position) throws(LogError) -> DecodedFrame? {
+        enum Found {
+            case stored(StoredFrame, FrameCache)
+            case decoded(DecodedFrame)
+        }
+        func decoded(
+            _ frame: StoredFrame, _ cache: FrameCache
+        ) throws(LogError) -> DecodedFrame {
+            try cache.decoded(frame) { $0.line(at: position) != nil }
+        }
+        let found = try state.withLock { (state) throws(LogError) -> Found? in
+            try checkUsable(state)
+            guard let frame = try Self.frame(&state, of: position) else { return nil }
+            return frame.mayGrow
+                ? .decoded(try decoded(frame, state.cache)) : .stored(frame, state.cache)
+        }
+        return switch found {
+        case nil: nil
+        case .decoded(let frame): frame
+        case .stored(let frame, let cache): try decoded(frame, cache)
         }
     }
 
     /// The frame whose range includes a position; nil if there is none.
     private static func frame(
         _ state: inout State, of position: Position
-    ) throws(LogError) -> DecodedFrame? {
+    ) throws(LogError) -> StoredFrame? {
         if position >= state.contents.base {
             guard position < state.contents.next, !state.contents.frames.isEmpty else { return nil }
-            let entry = state.contents.frames[state.contents.frame(of: position)]
-            return try liveFrame(&state, entry) { $0.line(at: position) != nil }
+            return liveFrame(state, at: state.contents.frame(of: position))
         }
         guard let number = state.sealed.number(covering: position) else { return nil }
         let segment = try state.sealed.segment(number)
         guard !segment.footer.frames.isEmpty else { return nil }
         let entry = segment.footer.frames[segment.footer.frames.frame(of: position)]
-        return try frame(of: segment, entry, &state.cache)
+        return StoredFrame(entry, of: segment)
     }
 
-    /// The line with an id in a frame of a sealed segment. From the second lookup in it on, the frame is in the
-    /// cache.
-    private static func line(
-        id: UInt128, in segment: SealedSegment, _ entry: FrameEntry, _ cache: inout FrameCache
-    ) throws(LogError) -> (position: Position, bytes: [UInt8])? {
-        // A damaged frame is searched up to the damage.
-        guard cache.isWorthDecoding(segment: segment.header.base, first: entry.first),
-            let frame = try? frame(of: segment, entry, &cache)
-        else {
-            return try LineSearch.line(
-                id: id, in: segment.file, path: segment.path, entry,
-                allowsHoles: segment.footer.isCompacted)
-        }
-        return frame.copy(ofLineWith: id)
-    }
-
-    /// The line with an id in a frame of the live segment.
-    private static func liveLine(
-        id: UInt128, _ state: inout State, _ entry: FrameEntry
-    ) throws(LogError) -> (position: Position, bytes: [UInt8])? {
-        guard state.cache.isWorthDecoding(segment: state.contents.base, first: entry.first),
-            let frame = try? liveFrame(&state, entry, isCurrent: { $0.line(id: id) != nil })
-        else {
-            guard let reading = state.live?.reading() else { return nil }
-            return try LineSearch.line(
-                id: id, in: reading.file, path: reading.path, entry, allowsHoles: false)
-        }
-        return frame.copy(ofLineWith: id)
-    }
-
-    private static func frame(
-        of segment: SealedSegment, _ entry: FrameEntry, _ cache: inout FrameCache
-    ) throws(LogError) -> DecodedFrame {
-        try cache.frame(
-            segment: segment.header.base, first: entry.first,
-            read: { () throws(LogError) in
-                try DecodedFrame.read(
-                    segment.file, path: segment.path, entry,
-                    allowsHoles: segment.footer.isCompacted)
-            },
-            isCurrent: { _ in true })
-    }
-
-    /// A frame of the live segment. A cached copy, which may lack later blocks of a growing frame, is read
-    /// again unless `isCurrent` accepts it.
-    private static func liveFrame(
-        _ state: inout State, _ entry: FrameEntry,
-        isCurrent: (DecodedFrame) -> Bool
-    ) throws(LogError) -> DecodedFrame? {
+    /// The frame at an index of the live segment; nil if there is no live segment.
+    private static func liveFrame(_ state: borrowing State, at index: Int) -> StoredFrame? {
         guard let reading = state.live?.reading() else { return nil }
-        return try state.cache.frame(
-            segment: state.contents.base, first: entry.first,
-            read: { () throws(LogError) in
-                try DecodedFrame.read(
-                    reading.file, path: reading.path, entry, allowsHoles: false)
-            },
-            isCurrent: isCurrent)
+        return StoredFrame(at: index, of: state.contents, reading)
+    }
+
+    /// The line with an id in a frame. From the second lookup in it on, the frame is in the cache.
+    private static func line(
+        id: UInt128, in frame: StoredFrame?, _ cache: FrameCache
+    ) throws(LogError) -> (position: Position, bytes: [UInt8])? {
+        guard let frame else { return nil }
+        // A damaged frame is searched up to the damage.
+        guard cache.isWorthDecoding(frame),
+            let decoded = try? cache.decoded(frame, isWanted: { $0.line(id: id) != nil })
+        else { return try frame.line(id: id) }
+        return decoded.copy(ofLineWith: id)
     }
 
     // MARK: Snapshots and iteration

@@ -17,10 +17,6 @@ struct SealedSegments {
         let filter: IDFilter
     }
 
-    /// Lookups after which segments without a filter get one. Making it costs as much as some hundred
-    /// lookups, and usually one or two bytes of memory for each event, at most eight.
-    private static let lookupsMax = 256
-
     private let directory: String
     private let fileSystem: any FileSystem
     private var slots: [Slot] = []
@@ -131,7 +127,7 @@ struct SealedSegments {
         var first = filteredEnd
         guard first < count else { return }
         lookups += 1
-        guard lookups >= Self.lookupsMax else { return }
+        guard lookups >= IDFilter.lookupsMax else { return }
         lookups = 0
         guard var indexes = idIndexes(of: first..<count) else { return stopMakingFilters() }
         // As in a binary counter, the new segments join the runs before once they are as many. So a run's

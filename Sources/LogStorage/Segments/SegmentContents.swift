@@ -20,6 +20,9 @@ package struct SegmentContents: Sendable {
     private var newFrame: Int?
     /// The ids in the checkpoint from which the contents were resumed, once they are loaded.
     private var older: IDIndex?
+    /// A filter for them, once they were looked up often.
+    private var olderFilter: IDFilter?
+    private var olderLookups = 0
     /// True until the ids of the checkpoint are set. Until then ids cannot be looked up, and no footer can
     /// be made.
     package private(set) var lacksOlderIDs = false
@@ -103,10 +106,15 @@ package struct SegmentContents: Sendable {
     /// The position of an id; nil if it is absent or one of the checkpoint's ids. O(1).
     package func position(id: UInt128) -> Position? { positions[id].map { Position($0) } }
 
-    /// The frames that may contain an id of the checkpoint. O(log n).
-    package func olderFrames(id: UInt128) -> [FrameEntry] {
-        guard let older, let numbers = try? older.frames(hash: older.hash(id)) else { return [] }
-        return numbers.filter(frames.indices.contains).map { frames[$0] }
+    /// The indices of the frames that may contain an id of the checkpoint. O(log n); once a filter is made, O(1)
+    /// for nearly all absent ids.
+    package mutating func olderFrames(id: UInt128) -> [Int] {
+        guard let older else { return [] }
+        if let olderFilter, olderFilter.indexes(mayContain: id) == 0 { return [] }
+        olderLookups += 1
+        if olderLookups == IDFilter.lookupsMax { olderFilter = try? IDFilter([older]) }
+        guard let numbers = try? older.frames(hash: older.hash(id)) else { return [] }
+        return numbers.filter(frames.indices.contains)
     }
 
     /// Creates the footer that seals the segment.

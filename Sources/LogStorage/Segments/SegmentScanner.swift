@@ -101,6 +101,9 @@ package struct SegmentScanner {
     /// The number of valid bytes in `plaintext`.
     package var plaintextBytes: Int { decompressor.plaintextBytes }
 
+    /// Returns the plaintext of a frame that has been read to its end, without copying it, and forgets it.
+    mutating func extractPlaintext() -> [UInt8] { decompressor.extractPlaintext() }
+
     /// Reads the next commit, or the tail or damage that ends the scan. Once it has ended, returns the same
     /// step again.
     package mutating func next() throws(FileError) -> ScanStep {
