@@ -121,11 +121,14 @@ package struct Checkpoint: Equatable, Sendable {
         if let live, live.footer.idIndex.count != live.idIndexBytes {
             throw FormatError(.malformed, "the checkpoint has no id index")
         }
-        let body = self.body()
-        guard body.count <= WriterSizes.checkpointPlaintextBytesMax else {
+        let statesStart = self.statesStart()
+        let bodyBytes = states.reduce(statesStart.count) {
+            $0 + StoredState.fieldBytes + $1.name.utf8.count + $1.bytes.count
+        }
+        guard bodyBytes <= WriterSizes.checkpointPlaintextBytesMax else {
             throw FormatError(
                 .malformed,
-                "the states have \(body.count) bytes; a checkpoint holds at most "
+                "the states have \(bodyBytes) bytes; a checkpoint holds at most "
                     + "\(WriterSizes.checkpointPlaintextBytesMax)")
         }
         var bytes = Self.signature
@@ -135,23 +138,24 @@ package struct Checkpoint: Equatable, Sendable {
         bytes.append(littleEndian: position.rawValue)
         bytes.append(littleEndian: lastID.byteSwapped)
         bytes.append(littleEndian: createdAt)
-        bytes.append(littleEndian: UInt64(body.count))
-        var content: [UInt8] = []
-        var offset = 0
-        while offset < body.count {
-            let end = min(offset + WriterSizes.commitPlaintextBytesMax, body.count)
-            BigCommit.append(body.span.bytes.extracting(offset..<end), to: &content)
-            content.append(littleEndian: UInt32(0))
-            offset = end
+        bytes.append(littleEndian: UInt64(bodyBytes))
+        var content = FramedContent()
+        content.append(statesStart.span.bytes)
+        for state in states {
+            content.append(state.fields.span.bytes)
+            content.append(state.bytes.span.bytes)
         }
-        bytes.append(littleEndian: UInt64(Self.headerBytes + content.count + Self.digestBytes))
-        bytes += content
+        content.finish()
+        bytes.append(
+            littleEndian: UInt64(Self.headerBytes + content.frames.count + Self.digestBytes))
+        bytes += content.frames
         bytes.append(littleEndian: XXH64.hash(bytes.span.bytes))
         bytes += live?.footer.idIndex ?? []
         return bytes
     }
 
-    private func body() -> [UInt8] {
+    /// The content before the states, and their number.
+    private func statesStart() -> [UInt8] {
         var body: [UInt8] = []
         body.append(littleEndian: UInt32(sealed.count))
         for range in sealed {
@@ -171,16 +175,6 @@ package struct Checkpoint: Equatable, Sendable {
             body += footerBytes
         }
         body.append(littleEndian: UInt32(states.count))
-        for state in states {
-            body.append(littleEndian: UInt16(state.name.utf8.count))
-            body += Array(state.name.utf8)
-            body.append(littleEndian: state.version)
-            body.append(littleEndian: state.types)
-            body.append(littleEndian: state.position.rawValue)
-            body.append(littleEndian: UInt64(state.bytes.count))
-            body.append(littleEndian: state.hash)
-            body += state.bytes
-        }
         return body
     }
 
@@ -228,25 +222,33 @@ package struct Checkpoint: Equatable, Sendable {
         try live?.attachIDIndex(idIndex)
     }
 
-    /// Reads a head: the file without the live segment's id index.
+    /// Checks size, version and digest of a head: the file without the live segment's id index. O(bytes).
     ///
-    /// - Throws: as `init(_:)`.
-    package init(head bytes: RawSpan) throws(FormatError) {
-        guard bytes.byteCount >= Self.headerBytes + Self.digestBytes else {
+    /// - Throws: `FormatError`: `truncated`, `foreign`, `newerVersion`, `checksum`, `malformed`.
+    package static func checkDigest(ofHead bytes: RawSpan) throws(FormatError) {
+        guard bytes.byteCount >= headerBytes + digestBytes else {
             throw FormatError(.truncated, "the checkpoint ends in its header")
         }
-        guard bytes.matches(Self.signature, at: 0) else {
+        guard bytes.matches(signature, at: 0) else {
             throw FormatError(.foreign, "the file is not a checkpoint")
         }
-        let end = bytes.byteCount - Self.digestBytes
-        guard bytes.integer(at: 8, as: UInt16.self) == Self.version else {
+        let end = bytes.byteCount - digestBytes
+        guard bytes.integer(at: 8, as: UInt16.self) == version else {
             throw FormatError(.newerVersion, "the checkpoint has another version of the layout")
         }
         guard XXH64.hash(bytes.extracting(0..<end)) == bytes.integer(at: end, as: UInt64.self)
         else { throw FormatError(.checksum, "the checkpoint's digest does not match") }
-        guard Self.header(bytes)?.headBytes == bytes.byteCount else {
+        guard header(bytes)?.headBytes == bytes.byteCount else {
             throw FormatError(.malformed, "the checkpoint's head differs from its declared size")
         }
+    }
+
+    /// Reads a head: the file without the live segment's id index.
+    ///
+    /// - Throws: as `init(_:)`.
+    package init(head bytes: RawSpan) throws(FormatError) {
+        try Self.checkDigest(ofHead: bytes)
+        let end = bytes.byteCount - Self.digestBytes
         let bodyBytes = bytes.integer(at: 64, as: UInt64.self)
         guard bodyBytes <= UInt64(FormatLimit.checkpointPlaintextBytesMax) else {
             throw FormatError(
@@ -267,9 +269,14 @@ package struct Checkpoint: Equatable, Sendable {
             guard UInt64(body.count + decompressor.plaintextBytes) <= bodyBytes else {
                 throw FormatError(.malformed, "the checkpoint's content exceeds its declared size")
             }
-            body.append(
-                contentsOf: decompressor.storage.span.bytes.extracting(
-                    0..<decompressor.plaintextBytes))
+            if body.isEmpty {
+                body = decompressor.extractPlaintext()
+                body.reserveCapacity(Int(bodyBytes))
+            } else {
+                body.append(
+                    contentsOf: decompressor.storage.span.bytes.extracting(
+                        0..<decompressor.plaintextBytes))
+            }
         }
         guard UInt64(body.count) == bodyBytes else {
             throw FormatError(
@@ -367,6 +374,52 @@ package struct Checkpoint: Equatable, Sendable {
 extension StoredState {
     /// The XXH64 of the state's bytes. Equal states have equal hashes.
     package var hash: UInt64 { XXH64.hash(bytes.span.bytes) }
+
+    /// The size of what a checkpoint stores before the state's bytes, without the name.
+    fileprivate static let fieldBytes = 38
+
+    /// What a checkpoint stores before the state's bytes.
+    fileprivate var fields: [UInt8] {
+        var fields: [UInt8] = []
+        fields.append(littleEndian: UInt16(name.utf8.count))
+        fields += Array(name.utf8)
+        fields.append(littleEndian: version)
+        fields.append(littleEndian: types)
+        fields.append(littleEndian: position.rawValue)
+        fields.append(littleEndian: UInt64(bytes.count))
+        fields.append(littleEndian: hash)
+        return fields
+    }
+}
+
+/// Compresses content piece by piece, so that it is never in memory as a whole. Each frame but the last has
+/// `WriterSizes.commitPlaintextBytesMax` bytes.
+private struct FramedContent {
+    private(set) var frames: [UInt8] = []
+    /// The content of the next frame so far.
+    private var piece: [UInt8] = []
+
+    mutating func append(_ content: RawSpan) {
+        var offset = 0
+        while offset < content.byteCount {
+            let room = WriterSizes.commitPlaintextBytesMax - piece.count
+            let end = min(offset + room, content.byteCount)
+            piece.append(contentsOf: content.extracting(offset..<end))
+            offset = end
+            if piece.count == WriterSizes.commitPlaintextBytesMax { finish() }
+        }
+    }
+
+    /// Compresses what is left.
+    mutating func finish() {
+        guard !piece.isEmpty else { return }
+        var content: [UInt8] = []
+        swap(&content, &piece)
+        BigCommit.append(content.span.bytes, to: &frames)
+        frames.append(littleEndian: UInt32(0))
+        content.removeAll(keepingCapacity: true)
+        piece = content
+    }
 }
 
 extension BlockDecompressor {

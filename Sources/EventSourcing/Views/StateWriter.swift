@@ -11,6 +11,9 @@ public struct StateWriter {
     /// Creates an empty state.
     public init() {}
 
+    /// Reserves memory for about this many bytes: a large state that grows by and by is copied again and again.
+    public mutating func reserve(bytes: Int) { self.bytes.reserveCapacity(bytes) }
+
     /// The bytes written so far, in an array without spare capacity. O(bytes).
     public var trimmedBytes: [UInt8] { bytes.span.bytes.array }
 

@@ -92,14 +92,20 @@ package struct CheckpointSlots: Sendable {
 
     /// Reads and checks the checkpoint without its id index; nil if it is damaged.
     static func head(of file: any File, _ header: Checkpoint.Header) -> Head? {
-        guard header.headBytes <= FormatLimit.checkpointPlaintextBytesMax,
-            let size = try? file.size(), header.headBytes <= size,
-            let bytes = try? file.read(at: 0, count: header.headBytes),
+        guard let bytes = headBytes(of: file, header),
             let checkpoint = try? Checkpoint(head: bytes.span.bytes)
         else { return nil }
         return Head(
             checkpoint: checkpoint,
             idIndex: checkpoint.live.map { StoredIDIndex($0, in: file, at: header.headBytes) })
+    }
+
+    /// Reads the checkpoint without its id index; nil if the file is too short.
+    private static func headBytes(of file: any File, _ header: Checkpoint.Header) -> [UInt8]? {
+        guard header.headBytes <= FormatLimit.checkpointPlaintextBytesMax,
+            let size = try? file.size(), header.headBytes <= size
+        else { return nil }
+        return try? file.read(at: 0, count: header.headBytes)
     }
 
     /// Stores a checkpoint in the slot that is empty, damaged or older. Durable on return. A power cut at
@@ -140,20 +146,22 @@ package struct CheckpointSlots: Sendable {
         return slot
     }
 
-    /// The slot that is empty, damaged or older, and the checkpoint in the other one.
-    private func slotToReplace() -> (slot: String, kept: Checkpoint?) {
-        let slots = LogDirectory.checkpointSlots.map {
-            slot -> (slot: String, checkpoint: Checkpoint?) in
-            if case .checkpoint(let found)? = content(of: slot) {
-                (slot, found)
-            } else {
-                (slot, nil)
-            }
+    /// The slot that is empty, damaged or older, and the header of the checkpoint in the other one.
+    private func slotToReplace() -> (slot: String, kept: Checkpoint.Header?) {
+        let slots = LogDirectory.checkpointSlots.map { ($0, intactHeader(of: $0)) }
+        func age(_ header: Checkpoint.Header?) -> (Position, Int64) {
+            header.map { ($0.position, $0.createdAt) } ?? (.zero, .min)
         }
-        func age(_ checkpoint: Checkpoint?) -> (Position, Int64) {
-            checkpoint.map { ($0.position, $0.createdAt) } ?? (.zero, .min)
-        }
-        let isFirst = age(slots[0].checkpoint) <= age(slots[1].checkpoint)
-        return (slots[isFirst ? 0 : 1].slot, slots[isFirst ? 1 : 0].checkpoint)
+        let isFirst = age(slots[0].1) <= age(slots[1].1)
+        return (slots[isFirst ? 0 : 1].0, slots[isFirst ? 1 : 0].1)
+    }
+
+    /// The header of the checkpoint in a slot if the digest of its head is right; its content is not decoded.
+    private func intactHeader(of slot: String) -> Checkpoint.Header? {
+        guard let (file, header) = header(of: slot),
+            let head = Self.headBytes(of: file, header),
+            (try? Checkpoint.checkDigest(ofHead: head.span.bytes)) != nil
+        else { return nil }
+        return header
     }
 }

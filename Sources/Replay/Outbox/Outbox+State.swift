@@ -40,6 +40,7 @@ extension Outbox {
             end = position
         }
         writer.write(count: count)
+        writer.reserve(bytes: writer.bytes.count + count * OutboxEntry.encodedBytes)
         var last = Position.zero
         for entry in entries {
             writer.write(entry.position.rawValue - last.rawValue)
@@ -122,6 +123,9 @@ extension Outbox {
 }
 
 extension OutboxEntry {
+    /// The encoded size of most entries, or a little less.
+    fileprivate static let encodedBytes = 128
+
     /// Writes everything but the position.
     fileprivate func encode(to writer: inout StateWriter) {
         writer.write(id)
