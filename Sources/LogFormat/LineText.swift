@@ -11,14 +11,17 @@ package enum LineText {
             Hex.text(UInt32(truncatingIfNeeded: uuid))
         )
         // 8-4-4-4-12 characters.
-        append(36, to: &bytes, filledWith: "-") { text in
-            for index in 0..<8 {
-                let shift = UInt64(8 * index)
-                text[index] = UInt8(truncatingIfNeeded: words.0 >> shift)
-                text[index + (index < 4 ? 9 : 10)] = UInt8(truncatingIfNeeded: words.1 >> shift)
-                text[index + (index < 4 ? 19 : 20)] = UInt8(truncatingIfNeeded: words.2 >> shift)
-                text[index + 28] = UInt8(truncatingIfNeeded: words.3 >> shift)
-            }
+        append(36, to: &bytes) { text in
+            text.store(words.0, at: 0)
+            text.store(UInt8(ascii: "-"), at: 8)
+            text.store(UInt32(truncatingIfNeeded: words.1), at: 9)
+            text.store(UInt8(ascii: "-"), at: 13)
+            text.store(UInt32(truncatingIfNeeded: words.1 >> 32), at: 14)
+            text.store(UInt8(ascii: "-"), at: 18)
+            text.store(UInt32(truncatingIfNeeded: words.2), at: 19)
+            text.store(UInt8(ascii: "-"), at: 23)
+            text.store(UInt32(truncatingIfNeeded: words.2 >> 32), at: 24)
+            text.store(words.3, at: 28)
         }
     }
 
@@ -48,14 +51,12 @@ package enum LineText {
 
     /// Appends 20 decimal digits.
     package static func append(number: UInt64, to bytes: inout [UInt8]) {
-        append(20, to: &bytes, filledWith: "0") { text in
-            var remaining = number
-            var index = 19
-            while remaining > 0 {
-                text[index] += UInt8(remaining % 10)
-                remaining /= 10
-                index -= 1
-            }
+        let (high, low) = number.quotientAndRemainder(dividingBy: 10_000_000_000_000_000)
+        let (middle, end) = low.quotientAndRemainder(dividingBy: 100_000_000)
+        append(20, to: &bytes) { text in
+            text.store(UInt32(truncatingIfNeeded: Decimal.text(UInt32(high)) >> 32), at: 0)
+            text.store(Decimal.text(UInt32(middle)), at: 4)
+            text.store(Decimal.text(UInt32(end)), at: 12)
         }
     }
 
@@ -76,67 +77,70 @@ package enum LineText {
         let day = Calendar.floorDivide(milliseconds, 86_400_000)
         let inDay = Int(milliseconds - day * 86_400_000)
         let date = Calendar.date(ofDay: day)
-        append(24, to: &bytes, filledWith: "-") { text in
-            write(date.year, 4, at: 0, to: text)
-            write(date.month, 2, at: 5, to: text)
-            write(date.day, 2, at: 8, to: text)
-            text[10] = UInt8(ascii: "T")
-            write(inDay / 3_600_000, 2, at: 11, to: text)
-            text[13] = UInt8(ascii: ":")
-            write(inDay / 60_000 % 60, 2, at: 14, to: text)
-            text[16] = UInt8(ascii: ":")
-            write(inDay / 1_000 % 60, 2, at: 17, to: text)
-            text[19] = UInt8(ascii: ".")
-            write(inDay % 1_000, 3, at: 20, to: text)
-            text[23] = UInt8(ascii: "Z")
+        let time = inDay / 3_600_000 * 10_000_000 + inDay / 60_000 % 60 * 100_000 + inDay % 60_000
+        // YYYYMMDD and HHMMSSmm; the last digit is stored alone.
+        let days = Decimal.text(UInt32(date.year * 10_000 + date.month * 100 + date.day))
+        let times = Decimal.text(UInt32(time / 10))
+        append(24, to: &bytes) { text in
+            text.store(UInt32(truncatingIfNeeded: days), at: 0)
+            text.store(UInt8(ascii: "-"), at: 4)
+            text.store(UInt16(truncatingIfNeeded: days >> 32), at: 5)
+            text.store(UInt8(ascii: "-"), at: 7)
+            text.store(UInt16(truncatingIfNeeded: days >> 48), at: 8)
+            text.store(UInt8(ascii: "T"), at: 10)
+            text.store(UInt16(truncatingIfNeeded: times), at: 11)
+            text.store(UInt8(ascii: ":"), at: 13)
+            text.store(UInt16(truncatingIfNeeded: times >> 16), at: 14)
+            text.store(UInt8(ascii: ":"), at: 16)
+            text.store(UInt16(truncatingIfNeeded: times >> 32), at: 17)
+            text.store(UInt8(ascii: "."), at: 19)
+            text.store(UInt16(truncatingIfNeeded: times >> 48), at: 20)
+            text.store(UInt8(ascii: "0") + UInt8(time % 10), at: 22)
+            text.store(UInt8(ascii: "Z"), at: 23)
         }
     }
 
     /// Appends a text of fixed width, which `body` writes on the stack.
     @inline(__always)
     private static func append(
-        _ width: Int, to bytes: inout [UInt8], filledWith filling: Unicode.Scalar,
-        _ body: (UnsafeMutableBufferPointer<UInt8>) -> Void
+        _ width: Int, to bytes: inout [UInt8], _ body: (UnsafeMutableRawPointer) -> Void
     ) {
-        withUnsafeTemporaryAllocation(of: UInt8.self, capacity: width) { text in
-            text.initialize(repeating: UInt8(ascii: filling))
-            body(text)
-            bytes.append(contentsOf: text)
-        }
-    }
-
-    /// Writes `width` decimal digits.
-    private static func write(
-        _ value: Int, _ width: Int, at offset: Int, to text: UnsafeMutableBufferPointer<UInt8>
-    ) {
-        var remaining = value
-        for index in (offset..<offset + width).reversed() {
-            text[index] = UInt8(ascii: "0") + UInt8(remaining % 10)
-            remaining /= 10
+        withUnsafeTemporaryAllocation(byteCount: width, alignment: 8) { text in
+            guard let start = text.baseAddress else { return }
+            body(start)
+            bytes.append(contentsOf: UnsafeRawBufferPointer(text))
         }
     }
 
     /// Reads the 24 characters of a stored time.
     package static func time(_ bytes: RawSpan, at offset: Int) -> Int64? {
-        guard offset <= bytes.byteCount - 24,
-            let year = decimal(bytes, offset, 4), bytes.byte(at: offset + 4) == UInt8(ascii: "-"),
-            let month = decimal(bytes, offset + 5, 2),
-            bytes.byte(at: offset + 7) == UInt8(ascii: "-"),
-            let day = decimal(bytes, offset + 8, 2),
-            bytes.byte(at: offset + 10) == UInt8(ascii: "T"),
-            let hour = decimal(bytes, offset + 11, 2),
-            bytes.byte(at: offset + 13) == UInt8(ascii: ":"),
-            let minute = decimal(bytes, offset + 14, 2),
-            bytes.byte(at: offset + 16) == UInt8(ascii: ":"),
-            let second = decimal(bytes, offset + 17, 2),
-            bytes.byte(at: offset + 19) == UInt8(ascii: "."),
-            let millisecond = decimal(bytes, offset + 20, 3),
-            bytes.byte(at: offset + 23) == UInt8(ascii: "Z"),
-            let days = Calendar.day(year: year, month: month, day: day),
-            hour < 24, minute < 60, second < 60
+        guard offset <= bytes.byteCount - 24 else { return nil }
+        let words: (UInt64, UInt64, UInt64) = (
+            bytes.integer(at: offset), bytes.integer(at: offset + 8), bytes.integer(at: offset + 16)
+        )
+        guard words.0 & 0xFF00_00FF_0000_0000 == separator("-", 4) | separator("-", 7),
+            words.1 & 0x0000_FF00_00FF_0000 == separator("T", 2) | separator(":", 5),
+            words.2 & 0xFF00_0000_FF00_00FF
+                == separator(":", 0) | separator(".", 3) | separator("Z", 7),
+            // YYYYMMDD and HHMMSSmm; the last digit is read alone.
+            let date = Decimal.value(
+                words.0 & 0xFFFF_FFFF | (words.0 >> 40 & 0xFFFF) << 32 | words.1 << 48),
+            let time = Decimal.value(
+                words.1 >> 24 & 0xFFFF | (words.1 >> 48) << 16 | (words.2 >> 8 & 0xFFFF) << 32
+                    | (words.2 >> 32) << 48),
+            let digit = decimal(bytes, offset + 22, 1),
+            let day = Calendar.day(
+                year: Int(date / 10_000), month: Int(date / 100 % 100), day: Int(date % 100))
         else { return nil }
-        return days * 86_400_000 + Int64(hour * 3_600_000 + minute * 60_000)
-            + Int64(second * 1_000 + millisecond)
+        let (hour, minute, second) = (time / 1_000_000, time / 10_000 % 100, time / 100 % 100)
+        guard hour < 24, minute < 60, second < 60 else { return nil }
+        return day * 86_400_000
+            + Int64(hour * 3_600_000 + minute * 60_000 + time % 10_000 * 10) + Int64(digit)
+    }
+
+    /// A word with a character at one of its bytes, as a little-endian load reads it.
+    private static func separator(_ character: Unicode.Scalar, _ place: Int) -> UInt64 {
+        UInt64(UInt8(ascii: character)) << UInt64(8 * place)
     }
 
     /// Reads `count` decimal digits.
@@ -149,6 +153,13 @@ package enum LineText {
             value = value * 10 + Int(digit)
         }
         return value
+    }
+}
+
+extension UnsafeMutableRawPointer {
+    /// Stores a number of which the lowest byte is the first character.
+    fileprivate func store(_ text: some FixedWidthInteger & BitwiseCopyable, at offset: Int) {
+        storeBytes(of: text.littleEndian, toByteOffset: offset, as: type(of: text))
     }
 }
 
@@ -166,6 +177,16 @@ private enum Decimal {
         value = (value &* 10 &+ value >> 8) & 0x00FF_00FF_00FF_00FF
         value = (value &* 100 &+ value >> 16) & 0x0000_FFFF_0000_FFFF
         return (value &* 10_000 &+ value >> 32) & 0xFFFF_FFFF
+    }
+
+    /// The eight digits of a number below 100,000,000: `value` backwards.
+    static func text(_ value: UInt32) -> UInt64 {
+        var text = UInt64(value / 10_000) | UInt64(value % 10_000) << 32
+        let hundreds = (text &* 10_486) >> 20 & 0x0000_007F_0000_007F
+        text = hundreds | (text &- hundreds &* 100) << 16
+        let tens = (text &* 103) >> 10 & 0x000F_000F_000F_000F
+        text = tens | (text &- tens &* 10) << 8
+        return text | 0x3030_3030_3030_3030
     }
 }
 

@@ -5,10 +5,15 @@ import LogFormat
 /// Writes one JSON object: members in the order in which they are appended, without white space. Equal
 /// members give equal bytes, as a payload's `json()` must. O(bytes).
 public struct JSONObjectWriter {
-    private var bytes: [UInt8] = [UInt8(ascii: "{")]
+    private var bytes: [UInt8] = []
+    /// Enough for the data of most events: growing by and by took a third of the time.
+    private static let bytesReserved = 240
 
     /// Begins an object.
-    public init() {}
+    public init() {
+        bytes.reserveCapacity(Self.bytesReserved)
+        bytes.append(UInt8(ascii: "{"))
+    }
 
     private mutating func name(_ name: String) {
         if bytes.count > 1 { bytes.append(UInt8(ascii: ",")) }
@@ -94,7 +99,13 @@ public struct JSONObjectWriter {
     }
 
     /// The object's text.
-    public func finished() -> [UInt8] { bytes + [UInt8(ascii: "}")] }
+    public func finished() -> [UInt8] {
+        var object: [UInt8] = []
+        object.reserveCapacity(bytes.count + 1)
+        object.append(contentsOf: bytes)
+        object.append(UInt8(ascii: "}"))
+        return object
+    }
 
     /// An object with one member, a string.
     public static func object(_ name: String, _ value: String) -> [UInt8] {

@@ -85,7 +85,7 @@ public struct JSONScanner {
     }
 
     /// Scans to the next quotation mark, backslash or control character, eight bytes at a time.
-    private mutating func stepOverPlainText(_ text: RawSpan) {
+    mutating func stepOverPlainText(_ text: RawSpan) {
         let (ones, highs) = (UInt64(0x0101_0101_0101_0101), UInt64(0x8080_8080_8080_8080))
         while offset <= text.byteCount - 8 {
             let word = text.integer(at: offset, as: UInt64.self)

@@ -81,17 +81,12 @@ package enum JSONText {
         var string = string
         bytes.append(UInt8(ascii: "\""))
         string.withUTF8 { text in
-            if text.contains(where: mustBeEscaped) {
-                for byte in text { append(escaping: byte, to: &bytes) }
-            } else {
-                bytes.append(contentsOf: text)
-            }
+            var scanner = JSONScanner()
+            scanner.stepOverPlainText(text.span.bytes)
+            bytes.append(contentsOf: text.span.bytes.extracting(0..<scanner.offset))
+            for byte in text[scanner.offset...] { append(escaping: byte, to: &bytes) }
         }
         bytes.append(UInt8(ascii: "\""))
-    }
-
-    private static func mustBeEscaped(_ byte: UInt8) -> Bool {
-        byte < 0x20 || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\")
     }
 
     private static func append(escaping byte: UInt8, to bytes: inout [UInt8]) {
