@@ -85,6 +85,7 @@ struct RacesCommand: AsyncParsableCommand {
             ("durable append", timed(appending.single)),
             ("16 writers", timed(appending.concurrent)),
             ("bulk append", timed(appending.bulk)),
+            ("ready lines", timed(appending.readyLines)),
             ("scan", timed(reading.scan)),
             ("rebuild", timed(reading.rebuild)),
             ("open", timed(reading.opening)),

@@ -230,4 +230,40 @@ struct Appending {
                 },
             ] + outside("bulk", Array(batches.joined()), by: batches.count * Self.batch))
     }
+
+    // MARK: Ready lines
+
+    /// Batches of a thousand lines that were encoded beforehand, without a store: nothing is checked but the lines'
+    /// beginnings, and no view is folded.
+    func readyLines() throws -> Race {
+        let lines = Input.lines(input.drafts(0..<sizes.bulk))
+        let batches = stride(from: 0, to: lines.count, by: Self.batch).map { start in
+            Array(lines[start..<min(start + Self.batch, lines.count)].joined())
+        }
+        let file = folder.appending(path: "ready.ndjson")
+        try Data(batches.joined()).write(to: file)
+        let count = Double(lines.count)
+        return Race(
+            name: "bulk append, ready lines", unit: "µs an event", scale: 1e6,
+            budgets: [.atMost(2, of: "lz4 -1")],
+            contenders: [
+                Contender(name: RaceResult.ours) {
+                    try await inFolder { folder in
+                        let log = try Log(at: folder.appending(path: "log").path)
+                        let cost = try await measured {
+                            for batch in batches { try log.append(batch) }
+                        }
+                        try log.close()
+                        return cost / count
+                    }
+                },
+                Contender(name: "lz4 -1") {
+                    try await inFolder { folder in
+                        let copy = folder.appending(path: "ready.lz4").path
+                        let command = "lz4 -1 -q '\(file.path)' '\(copy)' && sync -d '\(copy)'"
+                        return try await measured { try output(of: ["sh", "-c", command]) } / count
+                    }
+                },
+            ])
+    }
 }
