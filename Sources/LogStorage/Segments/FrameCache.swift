@@ -96,8 +96,8 @@ struct StoredFrame {
 
 /// The most recently used frames of a log's segments.
 ///
-/// A log replaces its cache when its files change. Who still reads a frame of the old files then leaves it in the
-/// old cache.
+/// A log replaces its cache when its files change. A reader that still decodes a frame of the old files then leaves
+/// it in the old cache.
 final class FrameCache: Sendable {
     private struct Key: Equatable {
         let segment: Position

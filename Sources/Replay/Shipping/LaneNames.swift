@@ -3,7 +3,7 @@
 import EventSourcing
 import LogFormat
 
-/// A table from the hashes of names to the indices of lanes. Whoever has the lanes compares the names.
+/// A table from the hashes of names to the indices of lanes. The caller has the names and compares them.
 ///
 /// A name is hashed once. A dictionary hashes it each time that its lane comes, goes or gets an event, which took
 /// a sixth of the instructions of shipping.
@@ -17,7 +17,7 @@ struct LaneNames: Sendable {
     /// A power of two of slots, of which a quarter or more are empty.
     private var slots = [Slot](repeating: Slot(), count: 16)
     private var count = 0
-    /// Random per process, so that nobody can choose names that collide.
+    /// Random per process, so that names cannot be chosen to collide.
     private static let seed = UInt32.random(in: .min ... .max)
 
     /// The hash of a lane's name. O(bytes).
