@@ -22,10 +22,10 @@ import Testing
 
     private static func goes(_ position: UInt64) -> Bool { position % 3 != 0 }
 
-    //  writer              compactor            reader
-    //  append … roll       survey, rewrite      list, open, read
-    //  append              rename, swap         goes on reading the old file
-    //  look up             next segment         list again
+    //  writer              compactor            reader                          lookups by position
+    //  append … roll       survey, rewrite      list, open, read                find the frame
+    //  append              rename, swap         goes on reading the old file    decode it from the old file
+    //  look up             next segment         list again                      find another
     @Test(.verifies("CMP-24", "REC-6"))
     func `appends, compaction and readers at once`() throws {
         let folder = try TemporaryFolder()
@@ -34,13 +34,14 @@ import Testing
         let log = try Log(at: path, environment: TestLog.environment(POSIXFileSystem()))
         let shared = Shared()
         let commits: UInt64 = TestLog.isDebug ? 200 : 3_000
-        DispatchQueue.concurrentPerform(iterations: 3) { role in
+        DispatchQueue.concurrentPerform(iterations: 4) { role in
             do {
                 switch role {
                 case 0:
                     defer { shared.isOver.store(true, ordering: .sequentiallyConsistent) }
                     try Self.write(log, commits, shared)
                 case 1: try Self.compact(log, shared)
+                case 2: try Self.lookUp(log, shared)
                 default: try Self.read(path, shared)
                 }
             } catch { shared.note("\(role): \(error)") }
@@ -79,6 +80,24 @@ import Testing
     private static func compact(_ log: Log, _ shared: Shared) throws {
         while !shared.isOver.load(ordering: .sequentiallyConsistent) {
             try CompactionModel.compact(log, removing: goes)
+        }
+    }
+
+    private static func lookUp(_ log: Log, _ shared: Shared) throws {
+        var step: UInt64 = 0
+        while !shared.isOver.load(ordering: .sequentiallyConsistent) {
+            let durable = shared.durable.load(ordering: .sequentiallyConsistent)
+            guard durable > 0 else { continue }
+            // Near the end, where frames grow, and anywhere.
+            step += 7
+            let position = step % 2 == 0 ? durable - step % min(durable, 40) : step % durable + 1
+            guard let line = try log.line(at: Position(position)) else {
+                if !goes(position) { shared.note("line \(position) is lost") }
+                continue
+            }
+            if line != TestLog.line(position, padding: 50) {
+                shared.note("line \(position) is another")
+            }
         }
     }
 
