@@ -87,7 +87,7 @@ struct LaneSet: Sendable {
         /// True while events of the lane are in an unanswered request or in the prefetched batch.
         var isUnderWay = false
         /// The lane's turn in `ready`; nil if the lane is not ready.
-        var turn: UInt64?
+        var turn: Turn?
         /// The lowest turn of a deferred lane. A lane that failed comes after the events that were there at
         /// the time, so that failing lanes do not slow the others.
         var turnMin: UInt64 = 0
@@ -104,14 +104,24 @@ struct LaneSet: Sendable {
         case forever
     }
 
-    private struct Ready: Comparable {
-        var turn: UInt64
-        /// The position of the lane's first event: it orders lanes with the same turn.
+    /// The place of an event among the first events of all lanes: its position, or later after its lane was
+    /// deferred. Of deferred events the one with the lower position comes first.
+    private struct Turn: Comparable {
+        var number: UInt64
         var position: Position
-        var lane: Int
-        static func < (lhs: Ready, rhs: Ready) -> Bool {
-            (lhs.turn, lhs.position) < (rhs.turn, rhs.position)
+        init(_ position: Position, in lane: Lane) {
+            number = max(position.rawValue, lane.turnMin)
+            self.position = position
         }
+        static func < (lhs: Turn, rhs: Turn) -> Bool {
+            (lhs.number, lhs.position) < (rhs.number, rhs.position)
+        }
+    }
+
+    private struct Ready: Comparable {
+        var turn: Turn
+        var lane: Int
+        static func < (lhs: Ready, rhs: Ready) -> Bool { lhs.turn < rhs.turn }
     }
 
     private struct Waiting: Comparable {
@@ -309,17 +319,17 @@ struct LaneSet: Sendable {
             return
         }
         if lanes[number].hold == .none, !lanes[number].isUnderWay {
-            let turn = max(first.position.rawValue, lanes[number].turnMin)
+            let turn = Turn(first.position, in: lanes[number])
             if lanes[number].turn != turn {
                 setTurn(of: number, turn)
-                ready.insert(Ready(turn: turn, position: first.position, lane: number))
+                ready.insert(Ready(turn: turn, lane: number))
             }
         } else {
             setTurn(of: number, nil)
         }
     }
 
-    private mutating func setTurn(of number: Int, _ turn: UInt64?) {
+    private mutating func setTurn(of number: Int, _ turn: Turn?) {
         if lanes[number].turn == nil, turn != nil { readyCount += 1 }
         if lanes[number].turn != nil, turn == nil { readyCount -= 1 }
         lanes[number].turn = turn
@@ -383,10 +393,9 @@ struct LaneSet: Sendable {
                 setTurn(of: number, nil)
                 continue
             }
-            let position = items[item.next].position
-            let turn = max(position.rawValue, lanes[number].turnMin)
+            let turn = Turn(items[item.next].position, in: lanes[number])
             lanes[number].turn = turn
-            ready.replaceMin(with: Ready(turn: turn, position: position, lane: number))
+            ready.replaceMin(with: Ready(turn: turn, lane: number))
         }
         for number in dequeued {
             lanes[number].isUnderWay = true
