@@ -91,6 +91,68 @@ import Testing
         }
     }
 
+    @Test(.verifies("LINE-1")) func `the first and the last time of a line are written and read`() {
+        for (milliseconds, text) in [
+            (-62_167_219_200_000, "0000-01-01T00:00:00.000Z"),
+            (253_402_300_799_999, "9999-12-31T23:59:59.999Z"),
+        ] as [(Int64, String)] {
+            var bytes: [UInt8] = []
+            LineText.append(time: milliseconds, to: &bytes)
+            #expect(String(decoding: bytes, as: UTF8.self) == text)
+            #expect(LineText.time(bytes.span.bytes, at: 0) == milliseconds)
+        }
+    }
+
+    @Test(.verifies("LINE-1"))
+    func `a time is read like its characters one by one, with any byte replaced`() {
+        /// The time of a text by its digits and separators.
+        func reference(_ text: [UInt8]) -> Int64? {
+            let separators: [Int: Character] = [
+                4: "-", 7: "-", 10: "T", 13: ":", 16: ":", 19: ".", 23: "Z",
+            ]
+            var numbers = [0]
+            for (index, byte) in text.enumerated() {
+                if let separator = separators[index] {
+                    guard byte == separator.asciiValue else { return nil }
+                    numbers.append(0)
+                } else {
+                    guard (48...57).contains(byte) else { return nil }
+                    numbers[numbers.count - 1] = numbers[numbers.count - 1] * 10 + Int(byte) - 48
+                }
+            }
+            guard
+                let day = Calendar.day(year: numbers[0], month: numbers[1], day: numbers[2]),
+                numbers[3] < 24, numbers[4] < 60, numbers[5] < 60
+            else { return nil }
+            let seconds = numbers[3] * 3_600 + numbers[4] * 60 + numbers[5]
+            return day * 86_400_000 + Int64(seconds * 1_000 + numbers[6])
+        }
+        for text in ["2026-02-22T10:30:14.425Z", "9999-12-31T23:59:59.999Z"] {
+            for index in 0..<24 {
+                for byte in UInt8.min ... .max {
+                    var changed = Array(text.utf8)
+                    changed[index] = byte
+                    #expect(LineText.time(changed.span.bytes, at: 0) == reference(changed))
+                }
+            }
+        }
+    }
+
+    @Test(
+        .verifies("LINE-1"),
+        arguments: [
+            0, 1, 99_999_999, 100_000_000, 100_000_001, 9_999_999_999_999_999,
+            10_000_000_000_000_000, 10_000_000_000_000_001, UInt64.max,
+        ])
+    func `a number is written with 20 digits`(number: UInt64) {
+        var bytes: [UInt8] = []
+        LineText.append(number: number, to: &bytes)
+        let digits = String(number)
+        let text = String(repeating: "0", count: 20 - digits.count) + digits
+        #expect(String(decoding: bytes, as: UTF8.self) == text)
+        #expect(LineText.number(bytes.span.bytes, at: 0) == number)
+    }
+
     @Test func `every day of four centuries follows the one before`() throws {
         var day = try #require(Calendar.day(year: 1800, month: 1, day: 1))
         for year in 1800..<2200 {

@@ -169,6 +169,25 @@ private func check(_ log: Log, _ lines: [[UInt8]]) throws {
         }
     }
 
+    @Test(.verifies("CHK-7"), arguments: [false, true])
+    func `ids that opening left in the checkpoint are found after many lookups`(
+        damaged: Bool
+    ) throws {
+        var (test, log) = try Self.sample { bytes, head in
+            if damaged { bytes[head] ^= 1 }
+        }
+        // Enough for a filter.
+        for id in UInt128(1)...300 { try #require(try log.line(id: id) == nil) }
+        try check(log, test.lines)
+        try test.append(to: log, paddings: [1, 2])
+        for id in UInt128(1)...300 { try #require(try log.line(id: id) == nil) }
+        try check(log, test.lines)
+        try log.roll()
+        try check(log, test.lines)
+        try log.close()
+        try check(try test.open(), test.lines)
+    }
+
     @Test(.verifies("CHK-7"))
     func `damage to lines whose ids must be read is corrupt, not an unknown id`()
         throws
@@ -182,6 +201,52 @@ private func check(_ log: Log, _ lines: [[UInt8]]) throws {
         }
         let error = #expect(throws: LogError.self) { try log.roll() }
         #expect(error?.code == .corrupt)
+    }
+
+    @Test(.verifies("CHK-3"))
+    func `a checkpoint replaces the damaged slot, even if that was the newer one`() throws {
+        var (test, log) = try Self.sample()
+        try test.append(to: log, paddings: [1])
+        try store(log, test.files, at: 2)
+        test.files.flip(bit: 100 * 8, of: TestLog.path + "/checkpoints/b")
+        try test.append(to: log, paddings: [1])
+        try store(log, test.files, at: 3)
+        let slots = CheckpointSlots(TestLog.path, fileSystem: test.files)
+        #expect(slots.usable().map(\.position.rawValue) == [32, 30])
+    }
+
+    /// The sizes of all content up to the last byte of the first state: around one and two frames. In some, the
+    /// boundary is within the fields of the second state.
+    @Test(
+        .verifies("CHK-2"),
+        arguments: [4_194_250, 4_194_266, 4_194_303, 4_194_304, 4_194_305, 8_388_607, 8_388_608])
+    func `the content is in frames of 4 MiB, wherever the states begin`(size: Int) throws {
+        func state(_ name: String, _ count: Int) -> StoredState {
+            StoredState(
+                name: name, version: 1, position: Position(9),
+                bytes: [1, 2] + [UInt8](repeating: 7, count: count - 4) + [3, 4])
+        }
+        // Before the first state's bytes there are 50 others: two numbers, a flag and the state's fields.
+        let checkpoint = Checkpoint(
+            logID: 5, position: Position(9), lastID: 7, createdAt: 3, sealed: [], live: nil,
+            states: [state("one", size - 50), state("two", 1_000)])
+        let bytes = try checkpoint.encoded()
+        #expect(try Checkpoint(bytes.span.bytes) == checkpoint)
+        // The sizes of the frames, as their headers declare them.
+        var sizes: [Int] = []
+        var offset = Checkpoint.headerBytes
+        while offset < bytes.count - 8 {
+            let header = try FrameHeader(bytes.span.bytes, at: offset)
+            sizes.append(try #require(header.contentBytes))
+            offset += header.encodedBytes
+            while let block = try BlockHeader.read(bytes.span.bytes.integer(at: offset)) {
+                offset += block.blockBytes
+            }
+            offset += FrameHeader.endMarkBytes
+        }
+        let total = bytes.span.bytes.integer(at: 64, as: UInt64.self)
+        #expect(sizes.dropLast().allSatisfy { $0 == 4 * 1_048_576 })
+        #expect(sizes.reduce(0, +) == Int(total) && sizes.last ?? 0 > 0)
     }
 
     @Test(.verifies("CHK-3"))

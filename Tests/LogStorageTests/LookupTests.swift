@@ -127,6 +127,23 @@ import Testing
         }
     }
 
+    @Test(.timeLimit(.minutes(1)))
+    func `an append does not wait for the reading of a frame that is complete`() throws {
+        let pending = Mutex<(log: Log, lines: [UInt8])?>(nil)
+        let files = PausingFileSystem(InMemoryFileSystem()) {
+            // With the log's lock, this would never return.
+            guard let (log, lines) = pending.withLock({ $0.take() }) else { return }
+            #expect(throws: Never.self) { try log.append(lines) }
+        }
+        let log = try Log(at: TestLog.path, environment: TestLog.environment(files))
+        let lines = (1...3).map { TestLog.line($0, padding: 70_000) }
+        for line in lines { try log.append(line + [0x0A]) }
+        pending.withLock { $0 = (log, TestLog.line(4) + [0x0A]) }
+        #expect(try log.line(at: Position(1)) == lines[0])
+        #expect(pending.withLock { $0 == nil })
+        #expect(try log.line(at: Position(4)) == TestLog.line(4))
+    }
+
     @Test func `neighbouring lookups in a frame read it once`() throws {
         let reads = Mutex(0)
         let files = CountingFileSystem(InMemoryFileSystem()) { _, _ in reads.withLock { $0 += 1 } }

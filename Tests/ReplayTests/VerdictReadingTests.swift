@@ -52,12 +52,32 @@ import Testing
         return "\"\(name)\":\(value)"
     }
 
+    /// A verdict without white space as servers write it, or nearly.
+    private static func plain(_ choices: inout Choices) -> String {
+        let id = choices.element(of: [
+            "0a3e8ff8-bb52-454e-9574-3045281726ad", "0A3E8FF8-BB52-454E-9574-3045281726AD",
+            "0a3e8ff8-bb52-454e-9574-3045281726ag", "0a3e8ff8-bb52-454e-9574-3045281726a",
+        ])
+        let status = choices.element(of: ["applied", "duplicate", "rejected", "applied2"])
+        let rest = choices.element(of: ["", " ", ",\"code\":\"source_fork\"", ",\"id\":\"x\""])
+        return "{\"id\":\"\(id)\",\"status\":\"\(status)\"\(rest)}"
+    }
+
+    @Test func `a plain verdict that is cut anywhere is not a reply`() throws {
+        let body = Array(
+            "{\"verdicts\":[{\"id\":\"0a3e8ff8-bb52-454e-9574-3045281726ad\",\"status\":\"applied\"}]}"
+                .utf8)
+        try #require(Verdict.parse(body)?.count == 1)
+        for length in 0..<body.count { #expect(Verdict.parse(Array(body[..<length])) == nil) }
+    }
+
     @Test(.verifies("SYNC-21"))
     func `a reply is parsed like its tree, whatever its content`() throws {
         var read = 0
         try Property.check("verdicts", runs: 4_000) { choices in
             let verdicts = choices.array(0...4) { choices in
                 guard !choices.bool(oneIn: 20) else { return "7" }
+                guard !choices.bool() else { return Self.plain(&choices) }
                 let first = "\"id\":\"0a3e8ff8-bb52-454e-9574-3045281726ad\""
                 let members = [first] + choices.array(0...5) { Self.member(&$0) }
                 return "{" + members.joined(separator: ", ") + "}"
