@@ -21,7 +21,7 @@ package struct BlockDecompressor: Sendable {
         contentBytes = header.contentBytes
     }
 
-    /// Returns the plaintext of the frame without copying it, and forgets it.
+    /// Returns the plaintext of the frame without copying it. The decompressor is empty afterwards.
     package mutating func extractPlaintext() -> [UInt8] {
         var plaintext: [UInt8] = []
         swap(&plaintext, &storage)

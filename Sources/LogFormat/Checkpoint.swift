@@ -375,10 +375,10 @@ extension StoredState {
     /// The XXH64 of the state's bytes. Equal states have equal hashes.
     package var hash: UInt64 { XXH64.hash(bytes.span.bytes) }
 
-    /// The size of what a checkpoint stores before the state's bytes, without the name.
+    /// The size of `fields` without the name.
     fileprivate static let fieldBytes = 38
 
-    /// What a checkpoint stores before the state's bytes.
+    /// The fields of a state in a checkpoint, which precede its bytes.
     fileprivate var fields: [UInt8] {
         var fields: [UInt8] = []
         fields.append(littleEndian: UInt16(name.utf8.count))
@@ -402,15 +402,15 @@ private struct FramedContent {
     mutating func append(_ content: RawSpan) {
         var offset = 0
         while offset < content.byteCount {
-            let room = WriterSizes.commitPlaintextBytesMax - piece.count
-            let end = min(offset + room, content.byteCount)
+            let remaining = WriterSizes.commitPlaintextBytesMax - piece.count
+            let end = min(offset + remaining, content.byteCount)
             piece.append(contentsOf: content.extracting(offset..<end))
             offset = end
             if piece.count == WriterSizes.commitPlaintextBytesMax { finish() }
         }
     }
 
-    /// Compresses what is left.
+    /// Compresses the remaining content.
     mutating func finish() {
         guard !piece.isEmpty else { return }
         var content: [UInt8] = []

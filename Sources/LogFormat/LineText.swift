@@ -77,6 +77,7 @@ package enum LineText {
         let day = Calendar.floorDivide(milliseconds, 86_400_000)
         let inDay = Int(milliseconds - day * 86_400_000)
         let date = Calendar.date(ofDay: day)
+        precondition(0...9_999 ~= date.year, "a line has times of the years 0 to 9999")
         let time = inDay / 3_600_000 * 10_000_000 + inDay / 60_000 % 60 * 100_000 + inDay % 60_000
         // YYYYMMDD and HHMMSSmm; the last digit is stored alone.
         let days = Decimal.text(UInt32(date.year * 10_000 + date.month * 100 + date.day))

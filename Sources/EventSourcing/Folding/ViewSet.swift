@@ -91,8 +91,8 @@ private final class ViewBox<View: Projection>: AnyViewBox {
         state.withLock { Self.fold(batch, bit, into: &$0.view, &$0.through, &$0.revision) }
     }
 
-    /// Folds events into the parts of a state. As one value, it would have its generic type looked up for each
-    /// event, which took a fiftieth of a bulk append.
+    /// Folds events into the parts of a state. For a state that is passed as one value, the generic type is looked up
+    /// for each event, which took a fiftieth of a bulk append.
     private static func fold(
         _ batch: FoldedBatch, _ bit: UInt64, into view: inout View, _ through: inout Position,
         _ revision: inout UInt64

@@ -6,7 +6,7 @@ import LogFormat
 /// members give equal bytes, as a payload's `json()` must. O(bytes).
 public struct JSONObjectWriter {
     private var bytes: [UInt8] = []
-    /// Enough for the data of most events: growing by and by took a third of the time.
+    /// Enough for the data of most events: growing in steps took a third of the time.
     private static let bytesReserved = 240
 
     /// Begins an object.

@@ -254,7 +254,8 @@ public actor EventStore {
 
     /// The lines at positions as a JSON array, byte for byte as they are stored: the body of a request to
     /// the server. Commits pending events first if they are among them, so that no event is sent that
-    /// could still be lost. Reads outside the store's queue, but appends wait for the read.
+    /// could still be lost. Reads outside the store's queue; appends wait only while the last frame of the log is
+    /// read.
     ///
     /// - Parameter bytes: the total length of the lines, if known.
     /// - Throws: `LogError`, `corrupt` for a missing line.

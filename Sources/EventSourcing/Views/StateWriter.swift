@@ -11,7 +11,7 @@ public struct StateWriter {
     /// Creates an empty state.
     public init() {}
 
-    /// Reserves memory for about this many bytes: a large state that grows by and by is copied again and again.
+    /// Reserves memory for about `bytes` bytes in total: a large state that grows in steps is copied at each of them.
     public mutating func reserve(bytes: Int) { self.bytes.reserveCapacity(bytes) }
 
     /// The bytes written so far, in an array without spare capacity. O(bytes).

@@ -379,7 +379,7 @@ public final class Log: Sendable {
     /// consecutive positions in it.
     ///
     /// - Returns: the first position without a line, at which the lookup stops; nil if all have one.
-    /// - Throws: as `line(id:)`.
+    /// - Throws: as `line(id:)`, possibly after `body` was called with some lines.
     package func forEachLine(
         at positions: [Position], _ body: (RawSpan) -> Void
     ) throws(LogError) -> Position? {
@@ -396,8 +396,8 @@ public final class Log: Sendable {
         return nil
     }
 
-    /// The frame whose range includes a position, decoded; nil if there is none. It is decoded without the lock, so
-    /// that appends do not wait, unless it may grow meanwhile.
+    /// The frame whose range includes a position, decoded; nil if there is none. A frame that may grow is decoded
+    /// under the lock, any other without it, so that appends do not wait.
     private func decodedFrame(of position: Position) throws(LogError) -> DecodedFrame? {
         enum Found {
             case stored(StoredFrame, FrameCache)

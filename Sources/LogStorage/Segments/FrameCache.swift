@@ -41,7 +41,7 @@ package struct DecodedFrame: Sendable {
                 }
                 break
             }
-            // It is a frame of its own. The next one may be as big, and would be decoded in vain.
+            // A big commit is a frame of its own. The next one may be as big, and would be decoded in vain.
             if commit.isBig {
                 frame = DecodedFrame(
                     plaintext: scanner.extractPlaintext(), lines: commit.lines)

@@ -57,7 +57,7 @@ package struct SegmentContents: Sendable {
 
     /// Sets the ids of the checkpoint. The index is not validated, since its digest was checked.
     package mutating func setOlderIDs(_ index: IDIndex) {
-        older = index
+        (older, olderFilter, olderLookups) = (index, nil, 0)
         lacksOlderIDs = false
     }
 

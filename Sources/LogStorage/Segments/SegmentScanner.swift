@@ -101,7 +101,8 @@ package struct SegmentScanner {
     /// The number of valid bytes in `plaintext`.
     package var plaintextBytes: Int { decompressor.plaintextBytes }
 
-    /// Returns the plaintext of a frame that has been read to its end, without copying it, and forgets it.
+    /// Returns the plaintext of a frame that has been read to its end, without copying it. `plaintext` is empty
+    /// afterwards.
     mutating func extractPlaintext() -> [UInt8] { decompressor.extractPlaintext() }
 
     /// Reads the next commit, or the tail or damage that ends the scan. Once it has ended, returns the same

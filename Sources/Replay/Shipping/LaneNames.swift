@@ -17,7 +17,7 @@ struct LaneNames: Sendable {
     /// A power of two of slots, of which a quarter or more are empty.
     private var slots = [Slot](repeating: Slot(), count: 16)
     private var count = 0
-    /// Random per process, so that names cannot be chosen to collide.
+    /// Random per process, so that names that collide are hard to choose. No result depends on it.
     private static let seed = UInt32.random(in: .min ... .max)
 
     /// The hash of a lane's name. O(bytes).
@@ -51,7 +51,10 @@ struct LaneNames: Sendable {
     /// Removes a lane that is in the table. O(1).
     mutating func remove(_ lane: Int, with hash: UInt32) {
         var hole = home(of: hash)
-        while slots[hole].lane != Int32(lane) { hole = following(hole) }
+        while slots[hole].lane != Int32(lane) {
+            precondition(slots[hole].lane >= 0, "a lane that is removed is in the table")
+            hole = following(hole)
+        }
         // A later slot moves into the hole, unless the search for it begins after the hole.
         var index = following(hole)
         while slots[index].lane >= 0 {

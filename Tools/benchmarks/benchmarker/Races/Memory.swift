@@ -32,7 +32,7 @@ struct Memory {
         let views =
             try measured(.idle).figures.residentMiB
             - measured(.idle, "memory-empty").figures.residentMiB
-        // `LogWork.Kind.open` opens the store many times, an app does it once.
+        // An app opens its store once; `LogWork.Kind.open` does it many times.
         let kinds: [(name: String, kind: LogWork.Kind)] = [
             ("scan", .scan), ("verify", .verify), (Self.open, .idle), (Self.compact, .compact),
         ]
