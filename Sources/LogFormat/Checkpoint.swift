@@ -121,8 +121,8 @@ package struct Checkpoint: Equatable, Sendable {
         if let live, live.footer.idIndex.count != live.idIndexBytes {
             throw FormatError(.malformed, "the checkpoint has no id index")
         }
-        let statesStart = self.statesStart()
-        let bodyBytes = states.reduce(statesStart.count) {
+        let contentBeforeStates = self.contentBeforeStates()
+        let bodyBytes = states.reduce(contentBeforeStates.count) {
             $0 + StoredState.fieldBytes + $1.name.utf8.count + $1.bytes.count
         }
         guard bodyBytes <= WriterSizes.checkpointPlaintextBytesMax else {
@@ -140,7 +140,7 @@ package struct Checkpoint: Equatable, Sendable {
         bytes.append(littleEndian: createdAt)
         bytes.append(littleEndian: UInt64(bodyBytes))
         var content = FramedContent()
-        content.append(statesStart.span.bytes)
+        content.append(contentBeforeStates.span.bytes)
         for state in states {
             content.append(state.fields.span.bytes)
             content.append(state.bytes.span.bytes)
@@ -154,8 +154,8 @@ package struct Checkpoint: Equatable, Sendable {
         return bytes
     }
 
-    /// The content before the states, and their number.
-    private func statesStart() -> [UInt8] {
+    /// The content before the first state: the segments and the number of states.
+    private func contentBeforeStates() -> [UInt8] {
         var body: [UInt8] = []
         body.append(littleEndian: UInt32(sealed.count))
         for range in sealed {

@@ -82,22 +82,17 @@ package enum LineText {
         // YYYYMMDD and HHMMSSmm; the last digit is stored alone.
         let days = Decimal.text(UInt32(date.year * 10_000 + date.month * 100 + date.day))
         let times = Decimal.text(UInt32(time / 10))
+        let year: UInt64 = days & 0xFFFF_FFFF | separator("-", 4)
+        let month: UInt64 = (days >> 32 & 0xFFFF) << 40 | separator("-", 7)
+        let dayOfMonth: UInt64 = days >> 48 | separator("T", 2)
+        let minutes: UInt64 = (times & 0xFFFF) << 24 | separator(":", 5) | (times >> 16) << 48
+        let seconds: UInt64 = separator(":", 0) | (times >> 32 & 0xFFFF) << 8 | separator(".", 3)
+        let thousandth = UInt64(UInt8(ascii: "0")) + UInt64(time % 10)
+        let end: UInt64 = (times >> 48) << 32 | thousandth << 48 | separator("Z", 7)
         append(24, to: &bytes) { text in
-            text.store(UInt32(truncatingIfNeeded: days), at: 0)
-            text.store(UInt8(ascii: "-"), at: 4)
-            text.store(UInt16(truncatingIfNeeded: days >> 32), at: 5)
-            text.store(UInt8(ascii: "-"), at: 7)
-            text.store(UInt16(truncatingIfNeeded: days >> 48), at: 8)
-            text.store(UInt8(ascii: "T"), at: 10)
-            text.store(UInt16(truncatingIfNeeded: times), at: 11)
-            text.store(UInt8(ascii: ":"), at: 13)
-            text.store(UInt16(truncatingIfNeeded: times >> 16), at: 14)
-            text.store(UInt8(ascii: ":"), at: 16)
-            text.store(UInt16(truncatingIfNeeded: times >> 32), at: 17)
-            text.store(UInt8(ascii: "."), at: 19)
-            text.store(UInt16(truncatingIfNeeded: times >> 48), at: 20)
-            text.store(UInt8(ascii: "0") + UInt8(time % 10), at: 22)
-            text.store(UInt8(ascii: "Z"), at: 23)
+            text.store(year | month, at: 0)
+            text.store(dayOfMonth | minutes, at: 8)
+            text.store(seconds | end, at: 16)
         }
     }
 

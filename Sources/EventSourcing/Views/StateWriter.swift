@@ -12,7 +12,7 @@ public struct StateWriter {
     public init() {}
 
     /// Reserves memory for about `bytes` bytes in total: a large state that grows in steps is copied at each of them.
-    public mutating func reserve(bytes: Int) { self.bytes.reserveCapacity(bytes) }
+    package mutating func reserve(bytes: Int) { self.bytes.reserveCapacity(bytes) }
 
     /// The bytes written so far, in an array without spare capacity. O(bytes).
     public var trimmedBytes: [UInt8] { bytes.span.bytes.array }

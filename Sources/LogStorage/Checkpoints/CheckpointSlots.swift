@@ -148,12 +148,14 @@ package struct CheckpointSlots: Sendable {
 
     /// The slot that is empty, damaged or older, and the header of the checkpoint in the other one.
     private func slotToReplace() -> (slot: String, kept: Checkpoint.Header?) {
-        let slots = LogDirectory.checkpointSlots.map { ($0, intactHeader(of: $0)) }
+        let slots = LogDirectory.checkpointSlots.map {
+            (slot: $0, header: intactHeader(of: $0))
+        }
         func age(_ header: Checkpoint.Header?) -> (Position, Int64) {
             header.map { ($0.position, $0.createdAt) } ?? (.zero, .min)
         }
-        let isFirst = age(slots[0].1) <= age(slots[1].1)
-        return (slots[isFirst ? 0 : 1].0, slots[isFirst ? 1 : 0].1)
+        let isFirst = age(slots[0].header) <= age(slots[1].header)
+        return (slots[isFirst ? 0 : 1].slot, slots[isFirst ? 1 : 0].header)
     }
 
     /// The header of the checkpoint in a slot if the digest of its head is right; its content is not decoded.

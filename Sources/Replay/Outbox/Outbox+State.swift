@@ -123,7 +123,7 @@ extension Outbox {
 }
 
 extension OutboxEntry {
-    /// The encoded size of most entries, or a little less.
+    /// About the encoded size of an entry.
     fileprivate static let encodedBytes = 128
 
     /// Writes everything but the position.

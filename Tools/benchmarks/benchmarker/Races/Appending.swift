@@ -236,12 +236,13 @@ struct Appending {
     /// Batches of a thousand lines that were encoded beforehand, without a store: nothing is checked but the lines'
     /// beginnings, and no view is folded.
     func readyLines() throws -> Race {
-        let lines = Input.lines(input.drafts(0..<sizes.bulk))
+        let drafts = input.drafts(0..<sizes.bulk)
+        let lines = Input.lines(drafts)
         let batches = stride(from: 0, to: lines.count, by: Self.batch).map { start in
             Array(lines[start..<min(start + Self.batch, lines.count)].joined())
         }
         let file = folder.appending(path: "ready.ndjson")
-        try Data(batches.joined()).write(to: file)
+        try Input.write(drafts, to: file)
         let count = Double(lines.count)
         return Race(
             name: "bulk append, ready lines", unit: "µs an event", scale: 1e6,
