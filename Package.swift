@@ -252,6 +252,7 @@ let package = Package(
             resources: [
                 .embedInCode("sql/0001_events.sql"), .embedInCode("sql/0002_accounts.sql"),
                 .embedInCode("sql/0003_restores.sql"), .embedInCode("sql/0004_partitions.sql"),
+                .embedInCode("sql/0005_batches.sql"),
             ],
             swiftSettings: strict),
         .executableTarget(

@@ -11,14 +11,14 @@ import Testing
 
 @Suite(.disabled(if: PostgreSQLCluster.isSkipped, "DAYBOOK_SKIP_POSTGRESQL is set"))
 struct PostgreSQLTests {
-    /// Runs append_events like another server, in a transaction that stays open.
+    /// Runs append_batch like another server, in a transaction that stays open.
     private func append(
         _ samples: [Sample], account: String = "ana", on connection: PostgreSQLConnection
     ) async throws {
         let batch = PostgreSQLBatch(
             try StorageFixture.batch("[\(samples.map(\.line).joined(separator: ","))]"))
         let rows = try await connection.run(
-            "SELECT * FROM daybook.append_events($1, $2::jsonb)", [account, batch.json])
+            PostgreSQLBatch.call, [account], arrays: batch.arguments)
         #expect(try batch.verdicts(rows).map(\.status) == samples.map { _ in .applied })
     }
 

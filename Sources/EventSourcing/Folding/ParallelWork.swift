@@ -1,4 +1,4 @@
-// Work on independent items in parallel: decoding the data and encoding the lines of a batch of events.
+// Work on independent items in parallel: checking, encoding and decoding a batch of events.
 
 import Dispatch
 
@@ -9,7 +9,7 @@ extension Array where Element: Sendable {
     /// - Parameter share: the items in a slice. With the default and items of an event's size, two slices are
     ///   worth waking a thread.
     /// - Returns: the results, in the order of the items.
-    func parallelShares<Result: Sendable>(
+    package func parallelShares<Result: Sendable>(
         of share: Int = 64, _ body: @Sendable (ArraySlice<Element>) -> Result
     ) -> [Result] {
         guard count >= 2 * share else { return isEmpty ? [] : [body(self[...])] }

@@ -41,13 +41,13 @@ package enum BatchReader {
             throw .notAnArray(detail: "\(error.detail) (byte \(error.offset + 1))")
         }
         guard elements.count <= eventsMax else { throw .tooManyEvents }
+        let shares = elements.parallelShares { share in
+            share.map { ReceivedEvent(body.extracting($0), catalogue: catalogue, now: now) }
+        }
         var events: [ReceivedEvent] = []
         events.reserveCapacity(elements.count)
-        for (index, element) in elements.enumerated() {
-            guard
-                let event = ReceivedEvent(
-                    body.extracting(element), catalogue: catalogue, now: now)
-            else { throw .unusableID(index: index) }
+        for event in shares.joined() {
+            guard let event else { throw .unusableID(index: events.count) }
             events.append(event)
         }
         return events

@@ -1,50 +1,52 @@
-// The argument and the result of the SQL function append_events. Spec/sql/0001_events.sql defines the
-// members.
+// The arguments and the result of the SQL function append_batch. Spec/sql/0005_batches.sql defines them.
 
 import EventSourcing
 import Foundation
 import SyncServerStorage
 
-/// A batch for append_events.
+/// A batch for append_batch.
 struct PostgreSQLBatch {
     private let batch: [ReceivedEvent]
 
     init(_ batch: [ReceivedEvent]) { self.batch = batch }
 
-    /// The argument of the function.
-    var json: String {
-        // The database need not know the names of lanes, only which events share one. A name may
-        // contain U+0000, which jsonb cannot represent.
-        var lanes: [EntityID: Int] = [:]
-        let events = batch.map { event in
-            let number = lanes[event.lane] ?? lanes.count
-            lanes[event.lane] = number
-            return Self.json(event, lane: number)
-        }
-        return String(decoding: JSONObjectWriter.array(events), as: UTF8.self)
-    }
+    /// The call of the function, with the account as the first argument.
+    static let call = """
+        SELECT id, status, code, detail, current FROM daybook.append_batch(
+            $1, $2::uuid[], $3::text[], $4::text[], $5::uuid[], $6::bigint[], $7::bigint[],
+            $8::boolean[], $9::boolean[], $10::text[], NULL, $11::text[], $12::text[], $13::boolean[])
+        """
 
-    private static func json(_ event: ReceivedEvent, lane: Int) -> [UInt8] {
-        var writer = JSONObjectWriter()
-        writer.appendMember("id", event.id.text)
-        writer.appendMember("lane", lane)
-        if let fault = event.fault { writer.appendMember("code", fault.code.rawValue) }
-        guard let content = event.content else { return writer.finished() }
-        writer.appendMember("line", String(decoding: content.line, as: UTF8.self))
-        writer.appendMember("source", content.source.text)
-        writer.appendMember("sequence", Int(content.sequence))
-        writer.appendMember("time", Int(content.lwwTimestamp.time.milliseconds))
-        writer.appendMember("lane_given", content.draft.lane != nil)
-        writer.appendMember("time_given", content.draft.time != nil)
-        if let effect = NoteEffect(content) {
-            writer.appendMember("note", effect.note.utf8.hexadecimalDigits)
+    /// The arguments after the account.
+    var arguments: [PostgreSQLArray] {
+        // The database need not know the names of lanes, only which events share one. A name may
+        // contain U+0000, which text cannot represent.
+        var lanes: [EntityID: Int] = [:]
+        let effects = batch.map { $0.content.flatMap(NoteEffect.init) }
+        return [
+            PostgreSQLArray(uuids: batch.map { $0.id }),
+            PostgreSQLArray(
+                texts: batch.map { event in
+                    let number = lanes[event.lane] ?? lanes.count
+                    lanes[event.lane] = number
+                    return Array("\(number)".utf8)
+                }),
+            PostgreSQLArray(texts: batch.map { $0.content?.line }),
+            PostgreSQLArray(uuids: batch.map { $0.content?.source }),
+            PostgreSQLArray(integers: batch.map { $0.content?.sequence }),
+            PostgreSQLArray(integers: batch.map { $0.content?.lwwTimestamp.time.milliseconds }),
+            PostgreSQLArray(booleans: batch.map { $0.content.map { $0.draft.lane != nil } }),
+            PostgreSQLArray(booleans: batch.map { $0.content.map { $0.draft.time != nil } }),
+            PostgreSQLArray(texts: batch.map { $0.fault.map { Array($0.code.rawValue.utf8) } }),
+            PostgreSQLArray(
+                texts: effects.map { $0.map { Array($0.note.utf8.hexadecimalDigits.utf8) } }),
             // A base that is not a UUID matches no head, whatever its text.
-            if let base = effect.base {
-                writer.appendMember("base", UUID(text: base)?.text ?? "none")
-            }
-            writer.appendMember("deletes", effect.head.isDeletion)
-        }
-        return writer.finished()
+            PostgreSQLArray(
+                texts: effects.map { effect in
+                    effect?.base.map { Array((UUID(text: $0)?.text ?? "none").utf8) }
+                }),
+            PostgreSQLArray(booleans: effects.map { $0?.head.isDeletion }),
+        ]
     }
 
     /// Reads the function's result.
@@ -65,5 +67,5 @@ struct PostgreSQLBatch {
     }
 
     private static let unexpectedAnswer = StorageError(
-        .failed, "PostgreSQL: append_events has not returned what Spec/sql specifies")
+        .failed, "PostgreSQL: append_batch has not returned what Spec/sql specifies")
 }

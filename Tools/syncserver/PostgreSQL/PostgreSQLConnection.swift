@@ -44,16 +44,24 @@ actor PostgreSQLConnection {
     ///
     /// - Parameters:
     ///   - values: for `$1`, `$2`, …, as text without U+0000; nil is NULL.
+    ///   - arrays: for the parameters after them.
     ///   - limit: the longest wait for the answer; nil for the time of a statement and some seconds more.
     /// - Returns: the rows, each column as text.
     /// - Throws: `StorageError`. If the connection was lost, it is unknown whether the statement was
     ///   executed.
     func run(
-        _ sql: String, _ values: [String?] = [], within limit: Duration? = nil
+        _ sql: String, _ values: [String?] = [], arrays: [PostgreSQLArray] = [],
+        within limit: Duration? = nil
     ) throws -> [[String?]] {
         let link = try openLink()
-        let isSent = Self.withPointers(values) {
-            PQsendQueryParams(link.handle, sql, Int32(values.count), nil, $0, nil, nil, 0)
+        let parameters = values.map(Self.cString) + arrays.map(\.bytes)
+        // libpq ignores the lengths of text.
+        let lengths = parameters.map { Int32($0?.count ?? 0) }
+        let formats = values.map { _ in Self.textFormat } + arrays.map { _ in Self.binaryFormat }
+        let isSent = Self.withPointers(parameters) {
+            PQsendQueryParams(
+                link.handle, sql, Int32(parameters.count), nil, $0, lengths, formats,
+                Self.textFormat)
         }
         guard isSent == 1 else { throw connectionLost() }
         let longest = link.statementMilliseconds + Self.silenceMillisecondsMax
@@ -133,8 +141,10 @@ actor PostgreSQLConnection {
             ("client_encoding", "UTF8"), ("application_name", name),
             ("dbname", location.url),
         ]
-        let handle = Self.withPointers(settings.map(\.0)) { names in
-            Self.withPointers(settings.map(\.1)) { PQconnectdbParams(names, $0, 1) }
+        let handle = Self.withPointers(settings.map { Self.cString($0.0) }) { names in
+            Self.withPointers(settings.map { Self.cString($0.1) }) {
+                PQconnectdbParams(names, $0, 1)
+            }
         }
         guard let handle else { throw StorageError(.failed, "PostgreSQL: no memory") }
         let link = Link(handle)
@@ -240,22 +250,27 @@ actor PostgreSQLConnection {
             .split(whereSeparator: \.isNewline).joined(separator: " ")
     }
 
-    /// Calls a closure with a NULL-terminated array of C strings, which live as long as the call.
+    private static let textFormat: Int32 = 0
+    private static let binaryFormat: Int32 = 1
+
+    private static func cString(_ text: String?) -> [UInt8]? { text.map { Array($0.utf8) + [0] } }
+
+    /// Calls a closure with a NULL-terminated array of pointers to values, which live as long as the call.
     private static func withPointers<Result>(
-        _ values: [String?], _ body: (UnsafePointer<UnsafePointer<CChar>?>) -> Result
+        _ values: [[UInt8]?], _ body: (UnsafePointer<UnsafePointer<CChar>?>) -> Result
     ) -> Result {
-        var bytes: [CChar] = []
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(values.reduce(0) { $0 + ($1?.count ?? 0) })
         let starts: [Int?] = values.map { value in
             guard let value else { return nil }
-            defer {
-                bytes.append(contentsOf: value.utf8.map { CChar(bitPattern: $0) })
-                bytes.append(0)
-            }
+            defer { bytes += value }
             return bytes.count
         }
-        return bytes.withUnsafeBufferPointer { buffer in
+        return bytes.withUnsafeBytes { buffer in
             let pointers = starts.map { start in
-                start.flatMap { buffer.baseAddress?.advanced(by: $0) }
+                start.flatMap {
+                    buffer.baseAddress?.advanced(by: $0).assumingMemoryBound(to: CChar.self)
+                }
             }
             return (pointers + [nil]).withUnsafeBufferPointer { pointers in
                 // Never nil: the array has at least the NULL.

@@ -1,5 +1,5 @@
 // The storage at scale: a PostgreSQL database that any number of servers share. The SQL function
-// append_events decides the verdicts. Spec/operations/postgresql.md.
+// append_batch decides the verdicts. Spec/operations/postgresql.md.
 
 import EventSourcing
 import Foundation
@@ -69,15 +69,11 @@ package final class PostgreSQLEventStorage: EventStorage {
         let account = try Self.checked(account)
         await recordUse(of: account)
         let batch = PostgreSQLBatch(events)
-        let json = batch.json
+        let arguments = batch.arguments
         let rows: [[String?]]
         do {
             rows = try await pool.withConnection {
-                try await $0.run(
-                    """
-                    SELECT id, status, code, detail, current
-                    FROM daybook.append_events($1, $2::jsonb)
-                    """, [account, json])
+                try await $0.run(PostgreSQLBatch.call, [account], arrays: arguments)
             }
         } catch let error as StorageError where error.code == .noSpace {
             lastNoSpace.withLock { $0 = .now }

@@ -17,6 +17,7 @@ enum PostgreSQLSchema {
         Step(number: 2, sql: text(PackageResources._002_accounts_sql)),
         Step(number: 3, sql: text(PackageResources._003_restores_sql)),
         Step(number: 4, sql: text(PackageResources._004_partitions_sql)),
+        Step(number: 5, sql: text(PackageResources._005_batches_sql)),
     ]
 
     /// The newest migration that this server knows.

@@ -29,6 +29,9 @@ struct Observing: Errand {
     func perform() async throws -> Figures {
         let store = try await OfflineStore.open(at: URL(filePath: log), account: "local")
         try await fill(store)
+        // As in an app that has synced; and the first figure does not include the checkpoint that is due.
+        try await store.settle()
+        try await store.events.checkpoint()
         var figures = Figures()
         func time(_ body: (Int) async throws -> Void) async throws -> Double {
             let before = SystemCounters.processorSeconds()

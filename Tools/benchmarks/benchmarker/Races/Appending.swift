@@ -55,7 +55,20 @@ struct Appending {
                     }
                 },
                 Contender(name: "pwrite + fdatasync") {
-                    try await inFolder { try await Self.replay(writes, in: $0) }
+                    try await inFolder { folder in
+                        let file = try RawFile(in: folder, for: writes)
+                        defer { file.close() }
+                        return try await medianMeasured(writes) { try file.append($0) }
+                    }
+                },
+                // The cost of the two changes of threads, with which no thread of an app waits for the disk.
+                Contender(name: "the same in an actor") {
+                    try await inFolder { folder in
+                        let file = RawFileActor(try RawFile(in: folder, for: writes))
+                        let cost = try await medianMeasured(writes) { try await file.append($0) }
+                        await file.close()
+                        return cost
+                    }
                 },
                 Contender(name: "SQLite") {
                     try await inFolder { folder in
@@ -88,26 +101,6 @@ struct Appending {
         let writes = recorder.drain()
         try await store.close()
         return writes
-    }
-
-    /// Repeats the writes into preallocated space, each followed by `fdatasync`.
-    private static func replay(
-        _ writes: [WriteRecorder.Write], in folder: URL
-    ) async throws -> Cost {
-        let descriptor = open(
-            folder.appending(path: "raw").path, O_CREAT | O_RDWR | O_CLOEXEC, 0o600)
-        guard descriptor >= 0 else { throw RaceFailure("cannot open the raw file") }
-        defer { close(descriptor) }
-        let end = writes.map { $0.offset + $0.bytes.count }.max() ?? 0
-        guard posix_fallocate(descriptor, 0, off_t(end)) == 0, fsync(descriptor) == 0 else {
-            throw RaceFailure("cannot preallocate the raw file")
-        }
-        return try await medianMeasured(writes) { write in
-            let count = write.bytes.count
-            guard pwrite(descriptor, write.bytes, count, off_t(write.offset)) == count,
-                fdatasync(descriptor) == 0
-            else { throw RaceFailure("cannot write the raw file") }
-        }
     }
 
     // MARK: Sixteen writers
@@ -267,4 +260,43 @@ struct Appending {
                 },
             ])
     }
+}
+
+/// A file with preallocated space for the writes that the log makes.
+private struct RawFile {
+    private let descriptor: Int32
+
+    init(in folder: URL, for writes: [WriteRecorder.Write]) throws {
+        descriptor = open(folder.appending(path: "raw").path, O_CREAT | O_RDWR | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else { throw RaceFailure("cannot open the raw file") }
+        let end = writes.map { $0.offset + $0.bytes.count }.max() ?? 0
+        guard posix_fallocate(descriptor, 0, off_t(end)) == 0, fsync(descriptor) == 0 else {
+            throw RaceFailure("cannot preallocate the raw file")
+        }
+    }
+
+    /// Writes and syncs.
+    func append(_ write: WriteRecorder.Write) throws {
+        let count = write.bytes.count
+        guard pwrite(descriptor, write.bytes, count, off_t(write.offset)) == count,
+            fdatasync(descriptor) == 0
+        else { throw RaceFailure("cannot write the raw file") }
+    }
+
+    func close() { _ = Foundation.close(descriptor) }
+}
+
+/// A file that is written on a queue of its own, as a store's log is.
+private actor RawFileActor {
+    private let file: RawFile
+    private nonisolated let executor = StoreExecutor()
+    nonisolated var unownedExecutor: UnownedSerialExecutor {
+        executor.asUnownedSerialExecutor()
+    }
+
+    init(_ file: RawFile) { self.file = file }
+
+    func append(_ write: WriteRecorder.Write) throws { try file.append(write) }
+
+    func close() { file.close() }
 }

@@ -15,7 +15,11 @@ struct SQLiteAppend {
     /// Bytes of the head events that accompany the verdicts.
     private var currentBytes = 0
     private static let currentBytesMax = 1024 * 1024
+    /// The greatest sequence of each source, of the events that are stored.
+    private var lastSequences: [UUID: Int64] = [:]
+    private let db: Database
     private let findID: Statement
+    private let findLastSequence: Statement
     private let findSequence: Statement
     private let insertEvent: Statement
     private let findHead: Statement
@@ -26,6 +30,7 @@ struct SQLiteAppend {
     init(
         _ db: Database, account name: String, _ catalogue: EventCatalogue, now: Date
     ) throws {
+        self.db = db
         self.catalogue = catalogue
         let find = try db.cachedStatement(
             sql: "SELECT number, last_serial FROM account WHERE name = ?")
@@ -43,6 +48,11 @@ struct SQLiteAppend {
         findID = try db.cachedStatement(
             sql: "SELECT line FROM event WHERE account = ? AND id = ?")
         // Without the hint, SQLite scans all events of the account.
+        findLastSequence = try db.cachedStatement(
+            sql: """
+                SELECT max(sequence) FROM event INDEXED BY event_by_source
+                WHERE account = ? AND source = ?
+                """)
         findSequence = try db.cachedStatement(
             sql: """
                 SELECT 1 FROM event INDEXED BY event_by_source
@@ -51,7 +61,7 @@ struct SQLiteAppend {
         insertEvent = try db.cachedStatement(
             sql: """
                 INSERT INTO event (account, serial, id, source, sequence, line)
-                VALUES (?, ?, ?, ?, ?, ?)
+                VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (account, id) DO NOTHING
                 """)
         findHead = try db.cachedStatement(
             sql: """
@@ -93,6 +103,13 @@ struct SQLiteAppend {
     }
 
     private mutating func apply(_ event: ReceivedEvent) throws -> EventVerdict {
+        // Most events are new, have no fault and are not of a note. The unique index tells whether the id is
+        // new, without a search of its own.
+        if event.fault == nil, let content = event.content, NoteEffect(content) == nil,
+            let verdict = try store(event.id, content)
+        {
+            return verdict
+        }
         if let content = event.content, let stored = try line(of: event.id) {
             guard content.isSame(asLine: stored, catalogue) else {
                 return EventVerdict(
@@ -100,7 +117,7 @@ struct SQLiteAppend {
                     detail: "the account has another event with this id")
             }
             // With the fork code: the reply that reported the fork first may have been lost.
-            return try verdict(.duplicate, on: event, content)
+            return EventVerdict(event.id, .duplicate, isForked: try hasTwin(event.id, content))
         }
         if let fault = event.fault {
             return EventVerdict(event.id, .rejected, code: fault.code, detail: fault.detail)
@@ -113,24 +130,44 @@ struct SQLiteAppend {
         if let base = effect?.base, base != head?.event.text {
             return try conflict(event, head?.event)
         }
-        let verdict = try verdict(.applied, on: event, content)
-        lastSerial += 1
-        try insertEvent.execute(arguments: [
-            account, lastSerial, event.id, content.source, content.sequence, Data(content.line),
-        ])
+        guard let verdict = try store(event.id, content) else {
+            preconditionFailure("an event was stored between two statements of a transaction")
+        }
         if let effect, head.map({ $0 < effect.head }) ?? true {
             try set(effect.head, of: effect.note)
         }
         return verdict
     }
 
-    /// The verdict on a stored event, which also reports a second event with its source and sequence.
-    private func verdict(
-        _ status: EventVerdict.Status, on event: ReceivedEvent, _ content: ReceivedEvent.Content
-    ) throws -> EventVerdict {
-        let twin = try Int.fetchOne(
-            findSequence, arguments: [account, content.source, content.sequence, event.id])
-        return EventVerdict(event.id, status, isForked: twin != nil)
+    /// Stores an event with the account's next serial.
+    ///
+    /// - Returns: nil if the account has an event with this id.
+    private mutating func store(
+        _ id: UUID, _ content: ReceivedEvent.Content
+    ) throws -> EventVerdict? {
+        let last = try lastSequence(of: content.source)
+        try insertEvent.execute(arguments: [
+            account, lastSerial + 1, id, content.source, content.sequence, Data(content.line),
+        ])
+        guard db.changesCount > 0 else { return nil }
+        lastSerial += 1
+        lastSequences[content.source] = max(last, content.sequence)
+        return EventVerdict(
+            id, .applied, isForked: try content.sequence <= last && hasTwin(id, content))
+    }
+
+    /// The greatest sequence of a source that the account has; 0 if it has none.
+    private mutating func lastSequence(of source: UUID) throws -> Int64 {
+        if let last = lastSequences[source] { return last }
+        let last = try Int64.fetchOne(findLastSequence, arguments: [account, source]) ?? 0
+        lastSequences[source] = last
+        return last
+    }
+
+    /// Whether the account has another event with the event's source and sequence.
+    private func hasTwin(_ id: UUID, _ content: ReceivedEvent.Content) throws -> Bool {
+        try Int.fetchOne(
+            findSequence, arguments: [account, content.source, content.sequence, id]) != nil
     }
 
     /// The verdict on an event whose base is not the head. Includes the head event as long as the
