@@ -104,6 +104,8 @@ let package = Package(
             name: "CLZ4",
             pkgConfig: "liblz4",
             providers: [.apt(["liblz4-dev"]), .brew(["lz4"])]),
+        // A file's link count without its times. Only a header of Linux.
+        .systemLibrary(name: "CStatx"),
         // The HTTP client where the system's own, URLSession, cannot bound what a server sends.
         .systemLibrary(
             name: "CCurl",
@@ -128,7 +130,12 @@ let package = Package(
                 ] : [],
             // Lifetimes: for the span of an array before macOS and iOS 26.
             swiftSettings: strict + optimised + libLZ4 + [.enableExperimentalFeature("Lifetimes")]),
-        .target(name: "LogStorage", dependencies: ["LogFormat"], swiftSettings: strict + optimised),
+        .target(
+            name: "LogStorage",
+            dependencies: [
+                "LogFormat", .target(name: "CStatx", condition: .when(platforms: [.linux])),
+            ],
+            swiftSettings: strict + optimised),
         // The one target that knows what is measured, and the only one that imports metrics and traces.
         .target(
             name: "Telemetry",

@@ -1,0 +1,18 @@
+/* Swift does not import statx, which GNU libc declares only with _GNU_SOURCE. */
+#include <unistd.h>
+#if __has_include(<asm/unistd.h>) && __has_include(<linux/stat.h>)
+#include <asm/unistd.h>
+#include <linux/stat.h>
+#endif
+
+/* The number of names of an open file; -1 if it is unknown. Does not read the file's times, as fstat does. */
+static inline long statx_link_count(int descriptor) {
+#ifdef STATX_NLINK
+    struct statx status;
+    const int empty_path = 0x1000; /* AT_EMPTY_PATH */
+    if (syscall(__NR_statx, descriptor, "", empty_path, STATX_NLINK, &status) == 0) {
+        return status.stx_nlink;
+    }
+#endif
+    return -1;
+}
