@@ -104,7 +104,7 @@ let package = Package(
             name: "CLZ4",
             pkgConfig: "liblz4",
             providers: [.apt(["liblz4-dev"]), .brew(["lz4"])]),
-        // A file's link count without its times. Only a header of Linux.
+        // Reads a file's link count without its times. Linux only.
         .systemLibrary(name: "CStatx"),
         // The HTTP client where the system's own, URLSession, cannot bound what a server sends.
         .systemLibrary(

@@ -7,10 +7,11 @@
 
 /* The number of names of an open file; -1 if it is unknown. Does not read the file's times, as fstat does. */
 static inline long statx_link_count(int descriptor) {
-#ifdef STATX_NLINK
+#if defined(STATX_NLINK) && defined(__NR_statx)
     struct statx status;
     const int empty_path = 0x1000; /* AT_EMPTY_PATH */
-    if (syscall(__NR_statx, descriptor, "", empty_path, STATX_NLINK, &status) == 0) {
+    if (syscall(__NR_statx, descriptor, "", empty_path, STATX_NLINK, &status) == 0
+        && (status.stx_mask & STATX_NLINK)) {
         return status.stx_nlink;
     }
 #endif

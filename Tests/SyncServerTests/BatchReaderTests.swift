@@ -21,6 +21,16 @@ import Testing
         }
     }
 
+    /// Batches of that size are parsed on all cores.
+    @Test(.verifies("SYNC-8")) func `of many elements, the first without a usable id is named`() {
+        var elements = Sample.cities(300).map(\.line)
+        elements[150] = "{}"
+        elements[290] = "{}"
+        #expect(throws: BatchError.unusableID(index: 150)) {
+            try StorageFixture.batch("[\(elements.joined(separator: ","))]")
+        }
+    }
+
     @Test(.verifies("SYNC-6"), arguments: ["1", ""])
     func `a batch may have 64 levels, not 65`(inner: String) throws {
         // The array, the event, and the given number of levels in its data.
@@ -41,7 +51,7 @@ import Testing
     @Test(.verifies("SYNC-7")) func `500 events are a batch, 501 are not`() throws {
         let lines = Sample.cities(501).map(\.line)
         let batch = try StorageFixture.batch("[\(lines.dropLast().joined(separator: ","))]")
-        #expect(batch.count == 500)
+        #expect(batch.map(\.content?.sequence) == (1...500).map { $0 })
         #expect(throws: BatchError.tooManyEvents) {
             try StorageFixture.batch("[\(lines.joined(separator: ","))]")
         }

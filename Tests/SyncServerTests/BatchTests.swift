@@ -26,7 +26,7 @@ import Testing
             "a batch has the verdicts of its events one at a time", runs: 150,
             covering: [
                 "applied", "duplicate", "rejected", "conflict", "unprocessed", "source_fork",
-                "id_reused", "invalid_event", "the head is of the same batch",
+                "id_reused", "invalid_event", "the head is new in the batch",
             ]
         ) { choices in
             run += 1
@@ -50,10 +50,9 @@ import Testing
                 for verdict in verdicts {
                     choices.count(verdict.status.rawValue)
                     if let code = verdict.code { choices.count(code.rawValue) }
-                    let isOfBatch = batch.contains {
-                        $0.line.utf8.elementsEqual(verdict.current ?? [])
+                    if Self.isNewInBatch(verdict.current, batch, verdicts) {
+                        choices.count("the head is new in the batch")
                     }
-                    if isOfBatch { choices.count("the head is of the same batch") }
                 }
             }
             let stored = try await storage.all(account: account)
@@ -61,18 +60,35 @@ import Testing
         }
     }
 
+    /// Whether a line is of an event that the batch has once and has stored.
+    private static func isNewInBatch(
+        _ line: [UInt8]?, _ batch: [Sample], _ verdicts: [SyncServerStorage.EventVerdict]
+    ) -> Bool {
+        guard let line,
+            let index = batch.firstIndex(where: { $0.line.utf8.elementsEqual(line) })
+        else { return false }
+        let event = batch[index]
+        let same = batch.filter {
+            $0.id == event.id || $0.source == event.source && $0.sequence == event.sequence
+        }
+        return verdicts[index].status == .applied && same.count == 1
+    }
+
     /// An event with one of a few ids, sources, sequences and lanes.
     private static func event(_ choices: inout Choices) -> Sample {
         let sequence = UInt64(choices.int(in: 1...5))
         let name = choices.element(of: ["a", "b"])
         var event: Sample
-        switch choices.int(in: 0...5) {
+        switch choices.int(in: 0...6) {
         case 0: event = Sample.note("added", name, sequence)
         case 1:
             event = Sample.note("updated", name, sequence, text: choices.element(of: ["x", "y"]))
         case 2: event = Sample.note("deleted", name, sequence)
         case 3:
             event = Sample(sequence: sequence, subject: name, lane: "city:ana:\(name)", data: "{}")
+        case 4:
+            // Unreadable.
+            event = Sample(sequence: sequence, type: "", subject: name, lane: "city:ana:\(name)")
         default:
             event = Sample(
                 sequence: sequence, subject: name, lane: "city:ana:\(name)",

@@ -151,6 +151,7 @@ struct SupabaseSQLTests {
             "SELECT FROM daybook.account", "SELECT FROM daybook.note_head",
             "SELECT FROM daybook.migration", "UPDATE daybook.account SET last_serial = 0",
             "SELECT daybook.append_events('ana', '[]')",
+            "SELECT daybook.append_batch('ana'\(String(repeating: ", NULL", count: 13)))",
             "SELECT daybook.read_events('ana', NULL, 0, 0, 500)",
             "SELECT daybook.received('{}', now())", "CREATE TABLE daybook.mine (a int)",
         ] {

@@ -1,8 +1,8 @@
--- Applies a batch with three statements instead of three for each event. The fifth migration of the schema.
--- Spec/operations/postgresql.md.
+-- Applies a batch with one query and one insert instead of some for each event. The fifth migration of the
+-- schema. Spec/operations/postgresql.md.
 
 -- Applies a batch to an account, in one transaction with its effects (SYNC-16 to SYNC-29). An event is an
--- element of each array, and NULL is an array of NULL:
+-- element of each array, and a NULL array counts as one of NULLs:
 --   ids        UUIDs
 --   lanes      any text that is the same for the events of one lane
 --   lines      the events as they are stored; NULL for one that is unreadable
@@ -83,7 +83,7 @@ BEGIN
         stored := e.stored;
         has_twin := e.has_twin;
         -- Another event of the batch has the same id, or the same source and sequence, and may be stored by now.
-        IF e.is_repeated THEN
+        IF e.is_repeated AND e.line IS NOT NULL THEN
             SELECT v.line INTO stored
             FROM daybook.event v WHERE v.account = for_account AND v.id = e.id;
             SELECT EXISTS (
@@ -191,7 +191,8 @@ BEGIN
 END $$;
 
 -- As append_batch, for events that are objects in JSON: for Supabase, and for servers of older releases,
--- which may still run on the new schema. The members are those of the first migration.
+-- which may still run on the new schema. The members are those of the first migration. It touches no table, so
+-- it needs no plan_cache_mode.
 CREATE OR REPLACE FUNCTION daybook.append_events(for_account text, events jsonb)
 RETURNS TABLE (id uuid, status text, code text, detail text, current text)
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$

@@ -15,7 +15,7 @@ struct SQLiteAppend {
     /// Bytes of the head events that accompany the verdicts.
     private var currentBytes = 0
     private static let currentBytesMax = 1024 * 1024
-    /// The greatest sequence of each source, of the events that are stored.
+    /// The greatest stored sequence of each source that the batch has named so far.
     private var lastSequences: [UUID: Int64] = [:]
     private let db: Database
     private let findID: Statement
