@@ -17,6 +17,9 @@ enum Peers {
         do {
             let done = try work.perform(on: peer.init(in: arguments[4]), arguments[3])
             print(done.seconds, done.processor, done.events)
+            // Without the end of the process that C++ foresees: RocksDB's threads may still use what it destroys.
+            fflush(nil)
+            _exit(0)
         } catch {
             end("peers: \(error)", 74)
         }
