@@ -17,7 +17,7 @@ enum Peers {
         do {
             let done = try work.perform(on: peer.init(in: arguments[4]), arguments[3])
             print(done.seconds, done.processor, done.events)
-            // Without the end of the process that C++ foresees: RocksDB's threads may still use what it destroys.
+            // Without the destructors of a normal exit: RocksDB's threads may still use what they destroy.
             fflush(nil)
             _exit(0)
         } catch {

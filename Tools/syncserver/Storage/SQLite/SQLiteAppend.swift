@@ -103,9 +103,10 @@ struct SQLiteAppend {
     }
 
     private mutating func apply(_ event: ReceivedEvent) throws -> EventVerdict {
-        // Most events are new, have no fault and are not of a note. The unique index tells whether the id is
-        // new, without a search of its own.
-        if event.fault == nil, let content = event.content, NoteEffect(content) == nil,
+        let effect = event.content.flatMap(NoteEffect.init)
+        // Most events are new, have no fault and are not of a note. The insert itself tells whether the id is
+        // new.
+        if event.fault == nil, effect == nil, let content = event.content,
             let verdict = try store(event.id, content)
         {
             return verdict
@@ -125,7 +126,6 @@ struct SQLiteAppend {
         guard let content = event.content else {
             preconditionFailure("an event without content has a fault")
         }
-        let effect = NoteEffect(content)
         let head = try effect.flatMap { try self.head(of: $0.note) }
         if let base = effect?.base, base != head?.event.text {
             return try conflict(event, head?.event)
