@@ -37,7 +37,8 @@ struct RaceResult {
     /// A budget and the measured value.
     struct BudgetResult {
         let budget: Budget
-        /// The value that the budget limits: our cost by the peer's, the peer's by ours, or the entry's.
+        /// The value that the budget limits: our cost by the peer's, the peer's by ours, or the entry's cost,
+        /// less the other entry's if the budget names one.
         let measured: Double
         /// The used part of the budget.
         let share: Double
@@ -87,8 +88,8 @@ struct RaceResult {
                 return BudgetResult(budget: budget, measured: ratio, share: factor / ratio)
             case .within(let limit, let name, let other):
                 guard let cost = entry(name)?.median else { return nil }
-                let allowed = limit + (other.flatMap(entry)?.median ?? 0)
-                return BudgetResult(budget: budget, measured: cost, share: cost / allowed)
+                let value = cost - (other.flatMap(entry)?.median ?? 0)
+                return BudgetResult(budget: budget, measured: value, share: value / limit)
             }
         }
     }
