@@ -70,7 +70,7 @@ struct RacesCommand: AsyncParsableCommand {
             {
                 let race = try await race()
                 return try await raced(withBusyCore: withBusyCore) {
-                    try await race.run(turns: turns, suffix: $0, reportProgress: reportProgress)
+                    try await race.run(turns: turns, reportProgress: reportProgress)
                 }
             }
         }
@@ -99,7 +99,7 @@ struct RacesCommand: AsyncParsableCommand {
             ("rows query", timed(rows.query)),
             (
                 "shipping",
-                { try await raced(withBusyCore: withBusyCore) { try await shipping.measure($0) } }
+                { try await raced(withBusyCore: withBusyCore) { try await shipping.measure() } }
             ),
             ("memory", { [try memory.measure()] }),
         ]

@@ -32,16 +32,18 @@ struct BusyCore {
 ///
 /// - Parameters:
 ///   - withBusyCore: false to run it once.
-///   - race: returns the result; the argument is added to its name.
+///   - race: returns the result.
 func raced(
-    withBusyCore: Bool, _ race: (String) async throws -> RaceResult
+    withBusyCore: Bool, _ race: () async throws -> RaceResult
 ) async throws -> [RaceResult] {
-    var results = [try await race("")]
-    guard withBusyCore else { return results }
+    let free = try await race()
+    guard withBusyCore else { return [free] }
     let core = try BusyCore()
+    reportProgress("\(free.name): again, with one core busy")
     let result: Result<RaceResult, any Error>
-    do { result = .success(try await race(", one core busy")) } catch { result = .failure(error) }
+    do { result = .success(try await race()) } catch { result = .failure(error) }
     await core.release()
-    results.append(try result.get())
-    return results
+    var busy = try result.get()
+    busy.hasBusyCore = true
+    return [free, busy]
 }

@@ -37,12 +37,10 @@ struct Race {
     ///
     /// - Parameters:
     ///   - turns: the number of turns of each contender.
-    ///   - suffix: added to the name.
     ///   - reportProgress: called after each turn.
     func run(
-        turns: Int, suffix: String = "", reportProgress: (String) -> Void
+        turns: Int, reportProgress: (String) -> Void
     ) async throws -> RaceResult {
-        let name = name + suffix
         var entries = contenders.map { RaceResult.Entry(name: $0.name) }
         for turn in 1...turns {
             for (index, contender) in contenders.enumerated() {

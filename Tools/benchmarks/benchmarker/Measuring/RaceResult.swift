@@ -49,6 +49,9 @@ struct RaceResult {
     let unit: String
     let entries: [Entry]
     var budgets: [Budget] = []
+    /// True if another process kept one core busy meanwhile.
+    var hasBusyCore = false
+    var title: String { hasBusyCore ? name + ", one core busy" : name }
     /// Our name in tables.
     static let ours = "Daybook"
 

@@ -8,8 +8,7 @@ struct Shipping {
     let events: Int
     let turns: Int
 
-    /// - Parameter suffix: added to the name of the row.
-    func measure(_ suffix: String) async throws -> RaceResult {
+    func measure() async throws -> RaceResult {
         let race = ShippingRace(events: events, rounds: turns, requests: 2) {
             reportProgress("shipping: \($0)")
         }
@@ -21,7 +20,7 @@ struct Shipping {
                 processor: turns.map { $0.processorSeconds * scale })
         }
         return RaceResult(
-            name: "shipping to a null server\(suffix)", unit: "µs an event",
+            name: "shipping to a null server", unit: "µs an event",
             entries: [
                 entry(RaceResult.ours, result.ours), entry("plain client", result.plain),
             ],

@@ -23,7 +23,7 @@ struct RaceReport {
         let rows = results.flatMap { result in
             result.entries.enumerated().map { index, entry in
                 [
-                    index == 0 ? result.name : "", index == 0 ? result.unit : "", entry.name,
+                    index == 0 ? result.title : "", index == 0 ? result.unit : "", entry.name,
                     Markdown.number(entry.median),
                     result.ratio(of: entry).map(Markdown.number) ?? "",
                     entry.costs.count > 1 ? Markdown.percent(entry.spread) : "",
@@ -46,16 +46,21 @@ struct RaceReport {
             ? "RocksDB and LMDB took no part: their headers are not installed here.\n\n" : ""
     }
 
-    /// The table of budgets and measured values.
+    /// The table of budgets and measured values, with both results of a race in one row.
     private var budgets: String {
         Markdown.table(
-            ["work", "budget", "measured", "met"],
-            results.flatMap { result in
-                result.verdicts.map {
-                    [
-                        result.name, Self.text(of: $0.budget, in: result),
-                        Markdown.number($0.measured),
-                        $0.isMet ? "yes" : "no",
+            ["work", "budget", "measured", "one core busy", "met"],
+            results.filter { !$0.hasBusyCore }.flatMap { result in
+                let busy = results.first { $0.hasBusyCore && $0.name == result.name }
+                let verdicts = [result.verdicts] + (busy.map { [$0.verdicts] } ?? [])
+                return result.verdicts.indices.map { index in
+                    let pair = verdicts.map { $0[index] }
+                    let words = pair.map { $0.isMet ? "yes" : "no" }
+                    return [
+                        result.name, Self.text(of: pair[0].budget, in: result),
+                        Markdown.number(pair[0].measured),
+                        pair.count > 1 ? Markdown.number(pair[1].measured) : "",
+                        Set(words).count == 1 ? words[0] : words.joined(separator: "; "),
                     ]
                 }
             })
@@ -103,7 +108,7 @@ struct RaceReport {
             origin: origin,
             rows: results.map { result in
                 Row(
-                    work: result.name, unit: result.unit,
+                    work: result.title, unit: result.unit,
                     costs: result.entries.map {
                         .init(name: $0.name, costs: $0.costs, processor: $0.processor)
                     },
@@ -120,7 +125,7 @@ struct RaceReport {
     /// The plot: a bar for each budget, as long as the used part. A bar left of the line meets its budget.
     var svg: String {
         let rows = results.flatMap { result in
-            result.verdicts.map { ("\(result.name): \(Self.text(of: $0.budget, in: result))", $0) }
+            result.verdicts.map { ("\(result.title): \(Self.text(of: $0.budget, in: result))", $0) }
         }
         let (left, unit, height) = (560.0, 160.0, 24.0)
         let end = Double(rows.count) * height + 30
