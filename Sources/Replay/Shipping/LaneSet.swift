@@ -131,7 +131,8 @@ struct LaneSet: Sendable {
     }
 
     /// The events of all lanes. The index of a removed event is used again: `unusedItem` is the first of them,
-    /// and they are linked like the events of a lane.
+    /// and they are linked like the events of a lane. With an array for each lane, and names that were hashed for
+    /// each event, lanes took 20 instead of 13 % of shipping. Spec/decisions/0056-shipping.md.
     private var items: [QueuedItem] = []
     private var unusedItem = LaneSet.none
     /// All lanes. The index of an empty lane is used again for the next new one.

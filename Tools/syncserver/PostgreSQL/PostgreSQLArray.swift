@@ -1,5 +1,6 @@
-// Arrays as PostgreSQL's binary format encodes them, so that neither side writes or parses text. The format
-// is that of array_recv in PostgreSQL's source, src/backend/utils/adt/arrayfuncs.c.
+// Arrays as PostgreSQL's binary format encodes them, so that neither side writes or parses text: as
+// JSON, a batch was escaped here and taken apart in the database (Spec/decisions/0057-intake-of-the-server.md). The
+// format is that of array_recv in PostgreSQL's source, src/backend/utils/adt/arrayfuncs.c.
 
 import Foundation
 

@@ -10,7 +10,7 @@ struct RacesCommand: AsyncParsableCommand {
     @OptionGroup var options: BenchmarkOptions
     @Option(help: "Only rows whose name contains this text.")
     var only: String?
-    @Flag(help: "Run each race again with one core kept busy. The full form always does.")
+    @Flag(help: "Run each timed race again with one core kept busy. The full form always does.")
     var busy = false
 
     func run() async throws { try await Self.measure(only, options, withBusyCore: busy) }
@@ -69,7 +69,7 @@ struct RacesCommand: AsyncParsableCommand {
         ) -> () async throws -> [RaceResult] {
             {
                 let race = try await race()
-                return try await raced(withBusyCore: withBusyCore) {
+                return try await runRace(withBusyCore: withBusyCore) {
                     try await race.run(turns: turns, reportProgress: reportProgress)
                 }
             }
@@ -99,7 +99,7 @@ struct RacesCommand: AsyncParsableCommand {
             ("rows query", timed(rows.query)),
             (
                 "shipping",
-                { try await raced(withBusyCore: withBusyCore) { try await shipping.measure() } }
+                { try await runRace(withBusyCore: withBusyCore) { try await shipping.measure() } }
             ),
             ("memory", { [try memory.measure()] }),
         ]

@@ -33,7 +33,7 @@ struct BusyCore {
 /// - Parameters:
 ///   - withBusyCore: false to run it once.
 ///   - race: returns the result.
-func raced(
+func runRace(
     withBusyCore: Bool, _ race: () async throws -> RaceResult
 ) async throws -> [RaceResult] {
     let free = try await race()

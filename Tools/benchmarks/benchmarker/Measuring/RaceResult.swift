@@ -51,6 +51,7 @@ struct RaceResult {
     var budgets: [Budget] = []
     /// True if another process kept one core busy meanwhile.
     var hasBusyCore = false
+    /// The name in tables, with the load.
     var title: String { hasBusyCore ? name + ", one core busy" : name }
     /// Our name in tables.
     static let ours = "Daybook"

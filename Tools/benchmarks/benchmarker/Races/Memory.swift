@@ -1,5 +1,5 @@
 // The peak memory of streaming work, each in a process of its own, and the memory of an opened store's
-// views. Row 9 of the table.
+// views.
 
 import Foundation
 

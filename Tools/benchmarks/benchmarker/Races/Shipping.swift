@@ -1,5 +1,4 @@
-// The replayer against a plain client that sends the same bytes, to a server that accepts everything. Row
-// 8 of the table.
+// The replayer against a plain client that sends the same bytes, to a server that accepts everything.
 
 import WireHistories
 

@@ -55,12 +55,13 @@ struct RaceReport {
                 let verdicts = [result.verdicts] + (busy.map { [$0.verdicts] } ?? [])
                 return result.verdicts.indices.map { index in
                     let pair = verdicts.map { $0[index] }
-                    let words = pair.map { $0.isMet ? "yes" : "no" }
+                    let verdictTexts = pair.map { $0.isMet ? "yes" : "no" }
                     return [
                         result.name, Self.text(of: pair[0].budget, in: result),
                         Markdown.number(pair[0].measured),
                         pair.count > 1 ? Markdown.number(pair[1].measured) : "",
-                        Set(words).count == 1 ? words[0] : words.joined(separator: "; "),
+                        Set(verdictTexts).count == 1
+                            ? verdictTexts[0] : verdictTexts.joined(separator: "; "),
                     ]
                 }
             })
@@ -138,7 +139,7 @@ struct RaceReport {
             """
         for (index, (label, verdict)) in rows.enumerated() {
             let y = 30 + Double(index) * height
-            let width = min(verdict.share, 2.5) * unit
+            let width = max(0, min(verdict.share, 2.5)) * unit
             text += """
                 <text x="\(left - 8)" y="\(y + 15)" text-anchor="end">\
                 \(Markdown.escaped(label))</text>
