@@ -392,8 +392,8 @@ extension StoredState {
     }
 }
 
-/// Compresses content piece by piece, so that it is never in memory as a whole: otherwise filling a log with
-/// 300,000 unsettled events takes 70 MiB more. Each frame but the last has
+/// Compresses content piece by piece, so that it is never in memory as a whole. As a whole, 300,000 unsettled
+/// events take 70 MiB more while a log is filled. Each frame but the last has
 /// `WriterSizes.commitPlaintextBytesMax` bytes.
 private struct FramedContent {
     private(set) var frames: [UInt8] = []
