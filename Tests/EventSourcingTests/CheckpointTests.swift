@@ -87,7 +87,8 @@ private func drafts(_ numbers: some Sequence<Int>) -> [EventDraft] {
         try await store.close()
         store = try await open(files)
         let again = store.view(Sums.self)
-        #expect(again.total == sums.total && again.last == 520)
+        #expect(again.total == sums.total)
+        #expect(again.last == 520)
         #expect(again.foldsHere == 20)
         #expect(store.view(Count.self).count == 520)
         try await store.close()
@@ -110,7 +111,8 @@ private func drafts(_ numbers: some Sequence<Int>) -> [EventDraft] {
         let before = files["/log/checkpoints/a"]
         let other = files["/log/checkpoints/b"]
         try await store.close()
-        #expect(files["/log/checkpoints/a"] == before && files["/log/checkpoints/b"] == other)
+        #expect(files["/log/checkpoints/a"] == before)
+        #expect(files["/log/checkpoints/b"] == other)
     }
 
     @Test(.verifies("CHK-4"))
@@ -298,7 +300,9 @@ private func drafts(_ numbers: some Sequence<Int>) -> [EventDraft] {
         try await store.checkpoint()
         try await store.close()
         let sound = try verify(files)
-        #expect(sound.findings == [] && sound.compared == 2 && sound.notes == [])
+        #expect(sound.findings == [])
+        #expect(sound.compared == 2)
+        #expect(sound.notes == [])
 
         // A checkpoint that is valid but wrong.
         let slots = CheckpointSlots("/log", fileSystem: files)
@@ -311,7 +315,8 @@ private func drafts(_ numbers: some Sequence<Int>) -> [EventDraft] {
         try slots.write(wrong)
         let found = try verify(files)
         #expect(found.findings.map(\.positions) == [Position(20)...Position(20)])
-        #expect(found.findings[0].code == "checkpoint" && found.compared == 1)
+        #expect(found.findings[0].code == "checkpoint")
+        #expect(found.compared == 1)
 
         files["/log/checkpoints/a"] = [0]
         files["/log/checkpoints/b"]?.removeLast()

@@ -178,7 +178,7 @@ import Testing
                 var inner = try left.nestedUnkeyedContainer()
                 self.left.append(try left.decode(Int.self))
                 #expect(try inner.decode(String.self) == "inner")
-                #expect(inner.isAtEnd && left.isAtEnd)
+                #expect([inner.isAtEnd, left.isAtEnd] == [true, true])
                 let right = try members.nestedContainer(keyedBy: StateKey.self, forKey: .right)
                 self.right = ["a": try right.decode(String.self, forKey: StateKey("a"))]
                 #expect(try members.decode(Bool.self, forKey: .last))

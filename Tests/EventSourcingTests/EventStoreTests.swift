@@ -77,14 +77,16 @@ private func draft(_ subject: String, type: String = "t", bytes: Int = 0) -> Eve
         let files = InMemoryFileSystem()
         let store = try await open(files)
         let one = try await store.append(Visited(place: "Lisbon"))
-        #expect(one.position == Position(1) && one.isNew)
+        #expect(one.position == Position(1))
+        #expect(one.isNew)
         #expect(store.view(Tally.self).last == "Lisbon")
         try await store.close()
         let again = try await open(files)
         #expect(again.view(Tally.self).count == 1)
         let event = try #require(try await again.event(at: Position(1)))
         #expect(try Visited(json: event.content.json ?? []).place == "Lisbon")
-        #expect(event.lane == "Lisbon" && event.isOwn)
+        #expect(event.lane == "Lisbon")
+        #expect(event.isOwn)
         try await again.close()
     }
 

@@ -46,7 +46,8 @@ import Testing
                 }
             }
             let sorted = model.sorted()
-            try #require(index.count == sorted.count && index.last == sorted.last)
+            try #require(index.count == sorted.count)
+            try #require(index.last == sorted.last)
             for _ in 0..<20 {
                 let lower = choices.int(in: -1...most + 1)
                 let upper = choices.int(in: lower...most + 2)

@@ -20,7 +20,8 @@ import Testing
                 if choices.bool(oneIn: 16) { table.reserve(choices.int(in: 0...100)) }
                 try #require(table.set(id, to: UInt64(step)) == model[id])
                 model[id] = UInt64(step)
-                try #require(table.count == model.count && !table.isEmpty)
+                try #require(table.count == model.count)
+                try #require(!table.isEmpty)
             }
             let all = Dictionary(uniqueKeysWithValues: table.all.map { ($0.id, $0.number) })
             try #require(all == model)

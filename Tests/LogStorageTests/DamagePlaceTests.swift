@@ -48,7 +48,8 @@ import Testing
             let what: Comment = "bit \(bit) of segment \(segment), whose footer begins at \(start)"
             let found = try findings(copy)
             try #require(found.count == 1, what)
-            try #require(found[0].code == "corrupt" && found[0].offset == start, what)
+            try #require(found[0].code == "corrupt", what)
+            try #require(found[0].offset == start, what)
             let name = SegmentName.of(log.ranges[segment].lowerBound)
             try #require(found[0].segment == name, what)
             // A last segment that is damaged is read up to the damage.
@@ -60,7 +61,8 @@ import Testing
             let (positions, error) = try read(copy)
             let last = log.ranges[segment].upperBound
             try #require(positions == Array(Position(1)...last), what)
-            try #require(error?.code == .corrupt && error?.offset == start, what)
+            try #require(error?.code == .corrupt, what)
+            try #require(error?.offset == start, what)
             let opening = #expect(throws: LogError.self, what) {
                 try Log(at: TestLog.path, environment: TestLog.environment(copy))
             }
@@ -89,7 +91,7 @@ import Testing
                 let damaged = copy.snapshot()
                 damaged.flip(bit: at * 8 + 2, of: path)
                 let found = try findings(damaged)
-                try #require(found.count == 1 && found[0].offset == start, "\(at): \(found)")
+                try #require(found.map(\.offset) == [start], "\(at): \(found)")
                 let (positions, error) = try read(damaged)
                 try #require(error?.offset == start, "\(at): \(String(describing: error))")
                 guard !isLast else { continue }
@@ -144,7 +146,8 @@ import Testing
             // After the last segment, nothing tells where it ends.
             let isLast = segment == 2
             let lost = isLast ? range.lowerBound...range.lowerBound : range
-            #expect(found.lost == [lost] && found.lostEndIsKnown == !isLast, "\(found)")
+            #expect(found.lost == [lost], "\(found)")
+            #expect(found.lostEndIsKnown == !isLast, "\(found)")
         }
     }
 
@@ -159,7 +162,7 @@ import Testing
             let commit = try log.commits(2)[1]
             try log.change(log.path(2)) { $0[commit.offset + 30] ^= 4 }
             let found = try findings(log.files)
-            #expect(found.count == 1 && found[0].offset == commit.offset, "\(found)")
+            #expect(found.map(\.offset) == [commit.offset], "\(found)")
             #expect(found[0].positions?.lowerBound == commit.positions.lowerBound)
             #expect(!found[0].detail.contains("checkpoint"))
         }
@@ -182,7 +185,8 @@ import Testing
             #expect(found[0].positions == lost...next.advanced(by: -1), "\(cut): \(found)")
             #expect(!found[0].detail.contains("intact"))
             let error = try read(copy).error
-            #expect(error?.offset == found[0].offset && error?.detail == found[0].detail)
+            #expect(error?.offset == found[0].offset)
+            #expect(error?.detail == found[0].detail)
         }
         // Bytes after the footer.
         let copy = files.snapshot()
@@ -208,7 +212,8 @@ import Testing
         let error = #expect(throws: LogError.self) {
             for _ in 0..<3 { try cursor.poll { _, _ in true } }
         }
-        #expect(error?.code == .corrupt && error?.offset == start)
+        #expect(error?.code == .corrupt)
+        #expect(error?.offset == start)
     }
 
     @Test(.verifies("REC-7"))
@@ -256,9 +261,11 @@ import Testing
                 }
                 #expect(opening?.offset == offset)
                 let error = try read(log.files).error
-                #expect(error?.code == .corrupt && error?.offset == offset)
+                #expect(error?.code == .corrupt)
+                #expect(error?.offset == offset)
                 let found = try findings(log.files)
-                #expect(!found.isEmpty && found.allSatisfy { $0.offset == offset })
+                #expect(!found.isEmpty)
+                #expect(found.allSatisfy { $0.offset == offset })
                 let expected = isAccount ? "another account" : "another log"
                 #expect(found.allSatisfy { $0.detail.contains(expected) })
             }

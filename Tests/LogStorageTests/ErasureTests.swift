@@ -78,7 +78,8 @@ private struct LinksStay: FileSystem {
         #expect(error?.code == .closed)
         #expect(#expect(throws: LogError.self) { try log.erase() }?.code == .closed)
         let next = try Log(at: TestLog.path, environment: Self.environment(files, seed: 2))
-        #expect(next.id != log.id && next.incarnation != log.incarnation)
+        #expect(next.id != log.id)
+        #expect(next.incarnation != log.incarnation)
         #expect(next.next == Position(1))
     }
 
@@ -174,7 +175,8 @@ private struct LinksStay: FileSystem {
                 try again.append(TestLog.line(again.next.rawValue) + [0x0A])
             }
         }
-        #expect(wasIntact && wasErased)
+        #expect(wasIntact)
+        #expect(wasErased)
     }
 
     @Test(.verifies("ACC-6"))
@@ -200,7 +202,8 @@ private struct LinksStay: FileSystem {
                 try log.append(TestLog.line(4) + [0x0A])
                 try log.close()
                 again = try Log(at: TestLog.path, environment: Self.environment(files, seed: 2))
-                #expect(again.id == log.id && again.next == Position(5))
+                #expect(again.id == log.id)
+                #expect(again.next == Position(5))
             case .failure:
                 kinds.insert("half")
                 let error = #expect(throws: LogError.self) { try TestLog.read(files) }
@@ -208,7 +211,8 @@ private struct LinksStay: FileSystem {
                     #expect(error?.code == .noSuchLog)
                 }
                 again = try Log(at: TestLog.path, environment: Self.environment(files, seed: 2))
-                #expect(again.id != log.id && again.next == Position(1))
+                #expect(again.id != log.id)
+                #expect(again.next == Position(1))
                 #expect(again.incarnation != log.incarnation)
             }
             #expect(try !files.list(TestLog.path).contains("erasing"))
@@ -232,7 +236,8 @@ private struct LinksStay: FileSystem {
         let files = try interrupted()
         let log = try Log(
             at: TestLog.path, account: "grace", environment: Self.environment(files, seed: 2))
-        #expect(log.account == "grace" && log.next == Position(1))
+        #expect(log.account == "grace")
+        #expect(log.next == Position(1))
         let others = try interrupted()
         let error = #expect(throws: LogError.self) {
             try Log(

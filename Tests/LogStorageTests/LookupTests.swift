@@ -68,7 +68,8 @@ import Testing
             log = try model.open()
         }
         let seeds = try log.sealedSegments().map { try IDIndex($0.footer.idIndex).hashSeed }
-        #expect(seeds.count == 6 && Set(seeds).count == 1)
+        #expect(seeds.count == 6)
+        #expect(Set(seeds).count == 1)
     }
 
     @Test(.verifies("REC-10"))
@@ -85,14 +86,14 @@ import Testing
             try test.files.open(path, .read), expecting: Position(1), allowsHoles: false)
         var commits: [ScannedCommit] = []
         while case .commit(let commit) = try scanner.next() { commits.append(commit) }
-        try #require(
-            commits.count == 3
-                && commits.allSatisfy { $0.frameOffset == SegmentHeader.encodedBytes })
+        try #require(commits.count == 3)
+        try #require(commits.allSatisfy { $0.frameOffset == SegmentHeader.encodedBytes })
         test.files[path]?[commits[1].end - 20] ^= 1
         for _ in 0..<3 { #expect(try log.line(id: TestLog.id(1))?.bytes == test.lines[0]) }
         for position: UInt64 in [2, 3] {
             let error = #expect(throws: LogError.self) { try log.line(id: TestLog.id(position)) }
-            #expect(error?.code == .corrupt && error?.path == path)
+            #expect(error?.code == .corrupt)
+            #expect(error?.path == path)
             #expect(error?.offset == commits[1].offset)
         }
     }

@@ -239,7 +239,8 @@ import Testing
         #expect(report.actions.map(\.verb) == [.create])
         let segment = try SealedSegment(
             SegmentName.of(Position(10)), in: TestLog.path, log.files)
-        #expect(segment.footer.eventCount == 0 && segment.footer.isCompacted)
+        #expect(segment.footer.eventCount == 0)
+        #expect(segment.footer.isCompacted)
         #expect(segment.footer.coveredThrough == Position(18))
         _ = try repair("without the first", losing: [1...9]) { try $0.remove($0.path(0)) }
         _ = try repair("without both", losing: [1...18]) {
@@ -306,7 +307,8 @@ import Testing
         try log.write(try log.read(log.path(1)), to: log.path(2))
         let report = try log.repair().repair()
         let lost = try #require(report.lost.first)
-        #expect(lost.lowerBound == Position(19) && report.lost.count == 1)
+        #expect(lost.lowerBound == Position(19))
+        #expect(report.lost.count == 1)
         let again = try Log(at: TestLog.path, environment: TestLog.environment(log.files))
         #expect(again.next > Position(27), "an acknowledged position is given to another event")
     }
@@ -445,7 +447,8 @@ import Testing
                 let error = #expect(throws: LogError.self) { try act() }
                 #expect(error?.code == .notALog, "\(name)")
             }
-            #expect(files[DamagedLog.path(name)] == [1] && files[DamagedLog.path("notes")] == [2])
+            #expect(files[DamagedLog.path(name)] == [1])
+            #expect(files[DamagedLog.path("notes")] == [2])
         }
         // In a log, a file of another name is not touched either.
         let log = try DamagedLog(on: InMemoryFileSystem()).released()
@@ -487,7 +490,8 @@ import Testing
         let report = try log.repair().repair()
         let moved = try #require(report.actions.first?.quarantinedAs)
         #expect(try log.read(moved) == [1, 2, 3])
-        #expect(try log.repair().plan().actions == [] && report.lost == [])
+        #expect(try log.repair().plan().actions == [])
+        #expect(report.lost == [])
         let summary = try LogVerifier(TestLog.path, fileSystem: log.files).verify { _, _ in nil }
         #expect(summary.findings == [])
     }
@@ -498,7 +502,8 @@ import Testing
         let name = SegmentName.of(Position(18_446_744_069_414_584_319))
         try log.files.createDirectory(DamagedLog.path(name))
         let report = try log.repair().repair()
-        #expect(report.actions.map(\.name) == [name] && report.lost == [])
+        #expect(report.actions.map(\.name) == [name])
+        #expect(report.lost == [])
         #expect(try log.files.list(TestLog.path).count { $0.hasSuffix(".lz4") } == 3)
     }
 
@@ -520,7 +525,8 @@ import Testing
             #expect(slots.usable().flatMap(\.states).map(\.name) == ["needs"])
             let again = try Log(at: TestLog.path, environment: TestLog.environment(log.files))
             let kept = again.consumeCheckpoint()?.states.first
-            #expect(kept?.bytes == Array("needs".utf8) && kept?.position == .zero)
+            #expect(kept?.bytes == Array("needs".utf8))
+            #expect(kept?.position == .zero)
         }
     }
 
@@ -597,7 +603,8 @@ import Testing
     func `holes of compaction are no loss, and removed ids are kept`() throws {
         let all: Set<UInt64> = Set(1...14).subtracting([3, 10])
         let footer = try repairCompacted("footer") { bytes, _ in bytes[bytes.count - 3] ^= 1 }
-        #expect(footer.report.lost == [] && footer.lines == all)
+        #expect(footer.report.lost == [])
+        #expect(footer.lines == all)
         #expect(try footer.log.removed(id: TestLog.id(3))?.position == Position(3))
         #expect(try footer.log.removed(id: TestLog.id(10))?.position == Position(10))
         // The position of the compaction was in the footer only.
@@ -616,7 +623,8 @@ import Testing
         let list = try repairCompacted("a list of removed ids") { bytes, segment in
             bytes[segment.footerAt - 3] ^= 1
         }
-        #expect(list.report.lost == [] && list.lines == all)
+        #expect(list.report.lost == [])
+        #expect(list.lines == all)
         #expect(try list.log.removed(id: TestLog.id(3)) != nil)
         #expect(try list.log.removed(id: TestLog.id(10)) == nil)
 
@@ -624,7 +632,8 @@ import Testing
             bytes.replaceSubrange(0..<512, with: repeatElement(1, count: 512))
             bytes[bytes.count - 3] ^= 1
         }
-        #expect(header.report.lost == [] && header.lines == all)
+        #expect(header.report.lost == [])
+        #expect(header.lines == all)
         #expect(try header.log.removed(id: TestLog.id(3)) != nil)
     }
 
