@@ -23,7 +23,8 @@ import Testing
         try await rows.reach(last.position)
         let found = try await ExpectedRows(bench.pool)
         #expect(found.trips == ["spring": "harbour"])
-        #expect(found.changes == ["spring", "spring"] && found.words == ["hello"])
+        #expect(found.changes == ["spring", "spring"])
+        #expect(found.words == ["hello"])
         let hits = try await bench.pool.read { db in
             try String.fetchAll(
                 db,
@@ -82,11 +83,13 @@ import Testing
         try await rows.reach(try #require(appended.last).position)
         let parked = try await rows.parked()
         #expect(parked.map(\.position) == [appended[7].position])
-        #expect(parked.first?.id == appended[7].id && parked.first?.projection == "trips")
+        #expect(parked.first?.id == appended[7].id)
+        #expect(parked.first?.projection == "trips")
         #expect(parked.first?.error.contains("too late") == true)
         let found = try await ExpectedRows(bench.pool)
         // What it had changed before it failed is undone.
-        #expect(found.changes.count == 39 && found.trips["trip-7"] == nil)
+        #expect(found.changes.count == 39)
+        #expect(found.trips["trip-7"] == nil)
         #expect(try await rows.retryParked() == 0)
         #expect(try await rows.parked().count == 1)
         try await store.close()
@@ -168,7 +171,8 @@ import Testing
             try await rows.reach(await store.lastDurable)
         }
         #expect(try await ExpectedRows(bench.pool) == ExpectedRows(store))
-        #expect(rows.status.rebuilding.isEmpty && rows.status.problem == nil)
+        #expect(rows.status.rebuilding.isEmpty)
+        #expect(rows.status.problem == nil)
         if reason == .version {
             let lengths = try await bench.pool.read { db in
                 try Int.fetchAll(db, sql: "SELECT length FROM trip WHERE name IS NOT NULL")
@@ -338,7 +342,8 @@ import Testing
                 try Bool.fetchOne(db, sql: "PRAGMA foreign_keys")
             )
         }
-        #expect(favourites == ["a"] && areOn == true)
+        #expect(favourites == ["a"])
+        #expect(areOn == true)
         try await store.close()
         await rows.close()
     }

@@ -60,7 +60,8 @@ import Testing
                     SELECT * FROM notes WHERE cityId = 'rome' ORDER BY createdAt, noteId
                     """, adapter: ColumnMapping(["detail": "detail"]))
         }
-        #expect(plan.count == 1 && plan[0].contains("notes_cityId_createdAt_noteId"))
+        #expect(plan.count == 1)
+        #expect(plan.first?.contains("notes_cityId_createdAt_noteId") == true, "\(plan)")
         let pending = try await database.read {
             try Int.fetchOne($0, sql: "SELECT count(*) FROM outbox")
         }
@@ -88,7 +89,8 @@ import Testing
         try await store.notes.update(first.id, "three", by: "u")
         try await rows.reach()
         #expect(try await database.read { try rowID.fetchOne($0) } == before)
-        #expect(!changes.tables.contains("cities") && changes.tables.contains("notes"))
+        #expect(!changes.tables.contains("cities"))
+        #expect(changes.tables.contains("notes"))
         #expect(changes.count == 1)
         try await store.close()
         await rows.close()
@@ -212,7 +214,8 @@ import Testing
         // The next step computes the table anew.
         let after = await store.events.durableState
         let stale = try await catchUp.staleProjections(after.retracted)
-        #expect(isBehind && stale.map(\.name) == ["notes"])
+        #expect(isBehind)
+        #expect(stale.map(\.name) == ["notes"])
         try await store.close()
     }
 

@@ -126,7 +126,8 @@ private struct Device {
                 try #require(try await after.storage.prepare() == false)
             }
         }
-        #expect(ended > 40 && untouched > 0)
+        #expect(ended > 40)
+        #expect(untouched > 0)
         print("\(points.count) operations, \(states) states, \(ended) resets ended at the start")
     }
 
@@ -367,7 +368,8 @@ private struct Device {
                 try await store.close()
             }
         }
-        #expect(there > 0 && there < states)
+        #expect(there > 0)
+        #expect(there < states)
         print("\(points.count) operations, \(states) states")
         try await stores[1].close()
     }

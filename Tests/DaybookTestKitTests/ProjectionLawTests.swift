@@ -298,7 +298,8 @@ private struct Incomparable: Projection {
         let error = try #require(throws: EventError.self) {
             try Property.checkProjection(Incomparable.self, events: { $0.trip() })
         }
-        #expect(error.code == .refused && error.detail.contains("Make it Equatable"))
+        #expect(error.code == .refused)
+        #expect(error.detail.contains("Make it Equatable"))
         #expect(throws: EventError.self) {
             try Property.checkProjection(
                 Stops.self, upcasters: upcasters + upcasters, events: { $0.trip() })
@@ -316,9 +317,12 @@ private struct Incomparable: Projection {
         history.record(draft)
         let stored = try #require(try await store.event(at: Position(1)))
         let event = history.events[0]
-        #expect(event.content == stored.content && event.position == stored.position)
-        #expect(event.lineBytes == stored.lineBytes && event.action == stored.action)
-        #expect(event.isOwn && event.sequence == 1)
+        #expect(event.content == stored.content)
+        #expect(event.position == stored.position)
+        #expect(event.lineBytes == stored.lineBytes)
+        #expect(event.action == stored.action)
+        #expect(event.isOwn)
+        #expect(event.sequence == 1)
         try await store.close()
     }
 
@@ -350,7 +354,8 @@ private struct Incomparable: Projection {
         let error = try #require(throws: EventError.self) {
             try history.record(StopPlanned(trip: "spring", stop: "lake"))
         }
-        #expect(error.detail == "no stop" && history.events.isEmpty)
+        #expect(error.detail == "no stop")
+        #expect(history.events.isEmpty)
         history.record(EventDraft(type: StopPlanned.type))
         #expect(history.events.count == 1)
     }

@@ -122,25 +122,57 @@ private func careful(_ reply: TransportReply?, _ batch: [UUID]) -> [UUID] {
         let answered = verdicts.map { $0.map(\.id) }
         switch fault {
         case .requestLost, .requestLate:
-            #expect(reply == nil && arrivals == 0 && milliseconds == 30_000)
-        case .replyLost: #expect(reply == nil && arrivals == 1 && milliseconds == 30_000)
-        case .requestDoubled: #expect(answered == batch && arrivals == 2)
-        case .copyLate: #expect(answered == batch && arrivals == 1)
-        case .replyMixedUp:
+            #expect(reply == nil)
+            #expect(arrivals == 0)
+            #expect(milliseconds == 30_000)
+        case .replyLost:
+            #expect(reply == nil)
+            #expect(arrivals == 1)
+            #expect(milliseconds == 30_000)
+        case .requestDoubled:
+            #expect(answered == batch)
+            #expect(arrivals == 2)
+        case .copyLate:
+            #expect(answered == batch)
+            #expect(arrivals == 1)
+        case .replyMixedUp where batch == first:
             // The first request gets no reply, since there is no earlier one.
-            #expect(batch == first ? reply == nil && arrivals == 1 : answered == first)
-        case .slow: #expect(answered == batch && milliseconds >= 1_000)
-        case .captivePortal: #expect(reply?.status == 200 && verdicts == nil && arrivals == 0)
-        case .redirect: #expect(300..<400 ~= reply?.status ?? 0 && arrivals == 0)
-        case .malformedRequest: #expect([400, 422].contains(reply?.status) && arrivals == 0)
-        case .unauthorized: #expect(reply?.status == 401 && arrivals == 0)
-        case .wrongEndpoint: #expect(403...415 ~= reply?.status ?? 0 && arrivals == 0)
-        case .tooLarge: #expect(reply?.status == 413 && arrivals == 0)
-        case .overloaded: #expect([429, 503].contains(reply?.status) && arrivals == 0)
+            #expect(reply == nil)
+            #expect(arrivals == 1)
+        case .replyMixedUp: #expect(answered == first)
+        case .slow:
+            #expect(answered == batch)
+            #expect(milliseconds >= 1_000)
+        case .captivePortal:
+            #expect(reply?.status == 200)
+            #expect(verdicts == nil)
+            #expect(arrivals == 0)
+        case .redirect:
+            #expect((300..<400).contains(reply?.status ?? 0))
+            #expect(arrivals == 0)
+        case .malformedRequest:
+            #expect([400, 422].contains(reply?.status ?? 0))
+            #expect(arrivals == 0)
+        case .unauthorized:
+            #expect(reply?.status == 401)
+            #expect(arrivals == 0)
+        case .wrongEndpoint:
+            #expect((403...415).contains(reply?.status ?? 0))
+            #expect(arrivals == 0)
+        case .tooLarge:
+            #expect(reply?.status == 413)
+            #expect(arrivals == 0)
+        case .overloaded:
+            #expect([429, 503].contains(reply?.status ?? 0))
+            #expect(arrivals == 0)
         case .serverError: #expect(reply.map { ![200, 401].contains($0.status) } ?? false)
         case .replyTruncated, .replyGarbled:
-            #expect(reply?.status == 200 && verdicts == nil && arrivals == 1)
-        case .replyMalformed: #expect(verdicts?.isEmpty ?? true && arrivals == 1)
+            #expect(reply?.status == 200)
+            #expect(verdicts == nil)
+            #expect(arrivals == 1)
+        case .replyMalformed:
+            #expect(verdicts?.isEmpty ?? true)
+            #expect(arrivals == 1)
         case .verdictsMissing, .verdictsShuffled:
             #expect(Set(answered ?? []).isSubset(of: batch) || fault == .verdictsShuffled)
             #expect(arrivals == 1)
@@ -148,7 +180,9 @@ private func careful(_ reply: TransportReply?, _ batch: [UUID]) -> [UUID] {
             #expect(verdicts?.allSatisfy { [.applied, .unprocessed].contains($0.status) } ?? false)
         case .verdictsRetry:
             #expect(verdicts?.allSatisfy { [.applied, .retry].contains($0.status) } ?? false)
-        case .wrongDate: #expect(answered == batch && reply?.date != nil)
+        case .wrongDate:
+            #expect(answered == batch)
+            #expect(reply?.date != nil)
         }
     }
 

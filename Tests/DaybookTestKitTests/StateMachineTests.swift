@@ -170,7 +170,9 @@ private struct RingMachine: SynchronousStateMachine {
             try Property.check("a number", runs: 20, regressions: [[3], [4_711]], body)
         }
         #expect(seen.prefix(2) == [3, 4_711])
-        #expect(failure.choices == [4_711] && failure.seed == nil && failure.run == 0)
+        #expect(failure.choices == [4_711])
+        #expect(failure.seed == nil)
+        #expect(failure.run == 0)
         #expect(failure.description.contains("a known failure"))
     }
 }

@@ -125,7 +125,9 @@ import Testing
         let report = try await Replayer(
             store.events, transport: Handing(page: lines), options: options
         ).run()
-        #expect(report.refused == refused && report.received == 2 && report.unusable == 0)
+        #expect(report.refused == refused)
+        #expect(report.received == 2)
+        #expect(report.unusable == 0)
         #expect(!report.isBehind)
         #expect(try await store.content.page("/", city: "oslo", language: "en") == page)
         #expect(store.view(Outbox.self).entries.map(\.id) == [saved.id])
@@ -141,7 +143,8 @@ import Testing
         let draft = EventDraft(type: "daybook.setting.put", data: .json(Array("{}".utf8)))
         let handing = Handing(page: [Self.line(draft, sequence: 1)])
         let report = try await Replayer(store.events, transport: handing).run()
-        #expect(report.refused == 1 && !report.isBehind)
+        #expect(report.refused == 1)
+        #expect(!report.isBehind)
         #expect(store.view(Outbox.self).cursor == "s1")
         try await store.close()
     }

@@ -83,7 +83,9 @@ private struct Steps: Projection, Codable {
         let report = try await maintenance(files).verify { part in
             parts.withLock { $0.append(part) }
         }
-        #expect(report.isIntact && report.events == 2_000 && report.last == Position(2_000))
+        #expect(report.isIntact)
+        #expect(report.events == 2_000)
+        #expect(report.last == Position(2_000))
         #expect("\(report)".hasPrefix("2000 readable events, the last at position 2000; "))
         #expect("\(report)".hasSuffix("; no damage"))
         #expect(parts.withLock { $0 == $0.sorted() && $0.last == 1 })
@@ -99,12 +101,15 @@ private struct Steps: Projection, Codable {
         let report = try await maintenance(files).verify()
         let damage = try #require(report.damage.first)
         let first = Position(report.last.rawValue + 1)
-        #expect(damage.lost == [first...first] && !damage.lostEndIsKnown && damage.cause == nil)
+        #expect(damage.lost == [first...first])
+        #expect(!damage.lostEndIsKnown)
+        #expect(damage.cause == nil)
         #expect(damage.description.hasSuffix("; lost: positions from \(first) on"))
         let following = report.damage.dropFirst()
         #expect(!following.isEmpty)
         for finding in following {
-            #expect(finding.file.hasPrefix("checkpoints/") && finding.cause == damage.file)
+            #expect(finding.file.hasPrefix("checkpoints/"))
+            #expect(finding.cause == damage.file)
             #expect(finding.description.hasSuffix("; follows from the damage in \(damage.file)"))
         }
         #expect("\(report)".split(separator: "\n").count == 1 + report.damage.count)
@@ -115,13 +120,15 @@ private struct Steps: Projection, Codable {
         let files = try await log(damaged: true, keepsCheckpoints: true)
         let repair = try await maintenance(files).repair(isTrial: true)
         let segment = try #require(repair.damage.first { !$0.lost.isEmpty })
-        #expect(segment.lost == repair.lost && segment.cause == nil)
+        #expect(segment.lost == repair.lost)
+        #expect(segment.cause == nil)
         let lost = try #require(segment.lost.first)
         #expect(segment.positions?.lowerBound == lost.lowerBound)
         #expect(segment.description.contains("; lost: positions \(lost.lowerBound) to "))
         #expect(!segment.description.contains("positions 1 to "))
         let checkpoints = repair.damage.filter { $0.file.hasPrefix("checkpoints/") }
-        #expect(!checkpoints.isEmpty && checkpoints.allSatisfy { $0.cause == segment.file })
+        #expect(!checkpoints.isEmpty)
+        #expect(checkpoints.allSatisfy { $0.cause == segment.file })
         let count = try #require(repair.lostCount)
         #expect("\(repair)".hasPrefix("\(count) lost events (positions \(lost.lowerBound) to "))
     }
@@ -132,13 +139,15 @@ private struct Steps: Projection, Codable {
         let damaged = await #expect(throws: LogError.self) { _ = try await open(files) }
         #expect(damaged?.code == .corrupt)
         let found = try await maintenance(files).verify()
-        #expect(!found.isIntact && found.events < 2_000)
+        #expect(!found.isIntact)
+        #expect(found.events < 2_000)
         let before = try content(files, "/log")
         let target = URL(filePath: "/salvaged")
         let report = try await maintenance(files).salvage(to: target)
         #expect(try content(files, "/log") == before)
         let lost = try #require(report.lostCount)
-        #expect(lost > 0 && !report.damage.isEmpty)
+        #expect(lost > 0)
+        #expect(!report.damage.isEmpty)
         let store = try await open(files, target)
         let numbers = store.view(Steps.self).numbers
         #expect(numbers.count + lost == 2_000)
@@ -162,7 +171,8 @@ private struct Steps: Projection, Codable {
         let planned = try await maintenance(files).repair(isTrial: true)
         await #expect(throws: LogError.self) { _ = try await open(files) }
         let done = try await maintenance(files).repair()
-        #expect(done.lost == planned.lost && done.lostCount == planned.lostCount)
+        #expect(done.lost == planned.lost)
+        #expect(done.lostCount == planned.lostCount)
         #expect(try !files.list("/log/quarantine").isEmpty)
         let store = try await open(files)
         #expect(store.view(Steps.self).numbers.count + (done.lostCount ?? 0) == 2_000)
@@ -297,7 +307,8 @@ private struct Steps: Projection, Codable {
     @Test func `the last position is that of the last readable event`() async throws {
         let files = try await log(damaged: true)
         let report = try await maintenance(files).verify()
-        #expect(report.events > 0 && report.events < 2_000)
+        #expect(report.events > 0)
+        #expect(report.events < 2_000)
         #expect(report.last == Position(UInt64(report.events)))
         #expect(report.damage.contains { $0.offset != nil })
     }
