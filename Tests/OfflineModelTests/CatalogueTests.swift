@@ -108,7 +108,8 @@ private func normalised(_ type: String, _ data: String) throws(EventError) -> Ev
         #expect(kept.json == Array(data.utf8), "the text stays as it was written")
         let event = try PreferencesUpdated(json: Array(data.utf8))
         #expect(event.userId == "u")
-        #expect(event.changes.maxStorageLimit == 3 && event.changes.autoSync == false)
+        #expect(event.changes.maxStorageLimit == 3)
+        #expect(event.changes.autoSync == false)
         // In released events the member whose name is written without escapes wins.
         for twins in [
             #""cityId":"c","city\u0049d":"d""#, #""city\u0049d":"d","cityId":"c""#,

@@ -60,7 +60,8 @@ private func openStore() async throws -> OfflineStore {
             try await store.progress.activateCourse("spanish", by: "ada")
             try await store.progress.completeLesson("l1", course: "spanish", by: "ada")
         }
-        #expect(progress[0]?.activeCourseId == nil && progress[0]?.courses == [])
+        #expect(progress[0]?.activeCourseId == nil)
+        #expect(progress[0]?.courses == [])
         #expect(progress[1]?.activeCourseId == "spanish")
         #expect(progress[1]?.courses.map(\.lessonsCompleted) == [1])
         let waiting = store.outboxCount.current

@@ -184,7 +184,8 @@ private struct LearningBench {
         }
         for id in five {
             let material = try #require(try await bench.store.learning.readReview(id, of: "u"))
-            #expect(material.content == Array(#"{"edition":2}"#.utf8) && !material.isExplicit)
+            #expect(material.content == Array(#"{"edition":2}"#.utf8))
+            #expect(!material.isExplicit)
             #expect(material.files.count == 2)
             for file in material.files {
                 #expect(
@@ -373,7 +374,8 @@ private struct LearningBench {
         bench.source.fail("reviews es 5", busy)
         try await bench.running {
             try await eventually { bench.alarms.durations == [.seconds(1_200)] }
-            #expect(bench.fetches == 1 && bench.reviews.isEmpty)
+            #expect(bench.fetches == 1)
+            #expect(bench.reviews.isEmpty)
             bench.clock.advance(by: .hours(1))
             bench.alarms.ring()
             try await eventually { bench.fetches == 2 }
@@ -416,10 +418,12 @@ private struct LearningBench {
     func `lessons and sessions that the user downloads are kept`() async throws {
         let bench = try await LearningBench()
         let lesson = try await bench.downloads.downloadLesson("l3", course: "c")
-        #expect(lesson.material.isExplicit && lesson.material.files.count == 1)
+        #expect(lesson.material.isExplicit)
+        #expect(lesson.material.files.count == 1)
         let reviews = try await bench.downloads.downloadReviews(first: 2)
         #expect(reviews.map(\.reviewId) == ["es-r1", "es-r2"])
-        #expect(reviews.allSatisfy(\.material.isExplicit) && reviews.map(\.order) == [0, 1])
+        #expect(reviews.allSatisfy { $0.material.isExplicit })
+        #expect(reviews.map(\.order) == [0, 1])
         bench.source.have(["r6"])
         try await bench.running {
             // A later prefetch replaces prefetched sessions, not these.
@@ -489,7 +493,8 @@ private struct LearningBench {
         try await eventually { bench.source.asked.contains("https://x.example/l1") }
         download.cancel()
         await #expect(throws: CancellationError.self) { try await download.value }
-        #expect(bench.store.learning.storedLessons.current.isEmpty && bench.fileCount == 0)
+        #expect(bench.store.learning.storedLessons.current.isEmpty)
+        #expect(bench.fileCount == 0)
         let reviews = Task { try await bench.downloads.downloadReviews() }
         reviews.cancel()
         await #expect(throws: CancellationError.self) { try await reviews.value }
@@ -582,7 +587,8 @@ private struct LearningBench {
                 policy: .iOS
             ).downloadReviews()
         }
-        #expect(bench.store.learning.storedLessons.current.isEmpty && bench.fileCount == 0)
+        #expect(bench.store.learning.storedLessons.current.isEmpty)
+        #expect(bench.fileCount == 0)
     }
 
     @Test(.verifies("LRN-39", "LRN-33"))
@@ -699,7 +705,8 @@ private struct LearningBench {
         await #expect(throws: DownloadError.self) {
             try await bench.downloads.downloadReviews()
         }
-        #expect(bench.reviews.isEmpty && bench.fileCount == 0)
+        #expect(bench.reviews.isEmpty)
+        #expect(bench.fileCount == 0)
     }
 
     @Test(.verifies("LRN-35"))

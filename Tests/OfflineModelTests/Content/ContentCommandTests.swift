@@ -61,7 +61,9 @@ extension OfflineStore {
     {
         let store = try await openStore()
         var changes = try await store.put("augsburg", [page("/a/"), page("/b/"), page("/c/")])
-        #expect(changes.pagesStored == 3 && changes.isUpdated && changes.events == 4)
+        #expect(changes.pagesStored == 3)
+        #expect(changes.isUpdated)
+        #expect(changes.events == 4)
         #expect(try await store.put("augsburg", [page("/c/"), page("/a/"), page("/b/")]).isEmpty)
         #expect(await store.events.lastDurable == Position(4))
         changes = try await store.put(
@@ -72,7 +74,8 @@ extension OfflineStore {
                     "page.stored", "page.stored", "page.stored", "content.updated", "page.stored",
                     "page.removed", "content.updated",
                 ])
-        #expect(changes.pagesStored == 1 && changes.pagesRemoved == 1)
+        #expect(changes.pagesStored == 1)
+        #expect(changes.pagesRemoved == 1)
         let content = store.content
         #expect(
             content.lastUpdate(of: "augsburg", language: "en").current
@@ -178,7 +181,9 @@ extension OfflineStore {
         let there = store.content.pages(.category, city: "augsburg", language: "en").current.count
         #expect((2..<12).contains(there))
         let rest = try await store.put("augsburg", pages, at: "2020-01-01T00:00:00Z")
-        #expect(rest.pagesStored == 12 - there && rest.pagesRemoved == 0 && rest.isUpdated)
+        #expect(rest.pagesStored == 12 - there)
+        #expect(rest.pagesRemoved == 0)
+        #expect(rest.isUpdated)
         for page in pages {
             #expect(
                 try await store.content.page(page.path, city: "augsburg", language: "en") == page)
@@ -213,7 +218,8 @@ extension OfflineStore {
             let removal = try #require(types.firstIndex(of: "content.removed"))
             if types.firstIndex(of: "content.updated").map({ $0 > removal }) ?? true {
                 between += 1
-                #expect(changes.isUpdated && types.last == "content.updated")
+                #expect(changes.isUpdated)
+                #expect(types.last == "content.updated")
                 #expect(
                     store.content.pages(.category, city: "augsburg", language: "en").current.count
                         == pages.count)
@@ -540,7 +546,8 @@ extension OfflineStore {
             ).isEmpty)
         changes = try await store.put(
             "augsburg", pages, [resource("https://x.example/1.png", .stored)])
-        #expect(changes.resourcesRemoved == 1 && changes.events == 1)
+        #expect(changes.resourcesRemoved == 1)
+        #expect(changes.events == 1)
         try await store.files.collect()
         #expect(files.image.keys.filter { $0.hasPrefix("/log/files/") }.count == 1)
         #expect(try await store.files.read(stored()[0].file) == [9])
@@ -628,7 +635,8 @@ extension OfflineStore {
     ) throws {
         let name = try ResourceName(path: path, url: url)
         #expect(name.folder == folder)
-        #expect(name.file.hasSuffix(ending) && name.file.count == 32 + ending.count)
+        #expect(name.file.hasSuffix(ending))
+        #expect(name.file.count == 32 + ending.count)
         #expect(name.description == "\(name.folder)/\(name.file)")
         // MD5 of the URL as it is written.
         if url == "http://x.example/a" {

@@ -45,7 +45,8 @@ private let file = String(repeating: "0a", count: 32)
         type: String, data: String, subject: String?
     ) throws {
         let draft = try normalised(type, data)
-        #expect(draft.subject == subject && draft.lane == nil)
+        #expect(draft.subject == subject)
+        #expect(draft.lane == nil)
         #expect(OfflineModel.catalogue[draft.type]?.action == nil)
     }
 

@@ -309,7 +309,8 @@ private struct Exact {
             let kept = try past.filter { event in
                 guard case .superseded(let others) = view.retention(of: event) else { return true }
                 // By events that exist and are needed themselves.
-                try #require(!others.isEmpty && lwwTimestamps.isSuperset(of: others))
+                try #require(!others.isEmpty)
+                try #require(lwwTimestamps.isSuperset(of: others))
                 for other in past where others.contains(other.lwwTimestamp) {
                     guard case .needed = view.retention(of: other) else {
                         Issue.record("superseded by what is not needed")

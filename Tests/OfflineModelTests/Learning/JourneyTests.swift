@@ -86,6 +86,8 @@ private struct Line: Decodable {
                     ])
             }
         }
-        #expect(seen == counts.count && seen > 0 && view.ignored == 0)
+        #expect(seen == counts.count)
+        #expect(seen > 0)
+        #expect(view.ignored == 0)
     }
 }

@@ -16,7 +16,8 @@ import Testing
             let json = try payload.json()
             let again = try Payload(json: json)
             #expect(try again.json() == json)
-            #expect(again.subject == payload.subject && again.lane == payload.lane)
+            #expect(again.subject == payload.subject)
+            #expect(again.lane == payload.lane)
         }
         try Property.check("read(write(p)) = p", runs: 300) { try check($0.learningPayload()) }
     }
@@ -29,7 +30,8 @@ import Testing
             json: Array(
                 #"{"courseId":"c","y":1,"lessonId":"l","content":\#(content),"isExplicit":true}"#
                     .utf8))
-        #expect(lesson.material.content == Array(content.utf8) && lesson.material.files.isEmpty)
+        #expect(lesson.material.content == Array(content.utf8))
+        #expect(lesson.material.files.isEmpty)
     }
 
     static let refused: [(String, String)] = [
@@ -102,7 +104,8 @@ import Testing
         let event = history.addOwn(EventDraft(type: type, data: .json(Array(data.utf8))))
         var view = LearningView()
         view.fold(event)
-        #expect(view.ignored == 1 && view.rows().isEmpty)
+        #expect(view.ignored == 1)
+        #expect(view.rows().isEmpty)
         #expect(view.retention(of: event) == .needed(.notUnderstood))
     }
 

@@ -157,7 +157,8 @@ private struct Bench {
         func isDue(_ state: PrefetchState) -> Bool {
             !policy.work(for: .completionAge, in: state).isEmpty
         }
-        #expect(due(bench.state()) == nil && !isDue(bench.state()))
+        #expect(due(bench.state()) == nil)
+        #expect(!isDue(bench.state()))
         try bench.store("r", at: now - 40 * hour)
         try bench.complete("old", at: now - 41 * hour)
         #expect(due(bench.state()) == nil)
@@ -165,7 +166,8 @@ private struct Bench {
             LessonCompleted(userId: "u", courseId: "c", lessonId: "a"), at: now - 18 * hour + 1)
         // A later completion does not delay the fetch.
         try bench.complete("r", at: now - 2 * hour)
-        #expect(due(bench.state()) == now + 1 && !isDue(bench.state()))
+        #expect(due(bench.state()) == now + 1)
+        #expect(!isDue(bench.state()))
         #expect(isDue(bench.state(at: now + 1)))
         // A fetch without sessions counts, too; and a recorded one.
         #expect(due(bench.state(fetchedAt: now - hour)) == nil)
@@ -245,7 +247,9 @@ private struct Bench {
                 for: .lessonStart(lessonId: lesson, courseId: course), in: bench.state())
         }
         #expect(work("a") == [.lesson(lessonId: "b", courseId: "c", spanish)])
-        #expect(work("z").isEmpty && work("q", "d").isEmpty && work("unknown").isEmpty)
+        #expect(work("z").isEmpty)
+        #expect(work("q", "d").isEmpty)
+        #expect(work("unknown").isEmpty)
         try bench.add(
             LessonStored(
                 courseId: "c", lessonId: "b",

@@ -34,22 +34,26 @@ private func asset(
     {
         let store = try await open()
         let first = try await store.assets.refresh(of: "ada") { eTag, last in
-            #expect(eTag == nil && last == nil)
+            #expect(eTag == nil)
+            #expect(last == nil)
             return .all([asset("a"), asset("b")], eTag: #""v1""#)
         }
-        #expect(first.stored == 2 && first.gone == [])
+        #expect(first.stored == 2)
+        #expect(first.gone == [])
         #expect(store.settings.tryGet(.assetETag) == #""v1""#)
         #expect(store.deviceMedia.etag(of: "ada").current?.assetCount == 2)
         let position = await store.events.lastDurable
         try await store.assets.refresh(of: "ada") { eTag, last in
-            #expect(eTag == #""v1""# && last?.assetCount == 2)
+            #expect(eTag == #""v1""#)
+            #expect(last?.assetCount == 2)
             return .unchanged
         }
         #expect(await store.events.lastDurable == position)
         let third = try await store.assets.refresh(of: "ada") { _, _ in
             .changed([asset("b", name: "new"), asset("c")], goneRemoteIds: ["r-a"], eTag: nil)
         }
-        #expect(third.stored == 2 && third.gone == ["a"])
+        #expect(third.stored == 2)
+        #expect(third.gone == ["a"])
         #expect(store.assets.assets(ownedBy: "ada").current.map(\.fileName) == ["new", ""])
         #expect(store.settings.tryGet(.assetETag) == nil)
         #expect(store.deviceMedia.etag(of: "ada").current?.assetCount == 2)
@@ -69,7 +73,8 @@ private func asset(
         }
         #expect(Set(refresh.gone) == ["both", "server"])
         let kept = try #require(store.assets.asset("both").current)
-        #expect(kept.localId == "l1" && kept.remoteId == nil)
+        #expect(kept.localId == "l1")
+        #expect(kept.remoteId == nil)
         #expect(try await store.assets.properties(of: "both") == Array(#"{"camera":"x"}"#.utf8))
         #expect(store.assets.asset("server").current == nil)
         #expect(store.assets.asset("other").current != nil)
@@ -206,12 +211,14 @@ private func asset(
                     #expect(again.deviceMedia.etag(of: "ada").current == nil)
                 } else {
                     with += 1
-                    #expect(count == 8 && again.assets.asset("old").current == nil)
+                    #expect(count == 8)
+                    #expect(again.assets.asset("old").current == nil)
                     #expect(again.deviceMedia.etag(of: "ada").current?.assetCount == 8)
                 }
                 try await again.close()
             }
         }
-        #expect(with > 0 && without > 0)
+        #expect(with > 0)
+        #expect(without > 0)
     }
 }

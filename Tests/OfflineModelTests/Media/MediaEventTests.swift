@@ -52,7 +52,8 @@ private func normalised(_ type: String, _ data: String) throws(EventError) -> Ev
         type: String, data: String, subject: String
     ) throws {
         let draft = try normalised(type, data)
-        #expect(draft.subject == subject && draft.lane == nil)
+        #expect(draft.subject == subject)
+        #expect(draft.lane == nil)
         #expect(try #require(OfflineModel.catalogue[draft.type]).action == nil)
     }
 

@@ -85,9 +85,11 @@ private struct Bench {
         #expect(bench.assets.asset(ownerId: "u", checksum: "a") == nil)
         #expect(bench.assets.asset(ownerId: "u", checksum: "z")?.id == "a")
         try bench.add(AssetRemoved(assetId: "a"), at: 4)
-        #expect(bench.assets["a"] == nil && bench.assets.count == 0)
+        #expect(bench.assets["a"] == nil)
+        #expect(bench.assets.count == 0)
         #expect(bench.assets.asset(ownerId: "u", checksum: "z") == nil)
-        #expect(Array(bench.assets.assets(ownedBy: "u")).isEmpty && bench.taken(0, 9).isEmpty)
+        #expect(Array(bench.assets.assets(ownedBy: "u")).isEmpty)
+        #expect(bench.taken(0, 9).isEmpty)
     }
 
     @Test(.verifies("MED-3"))
@@ -97,8 +99,10 @@ private struct Bench {
             asset("d", taken: 20), asset("b", taken: 10), asset("c", taken: 10),
             asset("a", owner: "v", taken: 30), at: 1)
         #expect(bench.taken(10, 20) == ["b", "c", "d"])
-        #expect(bench.taken(11, 19).isEmpty && bench.taken(20, 10).isEmpty)
-        #expect(bench.taken(10, 10) == ["b", "c"] && bench.taken(.min, .max).count == 4)
+        #expect(bench.taken(11, 19).isEmpty)
+        #expect(bench.taken(20, 10).isEmpty)
+        #expect(bench.taken(10, 10) == ["b", "c"])
+        #expect(bench.taken(.min, .max).count == 4)
         #expect(bench.assets.assets(ownedBy: "u").map(\.id) == ["b", "c", "d"])
         #expect(Array(bench.assets.assets(ownedBy: "nobody")).isEmpty)
         #expect(bench.assets.all.map(\.id) == ["b", "c", "d", "a"])
@@ -116,7 +120,8 @@ private struct Bench {
                 bench.assets.asset(ownerId: "u", checksum: "x")?.id,
             ]
         }
-        #expect(found() == ["b", "b", "b"] && bench.assets.count == 3)
+        #expect(found() == ["b", "b", "b"])
+        #expect(bench.assets.count == 3)
         try bench.add(AssetRemoved(assetId: "b"), at: 6)
         #expect(found() == ["c", "a", "a"])
         try bench.store(asset("c", remote: "s"), at: 7)
@@ -267,8 +272,10 @@ private struct Bench {
         let ios = DeviceAsset.ios(id: "x", hash: "i", modifiedTime: time(1))
         try bench.add(DeviceAssetStored(android), at: 1)
         try bench.add(DeviceAssetStored(ios), at: 1)
-        #expect(bench.device.backupAlbums == [camera] && bench.device.backupAlbum("1") == camera)
-        #expect(bench.device.isDuplicate("d") && bench.device.duplicateIDs == ["d"])
+        #expect(bench.device.backupAlbums == [camera])
+        #expect(bench.device.backupAlbum("1") == camera)
+        #expect(bench.device.isDuplicate("d"))
+        #expect(bench.device.duplicateIDs == ["d"])
         #expect(bench.device.etag(of: "u")?.assetCount == .max)
         #expect(bench.device.deviceAsset("x", on: .android) == android)
         #expect(bench.device.deviceAssets(on: .ios) == [ios])
@@ -279,8 +286,10 @@ private struct Bench {
         #expect(bench.device.deviceAsset("x", on: .ios) == nil)
         #expect(bench.device.deviceAsset("x", on: .android) == android)
         // The removal at 2 is after the album at 2: same time, later sequence.
-        #expect(bench.device.backupAlbums.isEmpty && bench.device.etag(of: "u") == nil)
-        #expect(!bench.device.isDuplicate("d") && bench.device.rows().count == 1)
+        #expect(bench.device.backupAlbums.isEmpty)
+        #expect(bench.device.etag(of: "u") == nil)
+        #expect(!bench.device.isDuplicate("d"))
+        #expect(bench.device.rows().count == 1)
     }
 
     // MARK: All together
@@ -421,7 +430,8 @@ private struct Bench {
                 .needed(.current), .needed(.deletion),
             ])
         try bench.add(AlbumRemoved(albumId: "s"), at: 6)
-        #expect(says()[1] == bench.superseded(by: 5) && says()[3] == bench.superseded(by: 5))
+        #expect(says()[1] == bench.superseded(by: 5))
+        #expect(says()[3] == bench.superseded(by: 5))
         #expect(says()[4...] == [.needed(.deletion), .needed(.deletion)])
         try bench.add(AlbumRemoved(albumId: "s"), at: 7)
         try bench.add(AssetRemoved(assetId: "b"), at: 7)
@@ -498,8 +508,12 @@ private struct Bench {
         let assets = AssetsView(folding: history.events)
         let albums = AlbumsView(folding: history.events)
         let device = DeviceMediaView(folding: history.events)
-        #expect(assets.ignored == 2 && albums.ignored == 5 && device.ignored == 8)
-        #expect(assets.rows().isEmpty && albums.rows().isEmpty && device.rows().isEmpty)
+        #expect(assets.ignored == 2)
+        #expect(albums.ignored == 5)
+        #expect(device.ignored == 8)
+        #expect(assets.rows().isEmpty)
+        #expect(albums.rows().isEmpty)
+        #expect(device.rows().isEmpty)
         for event in history.events {
             func says(_ isConcerned: Bool) -> Retention {
                 isConcerned ? .needed(.notUnderstood) : .unconcerned
