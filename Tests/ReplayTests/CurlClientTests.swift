@@ -28,7 +28,8 @@
                 let error = await #expect(throws: TransportError.self) {
                     try await client.send(request, to: origin, ReplyBody())
                 }
-                #expect(error?.code == .connectionFailed && error?.isTransient == true)
+                #expect(error?.code == .connectionFailed)
+                #expect(error?.isTransient == true)
                 #expect(error?.detail.contains("thread") == true)
             }
             #expect(server.requests.isEmpty)

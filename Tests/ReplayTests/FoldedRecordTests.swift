@@ -67,7 +67,8 @@ private struct Bench {
 
         let record = try #require(bench.outbox.foldedRecord(by: bench.history.incarnation))
         #expect(record.applied == [1...2, 4...5, 7...7])
-        #expect(record.duplicate.isEmpty && record.replaces == Position(8))
+        #expect(record.duplicate.isEmpty)
+        #expect(record.replaces == Position(8))
         var expected = entry
         expected.at = Timestamp(milliseconds: 77)
         #expect(record.entries == [expected])
@@ -102,7 +103,8 @@ private struct Bench {
             after.fold(
                 history.addOwn(try EventDraft(record, time: Timestamp(milliseconds: 9_999))))
             try #require(shown(after) == shown(outbox))
-            try #require(after.unknown == outbox.unknown && after.ignored == outbox.ignored)
+            try #require(after.unknown == outbox.unknown)
+            try #require(after.ignored == outbox.ignored)
         }
         #expect(folds > 100)
     }
@@ -199,7 +201,8 @@ private struct Bench {
         let data =
             #"{"by":"\#(bench.history.incarnation)","applied":[[1,1]],"replaces":\#(replaces)}"#
         bench.add(EventDraft(type: SyncSettled.type, data: .json(Array(data.utf8))))
-        #expect(bench.outbox.count == 1 && bench.outbox.ignored == 1)
+        #expect(bench.outbox.count == 1)
+        #expect(bench.outbox.ignored == 1)
     }
 
     @Test(.verifies("OUT-7"))
@@ -226,7 +229,8 @@ private struct Bench {
             return outbox.foldedRecord(by: UUID(integer: 1))
         }
         let fits = try #require(record(1_000))
-        #expect(fits.applied.count == 1_000 && fits.json().count < 20_000)
+        #expect(fits.applied.count == 1_000)
+        #expect(fits.json().count < 20_000)
         #expect(record(80_000) == nil)
     }
 
@@ -252,7 +256,8 @@ private struct Bench {
             let text =
                 String(repeating: "x", count: offset) + String(repeating: "é\u{1}\"", count: 99)
             let once = SyncSettled.truncated(text, SyncSettled.detailBytesMax)
-            #expect(once.hasSuffix("…") && once.utf8.count < 520)
+            #expect(once.hasSuffix("…"))
+            #expect(once.utf8.count < 520)
             #expect(SyncSettled.truncated(once, SyncSettled.detailBytesMax) == once)
         }
         #expect(SyncSettled.truncated("short", SyncSettled.codeBytesMax) == "short")

@@ -34,7 +34,8 @@ import Testing
                     status: 200, body: Array(#"{"verdicts":[]}"#.utf8), date: 784_111_777_000,
                     retryAfterSeconds: 7))
         let request = try #require(server.requests.first)
-        #expect(request.method == "POST" && request.target == "/v1/events")
+        #expect(request.method == "POST")
+        #expect(request.target == "/v1/events")
         #expect(request.body == batch)
         #expect(request.values("Authorization") == ["Bearer 3q2-7w"])
         #expect(request.values("Content-Type") == ["application/cloudevents-batch+json"])
@@ -64,7 +65,8 @@ import Testing
         var cursor: String?
         for index in 0..<4 {
             let reply = try await transport.send(.read(after: cursor), token: "t")
-            #expect(reply.status == 200 && reply.body == Array("[\(index)]".utf8))
+            #expect(reply.status == 200)
+            #expect(reply.body == Array("[\(index)]".utf8))
             cursor = reply.next
         }
         #expect(cursor == nil)

@@ -57,7 +57,9 @@ import Testing
             store, transport: HTTPTransport(endpoint: try endpoint(server)),
             credentials: BearerToken("t")
         ).run()
-        #expect(report.applied == 3 && report.pending == 0 && report.refusal == nil)
+        #expect(report.applied == 3)
+        #expect(report.pending == 0)
+        #expect(report.refusal == nil)
         #expect(Set(server.requests.map(\.method)) == ["POST", "GET"])
         for request in server.requests {
             let value = try #require(request.values("Daybook-Account").first)
@@ -80,8 +82,11 @@ import Testing
         let report = try await replayer.run()
         #expect(report.refusal?.code == .wrongAccount)
         #expect(report.message?.contains("user-456") == true)
-        #expect(report.applied == 0 && report.rejected == 0 && report.received == 0)
-        #expect(report.pending == 3 && report.held == 0)
+        #expect(report.applied == 0)
+        #expect(report.rejected == 0)
+        #expect(report.received == 0)
+        #expect(report.pending == 3)
+        #expect(report.held == 0)
         #expect(store.view(Outbox.self).through == before)
         #expect(server.requests.count <= 2)
         try await store.close()
@@ -131,7 +136,8 @@ import Testing
         ).run()
         #expect(report.refusal?.code == .badToken)
         #expect(report.message?.contains("xyzzy") == false)
-        #expect(report.pending == 3 && server.requests.isEmpty)
+        #expect(report.pending == 3)
+        #expect(server.requests.isEmpty)
         try await store.close()
     }
 
@@ -190,7 +196,8 @@ import Testing
         let report = try await Replayer(
             store, transport: HTTPTransport(endpoint: try endpoint(server))
         ).run()
-        #expect(report.applied == 3 && !report.isElsewhere)
+        #expect(report.applied == 3)
+        #expect(!report.isElsewhere)
         try await store.close()
     }
 
@@ -206,7 +213,8 @@ import Testing
                 throw CancellationError()
             }
         ).run()
-        #expect(report.pending == 3 && report.isBehind)
+        #expect(report.pending == 3)
+        #expect(report.isBehind)
         #expect(report.message?.contains("in time") == true)
         // The server may handle the request only after the client's timeout.
         try await eventually { !server.requests.isEmpty }

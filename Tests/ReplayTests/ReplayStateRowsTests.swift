@@ -155,7 +155,8 @@ private struct Bench {
         var bench = Bench(["a"], hasToken: false)
         #expect(bench.next() == .getToken)
         let outcome = bench.state.tokenFailed("no network", now: bench.now, random: 0.5)
-        #expect(outcome.entries.isEmpty && outcome.message == "no network")
+        #expect(outcome.entries.isEmpty)
+        #expect(outcome.message == "no network")
         #expect(bench.next() == .wait(until: bench.now + 250))
         bench.now += 250
         #expect(bench.next() == .getToken)
@@ -204,7 +205,8 @@ private struct Bench {
             credentials: Away { count.withLock { $0 += 1 } },
             sleep: { clock.advance(by: $0) }
         ).run()
-        #expect(report.pending == 1 && report.message?.contains("no token") == true)
+        #expect(report.pending == 1)
+        #expect(report.message?.contains("no token") == true)
         #expect(count.withLock { $0 } < 20)
         try await store.close()
     }
@@ -262,7 +264,8 @@ private struct Bench {
         bench.state.decided([Bench.entry(5, "a")])
         #expect(bench.next() == .busy(until: nil))
         let outcome = bench.verdicts(number, [(1, "conflict"), (2, "unprocessed")])
-        #expect(outcome.entries.isEmpty && outcome.conflicts.isEmpty)
+        #expect(outcome.entries.isEmpty)
+        #expect(outcome.conflicts.isEmpty)
         bench.now += 60_000
         #expect(try bench.send().positions == [5])
     }
@@ -288,7 +291,8 @@ private struct Bench {
             default: parked += bench.state.resolveSuspect().entries.map(\.position)
             }
         }
-        #expect(sent == [3, 4] && parked.allSatisfy { $0 <= 2 })
+        #expect(sent == [3, 4])
+        #expect(parked.allSatisfy { $0 <= 2 })
     }
 
     // MARK: Conditions
@@ -395,7 +399,8 @@ private struct Bench {
             return (pages, nil)
         }
         let stale = read(newEvery: .max, pages: 20_000)
-        #expect(stale.read == 10_001 && stale.message != nil)
+        #expect(stale.read == 10_001)
+        #expect(stale.message != nil)
         #expect(read(newEvery: 9_999, pages: 25_000) == (25_000, nil))
     }
 

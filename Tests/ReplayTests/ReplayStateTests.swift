@@ -67,7 +67,8 @@ private struct Bench {
         var bench = Bench(["a", "b", "a"])
         #expect(bench.send() == [1, 2, 3])
         let outcome = bench.verdicts([(1, "applied"), (2, "duplicate"), (3, "applied")])
-        #expect(outcome.settled.count == 3 && outcome.entries.isEmpty)
+        #expect(outcome.settled.count == 3)
+        #expect(outcome.entries.isEmpty)
         #expect(bench.state.next(now: bench.now) == .idle)
         #expect(bench.state.count == 0)
     }
@@ -100,7 +101,8 @@ private struct Bench {
         for attempt in 1...8 {
             #expect(bench.send().first == 1)
             let entry = bench.verdicts([(1, "retry"), (2, "applied")]).entries.first
-            #expect(entry?.retryCount == min(attempt, 5) && entry?.isFinal == false)
+            #expect(entry?.retryCount == min(attempt, 5))
+            #expect(entry?.isFinal == false)
             #expect(entry?.outcome == (attempt < 5 ? .retry : .parked))
             #expect(bench.state.heldCount == (attempt < 5 ? 0 : 1))
             guard case .wait(let time) = bench.state.next(now: bench.now) else {
@@ -113,7 +115,8 @@ private struct Bench {
         }
         #expect(bench.send() == [1])
         #expect(bench.verdicts([(1, "applied")]).applied == [Position(1)])
-        #expect(bench.state.next(now: bench.now) == .idle && bench.state.heldCount == 0)
+        #expect(bench.state.next(now: bench.now) == .idle)
+        #expect(bench.state.heldCount == 0)
     }
 
     /// A state whose first event has used up its retries.
@@ -134,14 +137,17 @@ private struct Bench {
         bench.now += 3_600_000
         #expect(bench.send() == [1])
         let entry = bench.verdicts([(1, "rejected")]).entries.first
-        #expect(entry?.outcome == .parked && entry?.retryCount == 5 && entry?.isFinal == true)
+        #expect(entry?.outcome == .parked)
+        #expect(entry?.retryCount == 5)
+        #expect(entry?.isFinal == true)
         #expect(bench.state.next(now: bench.now + 100 * 3_600_000) == .idle)
     }
 
     @Test(.verifies("PRK-4", "TRG-5"))
     func `C4: a demand sends an exhausted event at once, and its lane after it`() {
         var bench = exhausted(["a", "a"])
-        #expect(bench.send() == [] && bench.state.heldCount == 2)
+        #expect(bench.send() == [])
+        #expect(bench.state.heldCount == 2)
         bench.state.demand()
         #expect(bench.send() == [1, 2])
     }
@@ -168,7 +174,8 @@ private struct Bench {
         #expect(bench.send() == [1])
         bench.state.decided([Bench.entry(1, "a")])
         let entry = bench.verdicts([(1, "retry")]).entries.first
-        #expect(entry?.outcome == .retry && entry?.retryCount == 1)
+        #expect(entry?.outcome == .retry)
+        #expect(entry?.retryCount == 1)
     }
 
     @Test(.verifies("PRK-4", "COND-4"))
@@ -205,7 +212,8 @@ private struct Bench {
         #expect(outcome.settled.keys.map(\.rawValue) == [2])
         #expect(bench.send() == [1, 3])
         let second = bench.verdicts([(1, "brand-new-status")])
-        #expect(second.settled.isEmpty && second.entries.isEmpty)
+        #expect(second.settled.isEmpty)
+        #expect(second.entries.isEmpty)
     }
 
     @Test(.verifies("SYNC-40"))
@@ -282,7 +290,8 @@ private struct Bench {
         var bench = Bench(["a"])
         _ = bench.send()
         let outcome = bench.reply(status, body: "\r\n<html>Bad Request</html>")
-        #expect(outcome.entries.isEmpty && bench.state.resolveSuspect().entries.isEmpty)
+        #expect(outcome.entries.isEmpty)
+        #expect(bench.state.resolveSuspect().entries.isEmpty)
         #expect(bench.state.next(now: bench.now) == .paused(.endpoint(status: status)))
         bench.state.resume()
         #expect(bench.send() == [1])
@@ -322,7 +331,8 @@ private struct Bench {
         var bench = Bench(["a"])
         _ = bench.send()
         let outcome = bench.reply(status)
-        #expect(outcome.entries.isEmpty && outcome.message != nil)
+        #expect(outcome.entries.isEmpty)
+        #expect(outcome.message != nil)
         #expect(bench.state.next(now: bench.now) == .paused(.endpoint(status: status)))
     }
 
@@ -331,7 +341,8 @@ private struct Bench {
         var bench = Bench(["a", "b"])
         _ = bench.send()
         let outcome = bench.reply(status, retryAfter: 30)
-        #expect(outcome.entries.isEmpty && outcome.settled.isEmpty)
+        #expect(outcome.entries.isEmpty)
+        #expect(outcome.settled.isEmpty)
         #expect(bench.state.next(now: bench.now) == .wait(until: bench.now + 30_000))
         bench.now += 30_000
         #expect(bench.send() == [1, 2])
@@ -354,7 +365,8 @@ private struct Bench {
                         .failure("no answer"), to: bench.number, now: bench.now, random: 0.5)
                 default: bench.reply(200, body: "{\"verdicts\":[]}")
                 }
-            #expect(outcome.entries.isEmpty && outcome.settled.isEmpty)
+            #expect(outcome.entries.isEmpty)
+            #expect(outcome.settled.isEmpty)
             guard case .wait(let time) = bench.state.next(now: bench.now) else {
                 Issue.record("it does not wait")
                 return

@@ -244,7 +244,8 @@ private final class Records: Sendable {
                 Repeating.event("no \(Self.secret)\u{301}"), Repeating.event("\\n" + escaped),
                 Repeating.event("after"),
             ]))
-        #expect(report.received == 2 && report.unusable == 3)
+        #expect(report.received == 2)
+        #expect(report.unusable == 3)
     }
 
     @Test(.verifies("SEC-1"))
@@ -252,7 +253,8 @@ private final class Records: Sendable {
         for cursor in [Self.secret, Self.secret + "\u{301}", "%78" + Self.secret.dropFirst()] {
             let report = try await report(
                 Repeating(events: [Repeating.event("x")], next: "/v1/events?after=" + cursor))
-            #expect(report.received == 0 && report.isBehind)
+            #expect(report.received == 0)
+            #expect(report.isBehind)
             #expect(report.message?.contains("not a page") == true)
         }
     }

@@ -169,14 +169,18 @@ private func openStore(_ files: InMemoryFileSystem) async throws -> EventStore {
             func send(_ request: TransportRequest, token: String?) async throws -> TransportReply {
                 if case .append = request {
                     let second = try await Replayer(store, transport: server).run()
-                    #expect(second.applied == 0 && second.pending == 3 && second.message != nil)
+                    #expect(second.applied == 0)
+                    #expect(second.pending == 3)
+                    #expect(second.message != nil)
                 }
                 return try await server.send(request, token: token)
             }
         }
         let first = try await Replayer(store, transport: Impatient(store: store, server: server))
             .run()
-        #expect(first.applied == 3 && first.duplicate == 0 && first.pending == 0)
+        #expect(first.applied == 3)
+        #expect(first.duplicate == 0)
+        #expect(first.pending == 0)
         #expect(try await Replayer(store, transport: server).run() == SyncReport())
         try await store.close()
     }
@@ -192,7 +196,8 @@ private func openStore(_ files: InMemoryFileSystem) async throws -> EventStore {
         let server = UnreliableServer(Choices(seed: 1), isReliable: true)
         let replayer = Replayer(store, transport: server)
         let first = try await replayer.run()
-        #expect(first.applied == 2_000 && first.pending == 0)
+        #expect(first.applied == 2_000)
+        #expect(first.pending == 0)
         let second = try await replayer.run()
         #expect(second == SyncReport())
         #expect(server.events.count == 2_000)
@@ -237,15 +242,18 @@ private func openStore(_ files: InMemoryFileSystem) async throws -> EventStore {
         try await store.append(CitySaved(userId: "u", cityId: "good"))
         try await store.append(CityUnsaved(userId: "u", cityId: "bad"))
         let report = try await Replayer(store, transport: Rejecting()).run()
-        #expect(report.applied == 1 && report.rejected == 1)
-        #expect(report.pending == 2 && report.held == 2)
+        #expect(report.applied == 1)
+        #expect(report.rejected == 1)
+        #expect(report.pending == 2)
+        #expect(report.held == 2)
         try await store.close()
         store = try await openStore(files)
         let entries = Array(store.view(Outbox.self).entries)
         #expect(entries.map(\.status) == [.failed, .pending])
         #expect(entries[0].errorMessage == "because")
         let again = try await Replayer(store, transport: Rejecting()).run()
-        #expect(again.applied == 0 && again.held == 2)
+        #expect(again.applied == 0)
+        #expect(again.held == 2)
         try await store.close()
     }
 
@@ -296,7 +304,8 @@ private func openStore(_ files: InMemoryFileSystem) async throws -> EventStore {
         try await store.append(
             record: EventDraft(type: SyncSettled.type, data: .json(Array(lenient.utf8))))
         let entry = try #require(store.view(Outbox.self).entries.first { _ in true })
-        #expect(entry.status == .failed && entry.retryCount == 0)
+        #expect(entry.status == .failed)
+        #expect(entry.retryCount == 0)
         try await store.close()
     }
 
@@ -380,11 +389,13 @@ private func openStore(_ files: InMemoryFileSystem) async throws -> EventStore {
         let transport = Answering(verdictsAt: Self.now)
         let deadline = Replayer.End.at(Timestamp(milliseconds: Self.now))
         let report = try await Replayer(store, transport: transport).run(until: deadline)
-        #expect(transport.count == 0 && report.pending == 1)
+        #expect(transport.count == 0)
+        #expect(report.pending == 1)
         #expect(report.message == "the deadline has passed before all events were sent")
         _ = try await Replayer(store, transport: transport).run()
         let idle = try await Replayer(store, transport: transport).run(until: deadline)
-        #expect(idle.pending == 0 && idle.message == nil)
+        #expect(idle.pending == 0)
+        #expect(idle.message == nil)
         try await store.close()
     }
 
@@ -399,7 +410,8 @@ private func openStore(_ files: InMemoryFileSystem) async throws -> EventStore {
             let transport = Answering(TransportReply(status: 404))
             let report = try await Replayer(store, transport: transport).run(until: end)
             #expect(transport.count == 1)
-            #expect(report.pending == 1 && report.held == 0)
+            #expect(report.pending == 1)
+            #expect(report.held == 0)
             // The next attempt is the one that a run makes after the minute.
             let again = Answering(verdictsAt: Self.now)
             #expect(try await Replayer(store, transport: again).run().applied == 1)
@@ -474,7 +486,8 @@ private func openStore(_ files: InMemoryFileSystem) async throws -> EventStore {
         let old = store.incarnation
         try await store.append(CitySaved(userId: "u", cityId: "c"))
         let report = try await Replayer(store, transport: Forked()).run()
-        #expect(report.applied == 1 && report.tookNewName)
+        #expect(report.applied == 1)
+        #expect(report.tookNewName)
         #expect(store.incarnation != old)
         try await store.append(CitySaved(userId: "u", cityId: "d"))
         let last = await store.lastDurable

@@ -40,7 +40,8 @@ private struct RecordedMessages {
         }
         requests = messages.filter { $0.start.hasPrefix("POST") }
         answers = messages.filter { $0.start.hasPrefix("HTTP") }
-        try #require(requests.count == 3 && answers.count == 3)
+        try #require(requests.count == 3)
+        try #require(answers.count == 3)
     }
 }
 
@@ -86,7 +87,8 @@ private struct RecordedMessages {
         let batch = try part(page.requests[0].body, from: #"{"events":"#, to: "}")
         let reply = try await transport.send(.append(batch: batch), token: "TOKEN")
         try expect(server, page.requests[0])
-        #expect(reply.status == 200 && reply.body == page.answers[0].body)
+        #expect(reply.status == 200)
+        #expect(reply.body == page.answers[0].body)
         #expect(reply.date == 1_771_756_262_000)
         #expect(Verdict.parse(reply.body)?.map(\.status) == [.applied])
     }
@@ -122,7 +124,8 @@ private struct RecordedMessages {
         for call in [TransportRequest.append(batch: Array("[]".utf8)), .read(after: "1")] {
             let (transport, server) = try transport(page.answers[2])
             let reply = try await transport.send(call, token: "TOKEN")
-            #expect(reply.status == 401 && reply.body == page.answers[2].body)
+            #expect(reply.status == 401)
+            #expect(reply.body == page.answers[2].body)
             #expect(server.requests.count == 1)
         }
     }

@@ -42,7 +42,8 @@ import Testing
         guard reply.status != 200 else { return }
         #expect((400...599).contains(reply.status))
         let code = members["error"]?["code"]?.stringValue
-        #expect(code?.isEmpty == false && code != "internal", "\(address): \(reply.text)")
+        #expect(code?.isEmpty == false, "\(address): \(reply.text)")
+        #expect(code != "internal", "\(address): \(reply.text)")
         #expect(members["error"]?["message"]?.stringValue?.isEmpty == false)
         #expect(members["error"]?["remedy"] != nil)
     }
@@ -196,7 +197,8 @@ import Testing
             let reply = try api.json("histogram?\(filter)buckets=9")
             let buckets = try #require(reply["buckets"]?.list)
             let types = try #require(reply["types"]?.list)
-            #expect(buckets.count == 9 && types.count <= 8)
+            #expect(buckets.count == 9)
+            #expect(types.count <= 8)
             #expect(buckets.allSatisfy { $0.list.isEmpty || $0.list.count == types.count })
             #expect(buckets.flatMap { $0.list.compactMap(\.int) }.reduce(0, +) == total)
         }
@@ -271,7 +273,8 @@ import Testing
         // The order of the two positions does not matter.
         for range in ["from=3&to=5", "from=5&to=3"] {
             let reply = try api.json("views/notes/changes?\(range)")
-            #expect(reply["changed"]?.int == 2 && reply["added"]?.int == 0)
+            #expect(reply["changed"]?.int == 2)
+            #expect(reply["added"]?.int == 0)
             #expect(reply.column("rows", "cause").map { $0["position"]?.int } == [5, 4])
             let members = reply.column("rows", "members").map { $0.list.map(\.stringValue) }
             #expect(members == [["content", "updatedAt"], ["content", "updatedAt"]])
@@ -295,7 +298,8 @@ import Testing
         #expect(stored["kind"]?.stringValue == "stored")
         let at = try #require(stored["at"]?.int)
         let reply = try api.json("views/\(Visits.name)")
-        #expect(reply["kind"]?.stringValue == "stored" && reply["at"]?.int == at)
+        #expect(reply["kind"]?.stringValue == "stored")
+        #expect(reply["at"]?.int == at)
         #expect((1...2).contains(at))
         #expect(reply["state"]?["count"]?.int == at)
     }
@@ -330,7 +334,8 @@ import Testing
             try export.write(LogReader(log.directory), &summary) { line, _ in expected += line }
             let filter = (types ?? []).map { "&type=\($0)" }.joined()
             let reply = api.reply("export?format=ndjson\(filter)")
-            #expect(reply.body == expected && summary.events > 0)
+            #expect(reply.body == expected)
+            #expect(summary.events > 0)
             #expect(reply.fileName == "events.ndjson")
         }
     }
@@ -374,10 +379,13 @@ import Testing
         let log = try SampleLog(history.events.stored)
         defer { log.remove() }
         let reply = try API(reading: log.directory).reply("export?format=csv")
-        #expect(reply.fileName == "events.csv" && reply.contentType.hasPrefix("text/csv"))
+        #expect(reply.fileName == "events.csv")
+        #expect(reply.contentType.hasPrefix("text/csv"))
         let rows = cells(reply.body)
-        try #require(rows.count == 2 && rows.allSatisfy { $0.count == 9 })
-        #expect(rows[0][4] == "subject" && rows[0][8] == "data")
+        try #require(rows.count == 2)
+        try #require(rows.allSatisfy { $0.count == 9 })
+        #expect(rows[0][4] == "subject")
+        #expect(rows[0][8] == "data")
         let isFormula = text.utf8.first.map { Array("=+-@".utf8).contains($0) } ?? false
         #expect(Array(rows[1][4].utf8) == Array(((isFormula ? "'" : "") + text).utf8))
         #expect(rows[1][8].hasPrefix("{\"text\":"))
@@ -387,6 +395,7 @@ import Testing
         let parameters = Parameters(query: "a=1+2%2B3&b=%C3%A9&b=&c&d=x=y")
         #expect(parameters.string("a") == "1 2+3")
         #expect(parameters.all.map(\.value) == ["1 2+3", "é", "", "", "x=y"])
-        #expect(parameters.string("b") == nil && parameters.string("c") == nil)
+        #expect(parameters.string("b") == nil)
+        #expect(parameters.string("c") == nil)
     }
 }

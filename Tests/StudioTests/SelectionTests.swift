@@ -32,7 +32,8 @@ import Testing
         var rows: [Int] = []
         while try rows.count < selection.page(offset: 0, limit: 1).total {
             let page = try selection.page(offset: rows.count, limit: 3)
-            try #require(!page.ordinals.isEmpty && page.ordinals.count <= 3)
+            try #require(!page.ordinals.isEmpty)
+            try #require(page.ordinals.count <= 3)
             rows += page.ordinals
         }
         #expect(try selection.page(offset: rows.count, limit: 3).ordinals.isEmpty)

@@ -174,8 +174,10 @@ import Testing
                     choices.count(change.before == nil ? "added" : "changed")
                 }
                 if let old = change.before, let new = change.after {
-                    try #require(old != new && old.fields[0] == new.fields[0])
-                    try #require(!change.members.isEmpty && !change.members.contains("first"))
+                    try #require(old != new)
+                    try #require(old.fields[0] == new.fields[0])
+                    try #require(!change.members.isEmpty)
+                    try #require(!change.members.contains("first"))
                 }
             }
             try #require(result == Set(after))

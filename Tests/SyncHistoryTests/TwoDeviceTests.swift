@@ -107,7 +107,9 @@ private struct Phone {
     func `without a resolver a conflict shows until the app resolves it`() async throws {
         let (one, other, note) = try await conflict()
         let report = try await mine.sync(one)
-        #expect(report.conflict == 1 && report.pending == 2 && report.held == 2)
+        #expect(report.conflict == 1)
+        #expect(report.pending == 2)
+        #expect(report.held == 2)
         #expect(one.outbox.entries.map(\.status) == [.conflict, .pending])
         let id = try #require(one.outbox.entries.first { _ in true }).id
         try await one.outbox.resolve(id, .keepTheirs)
@@ -127,12 +129,14 @@ private struct Phone {
         #expect(entry.conflictsWith == head)
         try await one.outbox.resolve(entry.id, .keepMine)
         let new = Array(one.outbox.entries)
-        #expect(new.count == 2 && new.allSatisfy { $0.status == .pending })
+        #expect(new.count == 2)
+        #expect(new.allSatisfy { $0.status == .pending })
         let first = try #require(try await one.events.event(at: new[0].position))
         #expect(first.content.string("baseid") == head?.text)
         #expect(try await mine.sync(one).conflict == 0)
         try await theirs.sync(other)
-        #expect(text(one, note) == "mine again" && text(other, note) == "mine again")
+        #expect(text(one, note) == "mine again")
+        #expect(text(other, note) == "mine again")
         // An event that is no longer in conflict cannot be resolved again.
         await #expect(throws: DecisionError(.notInOutbox, entry.id)) {
             try await one.outbox.resolve(entry.id, .keepTheirs)
@@ -153,7 +157,8 @@ private struct Phone {
         try await ahead.sync(other)
         #expect(try await mine.sync(one, KeepMine()).resolved == 1)
         try await ahead.sync(other)
-        #expect(text(one, note.id) == "mine" && text(other, note.id) == "mine")
+        #expect(text(one, note.id) == "mine")
+        #expect(text(other, note.id) == "mine")
     }
 
     @Test(.verifies("CON-5"))
@@ -165,7 +170,9 @@ private struct Phone {
         #expect(try await mine.sync(one, undecided).conflict == 1)
         let last = await one.events.lastDurable
         let again = try await mine.sync(one, undecided)
-        #expect(again.conflict == 1 && again.resolved == 0 && again.held == 2)
+        #expect(again.conflict == 1)
+        #expect(again.resolved == 0)
+        #expect(again.held == 2)
         #expect(await one.events.lastDurable == last)
         #expect(try await mine.sync(one, KeepTheirs()).resolved == 1)
     }
@@ -175,9 +182,12 @@ private struct Phone {
         let (one, other, note) = try await conflict()
         let before = Array(one.outbox.entries)
         let report = try await mine.sync(one, KeepMine())
-        #expect(report.conflict == 1 && report.resolved == 1 && report.pending == 0)
+        #expect(report.conflict == 1)
+        #expect(report.resolved == 1)
+        #expect(report.pending == 0)
         try await theirs.sync(other)
-        #expect(text(one, note) == "mine again" && text(other, note) == "mine again")
+        #expect(text(one, note) == "mine again")
+        #expect(text(other, note) == "mine again")
         // A replacement names the event that it replaces, and its base.
         var replacements: [Event] = []
         try other.events.log.forEachEvent(from: Position(1), catalogue: OfflineModel.catalogue) {
@@ -191,8 +201,11 @@ private struct Phone {
     @Test(.verifies("CON-2")) func `keep theirs retracts mine`() async throws {
         let (one, other, note) = try await conflict()
         let report = try await mine.sync(one, KeepTheirs())
-        #expect(report.resolved == 1 && report.pending == 0 && report.applied == 0)
-        #expect(text(one, note) == "theirs" && text(other, note) == "theirs")
+        #expect(report.resolved == 1)
+        #expect(report.pending == 0)
+        #expect(report.applied == 0)
+        #expect(text(one, note) == "theirs")
+        #expect(text(other, note) == "theirs")
     }
 
     @Test(.verifies("CON-2")) func `a function can merge both`() async throws {
@@ -220,7 +233,8 @@ private struct Phone {
             try await test.theirs.sync(other)
             #expect(try await test.mine.sync(one, resolver).pending == 0)
             try await test.theirs.sync(other)
-            #expect(test.text(one, note) == nil && test.text(other, note) == nil)
+            #expect(test.text(one, note) == nil)
+            #expect(test.text(other, note) == nil)
         }
     }
 
@@ -242,7 +256,9 @@ private struct Phone {
         try await one.notes.update("n", "y", by: "ana")
         try await one.cities.save("lisbon", by: "ana")
         let report = try await mine.sync(one)
-        #expect(report.rejected == 1 && report.applied == 1 && report.held == 2)
+        #expect(report.rejected == 1)
+        #expect(report.applied == 1)
+        #expect(report.held == 2)
         #expect(report.unusable == 1)
         try await one.outbox.retry(id)
         #expect(one.outbox.entries.map(\.status) == [.pending, .pending])
@@ -254,7 +270,8 @@ private struct Phone {
         }
         #expect(text(one, "n") == "y")
         #expect(try await one.outbox.discard(id, withDependents: true).count == 2)
-        #expect(text(one, "n") == nil && one.view(Outbox.self).count == 0)
+        #expect(text(one, "n") == nil)
+        #expect(one.view(Outbox.self).count == 0)
         await #expect(throws: DecisionError(.notInOutbox, id)) { try await one.outbox.retry(id) }
         try await one.cities.save("porto", by: "ana")
         let pending = try #require(one.outbox.entries.first { _ in true }).id
@@ -274,11 +291,14 @@ private struct Phone {
         let store = try await fresh.open()
         var last = 0
         let report = try await fresh.sync(store)
-        #expect(report.received == 250 && report.pending == 0)
+        #expect(report.received == 250)
+        #expect(report.pending == 0)
         #expect(store.view(CitiesView.self).rows() == one.view(CitiesView.self).rows())
         // Received events are not sent back, and not read again.
         let again = try await fresh.sync(store)
-        #expect(again.received == 0 && again.applied == 0 && again.duplicate == 0)
+        #expect(again.received == 0)
+        #expect(again.applied == 0)
+        #expect(again.duplicate == 0)
         last = Int(await store.events.lastDurable.rawValue)
         try await fresh.sync(store)
         #expect(Int(await store.events.lastDurable.rawValue) == last)
@@ -338,7 +358,8 @@ private struct Phone {
         struct Undecidable: Error {}
         let (one, _, _) = try await conflict()
         let report = try await mine.sync(one, Merge { _ in throw Undecidable() })
-        #expect(report.conflict == 1 && report.resolved == 0)
+        #expect(report.conflict == 1)
+        #expect(report.resolved == 0)
         #expect(report.message?.contains("Undecidable") == true)
     }
 

@@ -152,7 +152,8 @@ extension EntityID: ExpressibleByStringLiteral {
         await #expect(throws: CancellationError.self) { try await waiting.value }
         first.release()
         held.release()
-        #expect(admission.used == 0 && patient.used == 0)
+        #expect(admission.used == 0)
+        #expect(patient.used == 0)
         try await admission.borrow(1, account: "bob").release()
         // A loan is released when it is no longer referenced.
         do { _ = try await admission.borrow(1, account: "bob") }

@@ -299,7 +299,8 @@ import Testing
         let connection = try RawConnection(server.base)
         connection.send("HEAD \(path) HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
         let reply = try connection.readToEnd()
-        #expect(reply.hasPrefix("HTTP/1.1 4") && reply.hasSuffix("\r\n\r\n"))
+        #expect(reply.hasPrefix("HTTP/1.1 4"))
+        #expect(reply.hasSuffix("\r\n\r\n"))
     }
 
     @Test(.verifies("OPS-1", "OPS-3"))

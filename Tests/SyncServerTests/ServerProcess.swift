@@ -56,7 +56,8 @@ final class ServerProcess {
         }
         let text = String(decoding: line, as: UTF8.self)
         let prefix = "listening on \(scheme)://127.0.0.1:"
-        try #require(text.hasPrefix(prefix) && text.hasSuffix("\n"))
+        try #require(text.hasPrefix(prefix))
+        try #require(text.hasSuffix("\n"))
         base = String(text.dropFirst("listening on ".count).dropLast())
     }
 

@@ -42,7 +42,8 @@ import Testing
                 == "{\"applied\":0,\"duplicate\":0,\"rejected\":0,\"conflict\":0,\"pending\":0,"
                 + "\"received\":1}\n")
         let cities = try ToolRun.logtool("views", mine.log, "cities").output
-        #expect(cities.contains("oslo") && cities.contains("bergen"))
+        #expect(cities.contains("oslo"))
+        #expect(cities.contains("bergen"))
     }
 
     @Test(.verifies("TOOL-16")) func `events that could not be received are 75`() throws {

@@ -71,9 +71,9 @@ import Testing
             let either = all.filter {
                 ($0["position"] as? Int) == 4 || ($0["type"] as? String) == type
             }.map { $0["position"] as? Int }
-            #expect(
-                try Set(positions("position = 4 or type = '\(type)'")) == Set(either)
-                    && positions("position = 4 or type = '\(type)'").count == either.count)
+            let twice = try positions("position = 4 or type = '\(type)'")
+            #expect(Set(twice) == Set(either))
+            #expect(twice.count == either.count)
             #expect(
                 try positions("type = '\(type.uppercased())' collate nocase")
                     == positions("type = '\(type)'"))
@@ -157,7 +157,8 @@ import Testing
             let before = try FileManager.default.contentsOfDirectory(atPath: log).sorted()
             let run = try ToolRun.logtool(
                 "sql", log, "select 1 as one; \(sql)", "--output", "ndjson")
-            #expect(run.status == 64 && run.output == "{\"one\":1}\n")
+            #expect(run.status == 64)
+            #expect(run.output == "{\"one\":1}\n")
             #expect(run.messages.hasPrefix("logtool: "))
             #expect(try FileManager.default.contentsOfDirectory(atPath: log).sorted() == before)
         }
@@ -193,7 +194,8 @@ import Testing
                 let (found, expected) = (
                     try ToolRun.logtool("sql", log, sql), try ToolRun.logtool("sql", log, other)
                 )
-                #expect(found.output == expected.output && !found.output.isEmpty, "\(sql)")
+                #expect(found.output == expected.output, "\(sql)")
+                #expect(!found.output.isEmpty, "\(sql)")
             }
             let plan = try rows(
                 log, "explain query plan select type, count(*) from events group by type")
@@ -277,7 +279,8 @@ import Testing
                         if case .integer(0) = values[1] {} else { differing += 1 }
                         if case .integer(Int64(rows.count)) = values[2] {} else { differing += 1 }
                     })
-                #expect(ids.count == rows.count && Set(ids).count == rows.count)
+                #expect(ids.count == rows.count)
+                #expect(Set(ids).count == rows.count)
                 #expect(differing == 0)
             }
         }
@@ -308,7 +311,8 @@ import Testing
                 return run.output
             }
             let first = try prompt("select 6 *\n", "7 as answer; select 'x' as y;\n", "\u{4}")
-            #expect(first.contains(#"{"answer":42}"#) && first.contains(#"{"y":"x"}"#))
+            #expect(first.contains(#"{"answer":42}"#))
+            #expect(first.contains(#"{"y":"x"}"#))
             // Without libedit there is no history.
             guard FileManager.default.fileExists(atPath: history) else { return }
             let mode = try FileManager.default.attributesOfItem(atPath: history)[.posixPermissions]
@@ -333,9 +337,11 @@ import Testing
         let damaged = Tool.root.appending(path: "Spec/vectors/damaged").path
         let run = try ToolRun.logtool(
             "sql", damaged, "select position from events", "--output", "ndjson")
-        #expect(run.status == 65 && run.output == "{\"position\":1}\n{\"position\":2}\n")
+        #expect(run.status == 65)
+        #expect(run.output == "{\"position\":1}\n{\"position\":2}\n")
         // Also of those that are sorted.
         let types = try ToolRun.logtool("sql", damaged, "select type from events order by type")
-        #expect(types.status == 65 && types.output.split(separator: "\n").count == 2)
+        #expect(types.status == 65)
+        #expect(types.output.split(separator: "\n").count == 2)
     }
 }
