@@ -90,10 +90,10 @@ private func aWhile() async throws { try await Task.sleep(for: .milliseconds(150
         let server = Counting()
         let service = SyncService(store, transport: server, reachability: AlwaysReachable())
         let run = Task { try await service.run() }
-        try await eventually { server.events == 1 }
+        try await eventually("events at the server", is: 1) { server.events }
         try await store.cities.save("porto", by: "u")
-        try await eventually { server.events == 2 }
-        try await eventually { service.report.applied == 2 }
+        try await eventually("events at the server", is: 2) { server.events }
+        try await eventually("applied events", is: 2) { service.report.applied }
         run.cancel()
         _ = await run.result
         try await store.close()
@@ -108,7 +108,7 @@ private func aWhile() async throws { try await Task.sleep(for: .milliseconds(150
         let run = Task {
             try await SyncService(store, transport: server, reachability: AlwaysReachable()).run()
         }
-        try await eventually { server.reads == 1 }
+        try await eventually("reads", is: 1) { server.reads }
         try await aWhile()
         #expect(server.requests == 1)
         try await store.close()
@@ -125,7 +125,9 @@ private func aWhile() async throws { try await Task.sleep(for: .milliseconds(150
         try await store.cities.save("lisbon", by: "u")
         let service = SyncService(store, transport: Refusal(), reachability: AlwaysReachable())
         let run = Task { try await service.run() }
-        try await eventually { service.report.message?.contains("log in again") == true }
+        try await eventually("message", where: { $0.contains("log in again") }) {
+            service.report.message ?? ""
+        }
         #expect(service.report.pending == 1)
         run.cancel()
         _ = await run.result
@@ -146,7 +148,7 @@ private func aWhile() async throws { try await Task.sleep(for: .milliseconds(150
         try await aWhile()
         #expect(server.requests == 0)
         network.turn(.cellular)
-        try await eventually { server.events == 1 }
+        try await eventually("events at the server", is: 1) { server.events }
         run.cancel()
         _ = await run.result
         try await store.close()
@@ -166,7 +168,7 @@ private func aWhile() async throws { try await Task.sleep(for: .milliseconds(150
         try await aWhile()
         #expect(server.requests == 0)
         network.turn(.wifi)
-        try await eventually { server.events == 1 }
+        try await eventually("events at the server", is: 1) { server.events }
         run.cancel()
         _ = await run.result
         try await store.close()
@@ -183,13 +185,14 @@ private func aWhile() async throws { try await Task.sleep(for: .milliseconds(150
         try await aWhile()
         #expect(server.requests == 0)
         service.syncNow()
-        try await eventually { server.events == 1 && server.reads == 1 }
+        try await eventually("events at the server", is: 1) { server.events }
+        try await eventually("reads", is: 1) { server.reads }
         try await aWhile()
         try await store.cities.save("lisbon", by: "u")
         try await aWhile()
         #expect(server.events == 1)
         try await store.preferences.update(for: "u") { $0.autoSync = true }
-        try await eventually { server.events == 3 }
+        try await eventually("events at the server", is: 3) { server.events }
         run.cancel()
         _ = await run.result
         try await store.close()
@@ -203,11 +206,11 @@ private func aWhile() async throws { try await Task.sleep(for: .milliseconds(150
         let network = Switch(.cellular)
         let service = SyncService(store, transport: server, user: "u", reachability: network)
         let run = Task { try await service.run() }
-        try await eventually { server.events == 1 }
+        try await eventually("events at the server", is: 1) { server.events }
         try await aWhile()
         #expect(server.reads == 0)
         network.turn(.wifi)
-        try await eventually { server.reads == 1 }
+        try await eventually("reads", is: 1) { server.reads }
         run.cancel()
         _ = await run.result
         try await store.close()
@@ -221,9 +224,9 @@ private func aWhile() async throws { try await Task.sleep(for: .milliseconds(150
         let server = Counting(failing: 12)
         let service = SyncService(store, transport: server, reachability: AlwaysReachable())
         let run = Task { try await service.run() }
-        try await eventually {
+        try await eventually("events at the server", is: 1) {
             service.syncNow()
-            return server.events == 1
+            return server.events
         }
         run.cancel()
         _ = await run.result
@@ -237,11 +240,11 @@ private func aWhile() async throws { try await Task.sleep(for: .milliseconds(150
         let run = Task {
             try await SyncService(store, transport: server, reachability: AlwaysReachable()).run()
         }
-        try await eventually { server.reads == 1 }
+        try await eventually("reads", is: 1) { server.reads }
         try await store.suspend()
         try await store.resume()
         try await store.cities.save("lisbon", by: "u")
-        try await eventually { server.events == 1 }
+        try await eventually("events at the server", is: 1) { server.events }
         run.cancel()
         _ = await run.result
         try await store.close()
@@ -254,14 +257,14 @@ private func aWhile() async throws { try await Task.sleep(for: .milliseconds(150
         let network = CountedNetwork()
         let service = SyncService(store, transport: server, reachability: network)
         let run = Task { try await service.run() }
-        try await eventually { store.syncStatus.current.connection == .pushed }
+        try await eventually("connection", is: .pushed) { store.syncStatus.current.connection }
         try await store.suspend()
-        try await eventually { store.syncStatus.current.connection == .inactive }
+        try await eventually("connection", is: .inactive) { store.syncStatus.current.connection }
         // The service makes no run after the other meanwhile.
         try await Task.sleep(for: .milliseconds(200))
         #expect(network.runs <= 3)
         try await store.resume()
-        try await eventually { store.syncStatus.current.connection == .pushed }
+        try await eventually("connection", is: .pushed) { store.syncStatus.current.connection }
         run.cancel()
         _ = await run.result
         try await store.close()
@@ -276,7 +279,7 @@ private func aWhile() async throws { try await Task.sleep(for: .milliseconds(150
         let service = SyncService(
             store, transport: server, options: options, reachability: AlwaysReachable())
         let run = Task { try await service.run() }
-        try await eventually { server.reads >= 4 }
+        try await eventually("reads", where: { $0 >= 4 }) { server.reads }
         run.cancel()
         _ = await run.result
         try await store.close()

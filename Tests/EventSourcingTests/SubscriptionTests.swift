@@ -117,13 +117,17 @@ extension EventSequence.AsyncIterator {
             }
         }
         try await store.append(drafts(1))
-        try await eventually { taken.positions.withLock { $0 } == [1] }
+        try await eventually("delivered positions", is: [UInt64(1)]) {
+            taken.positions.withLock { $0 }
+        }
         try await store.append(drafts(1), durability: .relaxed)
         try await Task.sleep(for: .milliseconds(50))
         #expect(await store.lastDurable == Position(1))
         #expect(taken.positions.withLock { $0 } == [1])
         try await store.flush()
-        try await eventually { taken.positions.withLock { $0 } == [1, 2] }
+        try await eventually("delivered positions", is: [UInt64(1), 2]) {
+            taken.positions.withLock { $0 }
+        }
         try await store.close()
         try await subscriber.value
     }
@@ -140,12 +144,16 @@ extension EventSequence.AsyncIterator {
             var events = store.events().makeAsyncIterator()
             return (try await events.next()?.position, try await events.next()?.position)
         }
-        try await eventually { files.reads.arrivals.withLock { $0 } > before }
+        try await eventually("reads at the gate", where: { $0 > before }) {
+            files.reads.arrivals.withLock { $0 }
+        }
         // Meanwhile the next one is written; its sync does not return.
         files.syncs.close()
         let syncs = files.syncs.arrivals.withLock { $0 }
         let appending = Task { try await store.append(drafts(1)) }
-        try await eventually { files.syncs.arrivals.withLock { $0 } > syncs }
+        try await eventually("syncs at the gate", where: { $0 > syncs }) {
+            files.syncs.arrivals.withLock { $0 }
+        }
         final class Answer: Sendable { let isThere = Mutex(false) }
         let answer = Answer()
         let waiting = Task {
@@ -209,7 +217,7 @@ extension EventSequence.AsyncIterator {
         let waiting = Task {
             try await store.events(after: Position(2)).map(\.position).first { _ in true }
         }
-        try await eventually { await store.subscriberCount == 2 }
+        try await eventually("subscribers", is: 2) { await store.subscriberCount }
         try await store.append(drafts(1), durability: .relaxed)
         try await store.close()
         #expect(try await behind.readPositions(9) == [2, 3])
@@ -230,7 +238,7 @@ extension EventSequence.AsyncIterator {
                 return count
             }
         }
-        try await eventually { await store.subscriberCount == 20 }
+        try await eventually("subscribers", is: 20) { await store.subscriberCount }
         for subscriber in subscribers { subscriber.cancel() }
         for subscriber in subscribers { #expect(try await subscriber.value <= 1) }
         // So does a released one.
@@ -239,7 +247,7 @@ extension EventSequence.AsyncIterator {
             #expect(try await events.readPositions(1) == [1])
         }
         try await takeOne()
-        try await eventually { await store.subscriberCount == 0 }
+        try await eventually("subscribers", is: 0) { await store.subscriberCount }
         try await store.close()
     }
 

@@ -152,19 +152,19 @@ private func openStore() async throws -> OfflineStore {
         }
         track()
         // The first value of the query equals the initial one and is no change.
-        try await eventually { await store.events.subscriberCount == 1 }
+        try await eventually("subscribers", is: 1) { await store.events.subscriberCount }
         try await Task.sleep(for: .milliseconds(50))
         #expect(told.count.withLock { $0 } == 0)
         try await store.notes.add("elsewhere", city: "rome", by: "ada")
         try await store.notes.add("here", city: "oslo", by: "ada")
-        try await eventually { notes?.value.map(\.content) == ["here"] }
+        try await eventually("notes", is: ["here"]) { notes?.value.map(\.content) ?? [] }
         #expect(told.count.withLock { $0 } == 1)
         track()
         try await store.cities.save("oslo", by: "ada")
         try await Task.sleep(for: .milliseconds(50))
         #expect(told.count.withLock { $0 } == 1)
         notes = nil
-        try await eventually { await store.events.subscriberCount == 0 }
+        try await eventually("subscribers", is: 0) { await store.events.subscriberCount }
         try await store.close()
     }
 }

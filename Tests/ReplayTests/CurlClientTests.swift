@@ -66,12 +66,14 @@
                 CurlExchange(request, to: origin, ReplyBody(), timeouts, cancellation)
                     .run(on: handle) { end, _ in result.withLock { $0 = end } }
             }
-            try await eventually { server.requests.count == 1 }
+            try await eventually("requests", is: 1) { server.requests.count }
             // libcurl's short waits at the beginning of a request are over.
             try await Task.sleep(for: .seconds(2))
             let begin = ContinuousClock.now
             cancellation.cancel()
-            try await eventually { result.withLock { $0 } != nil }
+            try await eventually("the exchange has ended", is: true) {
+                result.withLock { $0 } != nil
+            }
             #expect(throws: CancellationError.self) { try result.withLock { $0 }?.get() }
             // The loop checks for cancellation once a second; before, it slept for a minute.
             #expect(ContinuousClock.now - begin < .seconds(30))

@@ -405,9 +405,8 @@ import Testing
             "GET /v1/events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer \(Self.token)\r\n"
         reader.send(String(repeating: "\(request)\r\n", count: 20))
         let metrics = ServerClient(base: server.base, token: "operator")
-        try await eventually {
-            let text = String(decoding: try await metrics.get("/metrics").body, as: UTF8.self)
-            return text.contains("cut_total{reason=\"slow_reader\"} 1\n")
+        try await eventually("connections cut", is: 1) {
+            try await metrics.metric("daybook_connections_cut_total{reason=\"slow_reader\"}")
         }
         try await serves(server)
     }
@@ -469,7 +468,7 @@ import Testing
         let quiet = ServerClient(base: server.base, token: "quiet")
         #expect(try await quiet.get("/v1/events").status == 200)
         #expect(try await fast.get("/healthz").status == 200)
-        try await eventually { try await fast.get("/v1/events").status == 200 }
+        try await eventually("status", is: 200) { try await fast.get("/v1/events").status }
     }
 
     @Test(.verifies("SYNC-5"))

@@ -150,14 +150,12 @@ import Testing
         let fixture = try StorageFixture()
         let server = try ServerProcess(database: fixture.location, "--heartbeat", "1")
         let client = ServerClient(base: server.base)
-        func openStreams() async throws -> String? {
-            let text = String(decoding: try await client.get("/metrics").body, as: UTF8.self)
-            return text.split(separator: "\n").first { $0.hasPrefix("daybook_streams_open ") }
-                .map { String($0.dropFirst("daybook_streams_open ".count)) }
+        func openStreams() async throws -> Int? {
+            try await client.metric("daybook_streams_open")
         }
         do {
             let streams = try (0..<5).map { _ in try EventStreamReader(server.base) }
-            #expect(try await openStreams() == "5")
+            #expect(try await openStreams() == 5)
             _ = streams
         }
         // These leave before the reply.
@@ -166,7 +164,7 @@ import Testing
             try RawConnection(server.base).send(
                 "GET /v1/events HTTP/1.1\r\nHost: \(host)\r\nAccept: text/event-stream\r\n\r\n")
         }
-        try await eventually { try await openStreams() == "0" }
+        try await eventually("open streams", is: 0) { try await openStreams() }
     }
 
     @Test(

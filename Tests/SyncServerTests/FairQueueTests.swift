@@ -172,10 +172,10 @@ extension EntityID: ExpressibleByStringLiteral {
         }
         let first = try await admission.borrow(1, account: "ana")
         let second = Task { try await admission.borrow(1, account: "bob") }
-        try await eventually { asleep.withLock { $0 } == 1 }
+        try await eventually("timers", is: 1) { asleep.withLock { $0 } }
         first.release()
         try await second.value.release()
-        try await eventually { asleep.withLock { $0 } == 0 }
+        try await eventually("timers", is: 0) { asleep.withLock { $0 } }
     }
 
     @Test(.verifies("SYNC-45", "OPS-21"))

@@ -108,11 +108,7 @@ import Testing
         }
         #expect(
             try status("/v1/events", of: server, token: "token-of-bob", from: 2) == "200")
-        let metrics = ServerClient(base: server.base, token: "operator")
-        try await eventually {
-            let text = String(decoding: try await metrics.get("/metrics").body, as: UTF8.self)
-            return text.contains("\ndaybook_held_bytes 1000001\n")
-        }
+        try await eventually("held bytes", is: 1_000_001) { try await heldBytes(server) }
         #expect(try server.peakMemory() - before < 60)
     }
 
@@ -142,8 +138,8 @@ import Testing
         #expect(reply.hasPrefix("HTTP/1.1 429"))
         #expect(reply.contains("\r\nRetry-After: 1\r\n"))
         flood = []
-        try await eventually {
-            try self.status("/v1/events", of: server, token: "token-of-ana", from: 4) == "200"
+        try await eventually("status", is: "200") {
+            try self.status("/v1/events", of: server, token: "token-of-ana", from: 4)
         }
     }
 
@@ -161,13 +157,10 @@ import Testing
             flood.append(connection)
         }
         let metrics = ServerClient(base: server.base, token: "operator")
-        func bytesRead() async throws -> String? {
-            String(decoding: try await metrics.get("/metrics").body, as: UTF8.self)
-                .split(separator: "\n")
-                .first { $0.hasPrefix("daybook_body_bytes_total{direction=\"in\"}") }
-                .map { String($0.split(separator: " ")[1]) }
+        func bytesRead() async throws -> Int? {
+            try await metrics.metric("daybook_body_bytes_total{direction=\"in\"}")
         }
-        try await eventually { try await bytesRead() == "3" }
+        try await eventually("bytes read", is: 3) { try await bytesRead() }
         let refused = try RawConnection(server.base)
         refused.send(Self.head("Content-Length: 1000000\r\n"))
         refused.sendWithoutWaiting(String(repeating: " ", count: 1_000_000))
@@ -175,15 +168,13 @@ import Testing
         let reply = try refused.readToEnd()
         #expect(reply.hasPrefix("HTTP/1.1 429"))
         #expect(reply.lowercased().contains("\r\nconnection: close\r\n"))
-        #expect(try await bytesRead() == "3")
+        #expect(try await bytesRead() == 3)
         withExtendedLifetime(flood) {}
     }
 
     private func heldBytes(_ server: ServerProcess) async throws -> Int {
         let metrics = ServerClient(base: server.base, token: "operator")
-        let line = String(decoding: try await metrics.get("/metrics").body, as: UTF8.self)
-            .split(separator: "\n").first { $0.hasPrefix("daybook_held_bytes ") }
-        return try #require(line.flatMap { Int($0.split(separator: " ")[1]) })
+        return try #require(try await metrics.metric("daybook_held_bytes"))
     }
 
     @Test(.verifies("OPS-21"))
@@ -217,19 +208,19 @@ import Testing
         }
         // One reply is within the account's share of 4 MiB; the others wait for their turn.
         var polls = 0
-        try await eventually {
+        try await eventually("polls in a row with a reply in memory", is: 20) {
             polls = try await heldBytes(server) >= reply.body.count ? polls + 1 : 0
-            return polls == 20
+            return polls
         }
         let before = try server.peakMemory()
         // The places, a third of nine, are borrowed once the server has read a request of each connection,
         // which is independent of the reserved bytes.
-        try await eventually { try await ana.get("/v1/events?limit=1").status == 429 }
+        try await eventually("status", is: 429) { try await ana.get("/v1/events?limit=1").status }
         #expect(
             try status("/v1/events", of: server, token: "token-of-bob", from: 2) == "200")
         #expect(try server.peakMemory() - before < 16)
         flood = []
-        try await eventually { try await heldBytes(server) == 0 }
+        try await eventually("held bytes", is: 0) { try await heldBytes(server) }
     }
 
     @Test(.verifies("OPS-6"))
@@ -251,12 +242,13 @@ import Testing
             String(
                 repeating: "GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n", count: 16))
         // Once the socket's buffers are full.
-        try await eventually {
+        func reply() throws -> String {
             let connection = try RawConnection(server.base)
             connection.send(
                 "GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
-            return try connection.readToEnd().hasPrefix("HTTP/1.1 200")
+            return try connection.readToEnd()
         }
+        try await eventually("reply", where: { $0.hasPrefix("HTTP/1.1 200") }) { try reply() }
         withExtendedLifetime(reader) {}
     }
 

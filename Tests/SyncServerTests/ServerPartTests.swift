@@ -58,7 +58,13 @@ import Testing
         let probe = ReadinessProbe(storage, timeout: .milliseconds(20))
         for _ in 0..<3 { await #expect(throws: StorageError.self) { try await probe.check() } }
         storage.gate.withLock { $0 = true }
-        try await eventually { (try? await probe.check()) != nil }
+        func failure() async -> String? {
+            do {
+                try await probe.check()
+                return nil
+            } catch { return "\(error)" }
+        }
+        try await eventually("failure of the probe", is: nil) { await failure() }
     }
 
     @Test(.verifies("OPS-7"), arguments: [nil, StorageError(.failed, "failure")])

@@ -61,8 +61,8 @@ private struct Cities: CityManifestSource {
             store, source: source, user: "ada", reachability: AlwaysReachable())
         let work = Task { try await manager.run() }
         let queued = try await store.downloads.queue("lisbon")
-        try await eventually {
-            store.view(DownloadsView.self)[queued.id]?.status.isUnfinished == false
+        try await eventually("job is unfinished", is: false) {
+            store.view(DownloadsView.self)[queued.id]?.status.isUnfinished
         }
         work.cancel()
         try await work.value
