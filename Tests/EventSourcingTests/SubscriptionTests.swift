@@ -121,7 +121,7 @@ extension EventSequence.AsyncIterator {
             taken.positions.withLock { $0 }
         }
         try await store.append(drafts(1), durability: .relaxed)
-        try await Task.sleep(for: .milliseconds(50))
+        await takeTurns { _ = await store.lastDurable }
         #expect(await store.lastDurable == Position(1))
         #expect(taken.positions.withLock { $0 } == [1])
         try await store.flush()
@@ -140,9 +140,13 @@ extension EventSequence.AsyncIterator {
         // A subscriber knows that one event is durable, and is stopped before it reads.
         files.reads.close()
         let before = files.reads.arrivals.withLock { $0 }
+        final class Seen: Sendable { let positions = Mutex<[UInt64]>([]) }
+        let seen = Seen()
         let subscriber = Task {
-            var events = store.events().makeAsyncIterator()
-            return (try await events.next()?.position, try await events.next()?.position)
+            for try await event in store.events() {
+                seen.positions.withLock { $0.append(event.position.rawValue) }
+                if event.position == Position(2) { break }
+            }
         }
         try await eventually("reads at the gate", where: { $0 > before }) {
             files.reads.arrivals.withLock { $0 }
@@ -154,20 +158,18 @@ extension EventSequence.AsyncIterator {
         try await eventually("syncs at the gate", where: { $0 > syncs }) {
             files.syncs.arrivals.withLock { $0 }
         }
-        final class Answer: Sendable { let isThere = Mutex(false) }
-        let answer = Answer()
-        let waiting = Task {
-            let positions = try await subscriber.value
-            answer.isThere.withLock { $0 = true }
-            return positions
-        }
         files.reads.open()
-        try await Task.sleep(for: .milliseconds(100))
-        #expect(!answer.isThere.withLock { $0 })
+        try await eventually("delivered positions", where: { !$0.isEmpty }) {
+            seen.positions.withLock { $0 }
+        }
+        // An event that was read with the first one would be delivered without a wait. The store itself waits for
+        // the sync.
+        await takeTurns {}
+        #expect(seen.positions.withLock { $0 } == [1])
         files.syncs.open()
         _ = try await appending.value
-        let positions = try await waiting.value
-        #expect(positions.0 == Position(1) && positions.1 == Position(2))
+        try await subscriber.value
+        #expect(seen.positions.withLock { $0 } == [1, 2])
         try await store.close()
     }
 
