@@ -167,6 +167,7 @@ import Testing
         let server = try EchoServer()
         let proxy = try Self.proxy(server, [.replyDelayed], delay: 400)
         var client = try EchoClient(proxy.port)
+        // In real time, as the delays of the proxy; a busy machine only makes them longer.
         let begun = ContinuousClock.now
         for _ in 0..<5 { #expect(try client.exchange(Self.body) == Self.body) }
         #expect(ContinuousClock.now - begun > .milliseconds(100))
@@ -225,7 +226,7 @@ import Testing
             let server = try EchoServer()
             let proxy = try Self.proxy(
                 server, ProxyFault.allCases.filter { $0 != .connectionRefused || round > 5 },
-                delay: 60_000)
+                delay: 3_600_000)
             let clients = (0..<8).compactMap { _ in try? EchoClient(proxy.port) }
             for client in clients { try? client.send(Self.body) }
             try await eventually("connections", where: { $0 > 0 }) {
@@ -233,8 +234,8 @@ import Testing
             }
             let begun = ContinuousClock.now
             proxy.stop()
-            // Less than the delay of 60 s.
-            try #require(ContinuousClock.now - begun < .seconds(45))
+            // Less than the delay of an hour.
+            try #require(ContinuousClock.now - begun < .seconds(600))
             server.stop()
         }
         // The runtime may open up to four at first use; a leak of one in each round would be ten.

@@ -148,8 +148,8 @@ import Testing
         print(
             "\(bytes) bytes, \(isReset ? "reset" : "closed"): first request \(times[0]), on dropped "
                 + "connections \(times[1...].map(\.description).joined(separator: ", "))")
-        // Far below the timeout, on any machine.
-        #expect(times.reduce(.zero, +) < .seconds(20))
+        // A request that waited for its timeout would take a minute.
+        #expect(times.reduce(.zero, +) < .seconds(60))
         #expect(server.connectionCount == 4)
         #expect(server.requests.count == 7)
         #expect(server.requests.allSatisfy { $0.body == batch })
@@ -230,10 +230,11 @@ import Testing
         let server = try LocalServer { _ in
             .script { connection in
                 connection.send("HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n")
+                // In real time, as the client's timeouts are: a socket has no other clock.
                 while connection.send(" ") { usleep(10_000) }
             }
         }
-        #expect(await failure(try transport(server, timeoutSeconds: 2)) == .timedOut)
+        #expect(await failure(try transport(server, timeoutSeconds: 0.5)) == .timedOut)
     }
 
     @Test(.verifies("RPL-12")) func `a request that is cancelled ends at once`() async throws {
