@@ -140,7 +140,7 @@ extension EntityID: ExpressibleByStringLiteral {
 
     @Test(.verifies("OPS-21"))
     func `a request that waits too long, or is cancelled, leaves nothing behind`() async throws {
-        let admission = Admission(capacity: 1, isDivided: true, waitMax: .milliseconds(50))
+        let admission = Admission(capacity: 1, isDivided: true, waitMax: .milliseconds(50)) { _ in }
         let first = try await admission.borrow(1, account: "ana")
         await #expect(throws: Admission.Refusal.timedOut) {
             try await admission.borrow(1, account: "ana")
@@ -168,6 +168,7 @@ extension EntityID: ExpressibleByStringLiteral {
         ) { time in
             asleep.withLock { $0 += 1 }
             defer { asleep.withLock { $0 -= 1 } }
+            // Until it is cancelled: the time is an hour.
             try await Task.sleep(for: time)
         }
         let first = try await admission.borrow(1, account: "ana")
