@@ -292,6 +292,7 @@ import Testing
         let built = "rows.sqlite-daybook-words"
         try await eventually("files", where: { $0.contains(built) }) { try bench.files() }
         try await store.suspend()
+        // In real time: the builder has no signal of its pause, and works on a thread of SQLite's queue.
         try await Task.sleep(for: .milliseconds(50))
         #expect(try bench.files().contains(built))
         try await store.resume()

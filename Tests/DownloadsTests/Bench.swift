@@ -50,6 +50,7 @@ final class Waits: Sendable {
     func wait(_ duration: Duration) async throws {
         seen.withLock { $0.append(duration) }
         guard duration >= endless else { return await Task.yield() }
+        // Until it is cancelled.
         try await Task.sleep(for: .seconds(3_600))
     }
 }

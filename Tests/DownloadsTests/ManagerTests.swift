@@ -169,6 +169,7 @@ private let incoming = "/log/files/incoming"
         let bench = try await Bench(options: {
             $0.failuresMax = 1
             $0.pausedRetry = .milliseconds(20)
+            // In real time: the manager compares the time of the retry with the system's clock.
             $0.sleep = { try await Task.sleep(for: $0) }
         }) { request in
             request.path == city.path && request.earlier < 3
@@ -571,6 +572,7 @@ private let incoming = "/log/files/incoming"
         let looks = Waits()
         options.sleep = {
             try await looks.wait($0)
+            // Another manager uses the folder: without a pause this one would keep a processor busy.
             try await Task.sleep(for: .milliseconds(5))
         }
         let second = DownloadManager(

@@ -78,6 +78,7 @@ import Testing
             let city = "city-\(recorded.count)"
             try await writer.store.cities.save(city, by: "ana")
             recorded.append(city)
+            // In real time, as the lives of the connections: some events between two breaks.
             try await Task.sleep(for: .milliseconds(20))
         }
         for reader in readers {
@@ -105,6 +106,7 @@ import Testing
         let replayer = Replayer(
             store.events, transport: transport,
             sleep: { duration in
+                // A request under way ends before the clock moves.
                 try await Task.sleep(for: .milliseconds(1))
                 clock.advance(by: duration)
             })
@@ -180,6 +182,7 @@ private final class UnusableStream: FollowingTransport {
         times.withLock { $0.append(clock.milliseconds) }
         _ = receive(.opened)
         _ = receive(.event(Array("ping".utf8), next: "1"))
+        // Until it is cancelled.
         try await Task.sleep(for: .seconds(3_600))
         return .ended
     }
@@ -212,6 +215,7 @@ private final class NoStream: FollowingTransport {
         switch failure {
         case .refused: return .refused(status: 200, retryAfterSeconds: nil)
         case .withheld:
+            // Until it is cancelled.
             try await Task.sleep(for: .seconds(3_600))
             return .ended
         case .withheldLater:
