@@ -294,8 +294,9 @@ import Testing
         #expect(rows.status.rebuilding == ["words": .longLog, "trips": .longLog])
         // In the middle of the building, which goes on after that.
         let built = "rows.sqlite-daybook-words"
-        try await eventually { try bench.files().contains(built) }
+        try await eventually("files", where: { $0.contains(built) }) { try bench.files() }
         try await store.suspend()
+        // In real time: the builder has no signal of its pause, and works on a thread of SQLite's queue.
         try await Task.sleep(for: .milliseconds(50))
         #expect(try bench.files().contains(built))
         try await store.resume()
@@ -303,7 +304,9 @@ import Testing
         #expect(
             try await bench.pool.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM word") }
                 == count)
-        try await eventually { counts.withLock { $0.contains(count) } }
+        try await eventually("observed counts", where: { $0.contains(count) }) {
+            counts.withLock { $0 }
+        }
         #expect(counts.withLock { $0 }.isSubset(of: [0, count]))
         observer.cancel()
         #expect(rows.status.rebuilding.isEmpty)

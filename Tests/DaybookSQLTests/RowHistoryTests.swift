@@ -56,6 +56,7 @@ private final class RowHistory {
 
     func open() async throws {
         var environment = LogEnvironment()
+        // A wait that ended at once would repeat failed work in a busy loop.
         environment.sleep = { try await Task.sleep(for: min($0, .milliseconds(20))) }
         let store = try await EventStore.open(
             at: URL(filePath: folder.path + "/" + logName), compaction: nil,

@@ -137,6 +137,7 @@ import Testing
                 extending: OfflineModel.catalogue,
                 environment: LogEnvironment(
                     fileSystem: files,
+                    // A wait that ended at once would repeat failed work in a busy loop.
                     sleep: { try await Task.sleep(for: min($0, .milliseconds(20))) }))
             let rows = try await store.project(into: database, [NoteRows()])
             try await rows.reach()
@@ -176,6 +177,7 @@ import Testing
                 late = try await store.append(note, durability: .relaxed).position
             }
             rows = try await store.project(into: database, [NoteRows()])
+            // In real time: another moment of the catch-up in each turn, whose steps give no signal.
             if turn > 0 { try await Task.sleep(for: .milliseconds(turn * 2)) }
             try await store.events.flush()
             let position = try #require(late)
@@ -259,6 +261,7 @@ private final class TableHistory {
             extending: OfflineModel.catalogue, compaction: nil,
             environment: LogEnvironment(
                 fileSystem: files,
+                // A wait that ended at once would repeat failed work in a busy loop.
                 sleep: { try await Task.sleep(for: min($0, .milliseconds(20))) }))
         self.store = store
         rows = try await store.project(into: database, OfflineTables.all)

@@ -256,13 +256,14 @@ import Testing
                 group.addTask {
                     for number in 0..<10 {
                         // On a slow disk the others may hold the lock for longer than the timeout.
-                        try await eventually {
+                        try await eventually("error of the write", is: nil) {
+                            () async throws -> SecretStoreError.Code? in
                             do throws(SecretStoreError) {
                                 try await store.write([UInt8(number)], for: "\(index)-\(number)")
-                                return true
+                                return nil
                             } catch {
                                 guard error.code == .busy else { throw error }
-                                return false
+                                return error.code
                             }
                         }
                     }

@@ -296,8 +296,8 @@ private func cache(_ content: [UInt8], of city: String, _ store: OfflineStore) a
             reachability: AlwaysReachable(), options: options)
         let work = Task { try await manager.run() }
         let folder = (other ?? "/cache") + "/daybook-downloads"
-        try await eventually {
-            (try? bench.files.list(folder)) == [bench.store.events.logID.text]
+        try await eventually("files in \(folder)", is: [bench.store.events.logID.text]) {
+            (try? bench.files.list(folder)) ?? []
         }
         work.cancel()
         _ = await work.result

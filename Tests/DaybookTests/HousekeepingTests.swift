@@ -145,9 +145,10 @@ private struct Bench {
             (0.9, ["done", "failed"]), (0.2, ["failed"]), (5.8, ["failed"]), (0.2, []),
         ] as [(Double, Set<String>)] {
             bench.clock.advance(by: .days(days))
-            try await eventually { bench.timers.count == 1 }
+            try await eventually("timers", is: 1) { bench.timers.count }
             bench.timers.ring()
-            try await eventually { bench.timers.count == 1 && jobs() == left }
+            try await eventually("cities with jobs", is: left) { jobs() }
+            try await eventually("timers", is: 1) { bench.timers.count }
         }
         try await store.close()
     }
@@ -161,20 +162,21 @@ private struct Bench {
         try await bench.cache("a", in: store)
         bench.clock.advance(by: .days(8))
         #expect(bench.cached(in: store) == ["a"])
-        try await eventually { bench.timers.count == 1 }
+        try await eventually("timers", is: 1) { bench.timers.count }
         bench.timers.ring()
-        try await eventually { bench.cached(in: store).isEmpty && bench.imageCount == 0 }
+        try await eventually("cached cities", is: []) { bench.cached(in: store) }
+        try await eventually("images on the disk", is: 0) { bench.imageCount }
         try await bench.cache("b", in: store)
-        try await eventually { bench.timers.count == 1 }
+        try await eventually("timers", is: 1) { bench.timers.count }
         try await store.suspend()
         bench.clock.advance(by: .days(8))
         bench.timers.ring()
-        try await eventually { bench.timers.count == 1 }
+        try await eventually("timers", is: 1) { bench.timers.count }
         #expect(bench.cached(in: store) == ["b"])
         try await store.resume()
         #expect(bench.cached(in: store).isEmpty)
         // The hourly clean-up may run already, and still be deleting the image.
-        try await eventually { bench.imageCount == 0 }
+        try await eventually("images on the disk", is: 0) { bench.imageCount }
         try await store.close()
     }
 
@@ -200,14 +202,15 @@ private struct Bench {
     {
         let bench = Bench()
         var store: OfflineStore? = try await bench.open()
-        try await eventually { bench.timers.count == 1 }
+        try await eventually("timers", is: 1) { bench.timers.count }
         try await store?.close()
-        try await eventually { bench.timers.count == 0 }
+        try await eventually("timers", is: 0) { bench.timers.count }
         store = try await bench.open()
         weak let events = store?.events
-        try await eventually { bench.timers.count == 1 }
+        try await eventually("timers", is: 1) { bench.timers.count }
         store = nil
-        try await eventually { bench.timers.count == 0 && events == nil }
+        try await eventually("timers", is: 0) { bench.timers.count }
+        try await eventually("the store is released", is: true) { events == nil }
     }
 
     @Test func `the store that all accounts share removes finished downloads and no city`()

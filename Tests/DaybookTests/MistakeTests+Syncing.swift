@@ -87,9 +87,14 @@ private struct WrongAnswer: Sendable, CustomTestStringConvertible {
     /// A part of the sentence.
     let text: String
     let answer: LocalServer.Answer
+    /// The client's timeout; short where the server never answers.
+    let timeoutSeconds: Double
 
-    init(_ name: String, _ text: String, _ answer: LocalServer.Answer) {
+    init(
+        _ name: String, _ text: String, _ answer: LocalServer.Answer, timeoutSeconds: Double = 60
+    ) {
         (testDescription, self.text, self.answer) = (name, text, answer)
+        self.timeoutSeconds = timeoutSeconds
     }
 }
 
@@ -99,6 +104,7 @@ private struct SilentTransport: Transport {
 
     func send(_ request: TransportRequest, token: String?) async throws -> TransportReply {
         asked.yield()
+        // Until it is cancelled.
         try await Task.sleep(for: .hours(1))
         throw CancellationError()
     }
@@ -125,7 +131,9 @@ extension MistakeTests {
         WrongAnswer("a server that fails", "the server answers 500", .reply(500)),
         WrongAnswer("a busy server", "the server answers 503", .reply(503)),
         WrongAnswer("a server that hangs up", "no answer: 127.0.0.1: ", .hangUp),
-        WrongAnswer("a silent server", "no answer: 127.0.0.1: ", .script { $0.waitForEnd() }),
+        WrongAnswer(
+            "a silent server", "no answer: 127.0.0.1: ", .script { $0.waitForEnd() },
+            timeoutSeconds: 1),
     ])
     private func `a failure of the network or the server is in the report`(
         _ wrong: WrongAnswer
@@ -133,7 +141,7 @@ extension MistakeTests {
         let server = try LocalServer { _ in wrong.answer }
         let store = try await Mistake.storeWithTrip()
         let report = try await store.sync(
-            to: Mistake.url(server.base), http: HTTPOptions(timeoutSeconds: 1))
+            to: Mistake.url(server.base), http: HTTPOptions(timeoutSeconds: wrong.timeoutSeconds))
         #expect(report.message?.contains(wrong.text) == true, "\(report.message ?? "nothing")")
         #expect(report.applied == 0)
         #expect(report.pending == 1)

@@ -181,7 +181,9 @@ private struct Saves: Projection, Codable {
     func `the first commit already says which views need events`() async throws {
         let app = try await open([Edits.self])
         try await app.notes.add("first", city: "c", by: "u")
-        try await eventually { files.image.keys.contains("/log/checkpoints/a") }
+        try await eventually("files", where: { $0.contains("/log/checkpoints/a") }) {
+            files.image.keys.sorted()
+        }
         try await app.close()
         let quiet = InMemoryFileSystem()
         let other = try await OfflineStore.open(

@@ -79,8 +79,11 @@ private final class Counting: Transport {
     }
 }
 
-/// The time to wait for something that must not happen.
-private func aWhile() async throws { try await Task.sleep(for: .milliseconds(150)) }
+/// True if everything was sent and read, and the run waits for a signal, not for a timer.
+private func isIdle(_ status: SyncStatus) -> Bool {
+    !status.isExchanging && status.pending == 0 && status.behind == 0 && status.nextAttempt == nil
+        && status.obstacle == nil
+}
 
 @Suite(.timeLimit(.minutes(10))) struct SyncServiceTests {
     @Test(.verifies("TRG-1"))
@@ -90,10 +93,10 @@ private func aWhile() async throws { try await Task.sleep(for: .milliseconds(150
         let server = Counting()
         let service = SyncService(store, transport: server, reachability: AlwaysReachable())
         let run = Task { try await service.run() }
-        try await eventually { server.events == 1 }
+        try await eventually("events at the server", is: 1) { server.events }
         try await store.cities.save("porto", by: "u")
-        try await eventually { server.events == 2 }
-        try await eventually { service.report.applied == 2 }
+        try await eventually("events at the server", is: 2) { server.events }
+        try await eventually("applied events", is: 2) { service.report.applied }
         run.cancel()
         _ = await run.result
         try await store.close()
@@ -108,9 +111,13 @@ private func aWhile() async throws { try await Task.sleep(for: .milliseconds(150
         let run = Task {
             try await SyncService(store, transport: server, reachability: AlwaysReachable()).run()
         }
-        try await eventually { server.reads == 1 }
-        try await aWhile()
+        try await eventually("status", where: isIdle) { store.syncStatus.current }
         #expect(server.requests == 1)
+        // The next request is that of a commit.
+        try await store.cities.save("lisbon", by: "u")
+        try await eventually("events at the server", is: 1) { server.events }
+        try await eventually("status", where: isIdle) { store.syncStatus.current }
+        #expect(server.requests == 2)
         try await store.close()
         try await run.value
     }
@@ -125,7 +132,9 @@ private func aWhile() async throws { try await Task.sleep(for: .milliseconds(150
         try await store.cities.save("lisbon", by: "u")
         let service = SyncService(store, transport: Refusal(), reachability: AlwaysReachable())
         let run = Task { try await service.run() }
-        try await eventually { service.report.message?.contains("log in again") == true }
+        try await eventually("message", where: { $0.contains("log in again") }) {
+            service.report.message ?? ""
+        }
         #expect(service.report.pending == 1)
         run.cancel()
         _ = await run.result
@@ -140,13 +149,15 @@ private func aWhile() async throws { try await Task.sleep(for: .milliseconds(150
         let network = Switch(NetworkPath.none)
         let service = SyncService(store, transport: server, reachability: network)
         let run = Task { try await service.run() }
-        try await aWhile()
+        try await eventually("obstacle", is: .offline) {
+            store.syncStatus.current.obstacle?.kind
+        }
         #expect(server.requests == 0)
         service.syncNow()
-        try await aWhile()
+        await takeTurns { _ = await store.events.subscriberCount }
         #expect(server.requests == 0)
         network.turn(.cellular)
-        try await eventually { server.events == 1 }
+        try await eventually("events at the server", is: 1) { server.events }
         run.cancel()
         _ = await run.result
         try await store.close()
@@ -162,11 +173,17 @@ private func aWhile() async throws { try await Task.sleep(for: .milliseconds(150
         let network = Switch(nil)
         let service = SyncService(store, transport: server, reachability: network)
         let run = Task { try await service.run() }
+        try await eventually("connection", is: .onDemand) { store.syncStatus.current.connection }
         service.syncNow()
-        try await aWhile()
+        // The run gets this state after the demand.
+        network.turn(.none)
+        try await eventually("obstacle", is: .offline) {
+            store.syncStatus.current.obstacle?.kind
+        }
         #expect(server.requests == 0)
+        #expect(!store.syncStatus.current.isExchanging)
         network.turn(.wifi)
-        try await eventually { server.events == 1 }
+        try await eventually("events at the server", is: 1) { server.events }
         run.cancel()
         _ = await run.result
         try await store.close()
@@ -180,16 +197,22 @@ private func aWhile() async throws { try await Task.sleep(for: .milliseconds(150
         let service = SyncService(
             store, transport: server, user: "u", reachability: AlwaysReachable())
         let run = Task { try await service.run() }
-        try await aWhile()
+        try await eventually("obstacle", is: .notAllowed) {
+            store.syncStatus.current.obstacle?.kind
+        }
         #expect(server.requests == 0)
         service.syncNow()
-        try await eventually { server.events == 1 && server.reads == 1 }
-        try await aWhile()
+        try await eventually("events at the server", is: 1) { server.events }
+        try await eventually("reads", is: 1) { server.reads }
+        try await eventually("status", where: isIdle) { store.syncStatus.current }
         try await store.cities.save("lisbon", by: "u")
-        try await aWhile()
+        try await eventually("obstacle", is: .notAllowed) {
+            store.syncStatus.current.obstacle?.kind
+        }
         #expect(server.events == 1)
+        #expect(!store.syncStatus.current.isExchanging)
         try await store.preferences.update(for: "u") { $0.autoSync = true }
-        try await eventually { server.events == 3 }
+        try await eventually("events at the server", is: 3) { server.events }
         run.cancel()
         _ = await run.result
         try await store.close()
@@ -203,11 +226,13 @@ private func aWhile() async throws { try await Task.sleep(for: .milliseconds(150
         let network = Switch(.cellular)
         let service = SyncService(store, transport: server, user: "u", reachability: network)
         let run = Task { try await service.run() }
-        try await eventually { server.events == 1 }
-        try await aWhile()
+        try await eventually("events at the server", is: 1) { server.events }
+        // After the last answer the run has sent what it could, or waits.
+        func waits(_ status: SyncStatus) -> Bool { !status.isExchanging && status.pending == 0 }
+        try await eventually("status", where: waits) { store.syncStatus.current }
         #expect(server.reads == 0)
         network.turn(.wifi)
-        try await eventually { server.reads == 1 }
+        try await eventually("reads", is: 1) { server.reads }
         run.cancel()
         _ = await run.result
         try await store.close()
@@ -221,9 +246,9 @@ private func aWhile() async throws { try await Task.sleep(for: .milliseconds(150
         let server = Counting(failing: 12)
         let service = SyncService(store, transport: server, reachability: AlwaysReachable())
         let run = Task { try await service.run() }
-        try await eventually {
+        try await eventually("events at the server", is: 1) {
             service.syncNow()
-            return server.events == 1
+            return server.events
         }
         run.cancel()
         _ = await run.result
@@ -237,11 +262,11 @@ private func aWhile() async throws { try await Task.sleep(for: .milliseconds(150
         let run = Task {
             try await SyncService(store, transport: server, reachability: AlwaysReachable()).run()
         }
-        try await eventually { server.reads == 1 }
+        try await eventually("reads", is: 1) { server.reads }
         try await store.suspend()
         try await store.resume()
         try await store.cities.save("lisbon", by: "u")
-        try await eventually { server.events == 1 }
+        try await eventually("events at the server", is: 1) { server.events }
         run.cancel()
         _ = await run.result
         try await store.close()
@@ -254,14 +279,14 @@ private func aWhile() async throws { try await Task.sleep(for: .milliseconds(150
         let network = CountedNetwork()
         let service = SyncService(store, transport: server, reachability: network)
         let run = Task { try await service.run() }
-        try await eventually { store.syncStatus.current.connection == .pushed }
+        try await eventually("connection", is: .pushed) { store.syncStatus.current.connection }
         try await store.suspend()
-        try await eventually { store.syncStatus.current.connection == .inactive }
+        try await eventually("connection", is: .inactive) { store.syncStatus.current.connection }
         // The service makes no run after the other meanwhile.
-        try await Task.sleep(for: .milliseconds(200))
+        await takeTurns { _ = await store.events.subscriberCount }
         #expect(network.runs <= 3)
         try await store.resume()
-        try await eventually { store.syncStatus.current.connection == .pushed }
+        try await eventually("connection", is: .pushed) { store.syncStatus.current.connection }
         run.cancel()
         _ = await run.result
         try await store.close()
@@ -272,11 +297,12 @@ private func aWhile() async throws { try await Task.sleep(for: .milliseconds(150
         let store = try await OfflineStore.inMemory()
         let server = Counting()
         var options = Replayer.Options()
+        // In real time: a sync service has no clock that a test could move.
         options.readInterval = .milliseconds(20)
         let service = SyncService(
             store, transport: server, options: options, reachability: AlwaysReachable())
         let run = Task { try await service.run() }
-        try await eventually { server.reads >= 4 }
+        try await eventually("reads", where: { $0 >= 4 }) { server.reads }
         run.cancel()
         _ = await run.result
         try await store.close()

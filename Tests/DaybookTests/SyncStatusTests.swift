@@ -31,11 +31,11 @@ import Testing
         try await store.cities.save("lisbon", by: "u")
         #expect(store.syncStatus.current.pending == 1)
         try await syncing(store, InMemorySyncServer()) { _ in
-            try await eventually {
-                let status = store.syncStatus.current
-                return status.connection == .pushed && status.pending == 0 && status.behind == 0
+            func isUpToDate(_ status: SyncStatus) -> Bool {
+                status.connection == .pushed && status.pending == 0 && status.behind == 0
                     && status.lastSuccess != nil && status.obstacle == nil && !status.isExchanging
             }
+            try await eventually("status", where: isUpToDate) { store.syncStatus.current }
         }
         #expect(store.syncStatus.current.connection == .inactive)
         #expect(store.syncStatus.current.obstacle == nil)
@@ -56,7 +56,7 @@ import Testing
             }
         }
         try await syncing(tablet, server) { _ in
-            try await eventually { tablet.syncStatus.current.behind == 0 }
+            try await eventually("events to read", is: 0) { tablet.syncStatus.current.behind }
         }
         try await tablet.close()
         await watch.value
@@ -74,18 +74,18 @@ import Testing
         let store = try await OfflineStore.inMemory()
         try await store.cities.save("lisbon", by: "u")
         try await syncing(store, server) { service in
-            try await eventually {
-                let status = store.syncStatus.current
-                return status.obstacle?.kind == .failed && status.nextAttempt != nil
+            func hasFailed(_ status: SyncStatus) -> Bool {
+                status.obstacle?.kind == .failed && status.nextAttempt != nil
             }
+            try await eventually("status", where: hasFailed) { store.syncStatus.current }
             #expect(store.syncStatus.current.pending == 1)
             #expect(store.syncStatus.current.lastSuccess == nil)
             server.isReachable = true
             service.syncNow()
-            try await eventually {
-                let status = store.syncStatus.current
-                return status.obstacle == nil && status.pending == 0 && status.lastSuccess != nil
+            func hasRecovered(_ status: SyncStatus) -> Bool {
+                status.obstacle == nil && status.pending == 0 && status.lastSuccess != nil
             }
+            try await eventually("status", where: hasRecovered) { store.syncStatus.current }
         }
         try await store.close()
     }
@@ -95,7 +95,9 @@ import Testing
         let store = try await OfflineStore.inMemory()
         try await store.cities.save("lisbon", by: "u")
         try await syncing(store, InMemorySyncServer(), NoNetwork()) { _ in
-            try await eventually { store.syncStatus.current.obstacle?.kind == .offline }
+            try await eventually("obstacle", is: .offline) {
+                store.syncStatus.current.obstacle?.kind
+            }
             #expect(store.syncStatus.current.nextAttempt == nil)
         }
         try await store.close()
@@ -114,10 +116,10 @@ import Testing
         let store = try await OfflineStore.inMemory()
         try await store.cities.save("lisbon", by: "u")
         try await syncing(store, Refusing(status: status)) { _ in
-            try await eventually {
-                let status = store.syncStatus.current
-                return status.obstacle?.kind.rawValue == kind && status.nextAttempt != nil
+            func isObstructed(_ status: SyncStatus) -> Bool {
+                status.obstacle?.kind.rawValue == kind && status.nextAttempt != nil
             }
+            try await eventually("status", where: isObstructed) { store.syncStatus.current }
         }
         try await store.close()
     }
@@ -134,10 +136,10 @@ import Testing
         let store = try await OfflineStore.inMemory()
         for city in ["good", "bad", "later"] { try await store.cities.save(city, by: "u") }
         try await syncing(store, server) { _ in
-            try await eventually {
-                let status = store.syncStatus.current
-                return status.obstacle?.kind == .postponed && status.connection == .pushed
+            func isPostponed(_ status: SyncStatus) -> Bool {
+                status.obstacle?.kind == .postponed && status.connection == .pushed
             }
+            try await eventually("status", where: isPostponed) { store.syncStatus.current }
             let status = store.syncStatus.current
             #expect(status.pending == 1)
             #expect(status.parked == 1)

@@ -50,6 +50,7 @@ final class Waits: Sendable {
     func wait(_ duration: Duration) async throws {
         seen.withLock { $0.append(duration) }
         guard duration >= endless else { return await Task.yield() }
+        // Until it is cancelled.
         try await Task.sleep(for: .seconds(3_600))
     }
 }
@@ -116,12 +117,14 @@ struct Bench {
     func expect(
         _ jobId: String, _ status: DownloadStatus, file: String = #fileID, line: Int = #line
     ) async throws {
-        try await eventually(file: file, line: line) {
+        try await eventually(
+            "status of \(jobId)", is: Optional(status), file: file, line: line
+        ) { () async throws -> DownloadStatus? in
             let job = store.view(DownloadsView.self)[jobId]
             if status != .failed, let message = job?.errorMessage {
                 throw Failed(description: "\(file):\(line): \(message)")
             }
-            return job?.status == status
+            return job?.status
         }
     }
 
@@ -138,7 +141,9 @@ struct Bench {
     /// Checks that the images of a city are stored, byte for byte.
     func check(_ city: SampleCity) async throws {
         // Views are published one after the other: that of jobs may be ahead of that of cities.
-        try await eventually { store.view(CitiesView.self).offline(city.id) != nil }
+        try await eventually("offline city", is: Optional(city.id)) {
+            store.view(CitiesView.self).offline(city.id)?.cityId
+        }
         let cached = try #require(store.view(CitiesView.self).offline(city.id))
         try #require(cached.images.count == city.images.count)
         for (image, bytes) in zip(cached.images, city.images) {

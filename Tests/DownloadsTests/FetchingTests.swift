@@ -383,7 +383,7 @@ private let tag = "\"v1\""
         }
         // A wait of more than ten minutes would block the test: the longest here is shorter.
         let job = try await bench.store.downloads.queue(city.id)
-        try await eventually { bench.waits.all.count >= 4 }
+        try await eventually("requests that wait", where: { $0 >= 4 }) { bench.waits.all.count }
         #expect(bench.waits.all[..<2].allSatisfy { $0 < .seconds(1) })
         #expect(bench.waits.all[2] >= .seconds(77))
         #expect(bench.waits.all[2] < .seconds(80))

@@ -42,7 +42,9 @@ private let incoming = "/log/files/incoming"
         let city = SampleCity(sizes: [60_000, 60_000])
         let bench = try await Bench(files) { stalling(city, after: 20_000, $0) }
         let job = try await bench.store.downloads.queue(city.id)
-        try await eventually { bench.manager.job(job.id)?.downloadedBytes == 40_000 }
+        try await eventually("downloaded bytes", is: 40_000) {
+            bench.manager.job(job.id)?.downloadedBytes
+        }
         try await bench.manager.pause(job.id)
         let paused = try #require(bench.store.view(DownloadsView.self)[job.id])
         #expect(paused.status == .paused)
@@ -67,10 +69,12 @@ private let incoming = "/log/files/incoming"
         let other = SampleCity("porto", sizes: [50_000], seed: 9)
         let second = try await Bench(files, at: "/other") { stalling(other, after: 10_000, $0) }
         let doomed = try await second.store.downloads.queue(other.id)
-        try await eventually { second.manager.job(doomed.id)?.downloadedBytes == 10_000 }
+        try await eventually("downloaded bytes", is: 10_000) {
+            second.manager.job(doomed.id)?.downloadedBytes
+        }
         #expect(!names("/other/files/incoming", files).isEmpty)
         try await second.store.downloads.cancel(doomed.id)
-        try await eventually { names("/other/files/incoming", files).isEmpty }
+        try await eventually("partial files", is: []) { names("/other/files/incoming", files) }
         #expect(second.store.view(DownloadsView.self).jobs.isEmpty)
         try await second.close()
         try await bench.close()
@@ -90,7 +94,9 @@ private let incoming = "/log/files/incoming"
         #expect(bench.store.view(DownloadsView.self)[job.id]?.pauseReason == .cellular)
         #expect(bench.server.requests.isEmpty)
         bench.network.set(.wifi)
-        try await eventually { bench.manager.job(job.id)?.downloadedBytes == 20_000 }
+        try await eventually("downloaded bytes", is: 20_000) {
+            bench.manager.job(job.id)?.downloadedBytes
+        }
         bench.network.set(.cellular)
         try await bench.expect(job.id, .paused)
         let paused = try #require(bench.store.view(DownloadsView.self)[job.id])
@@ -110,7 +116,9 @@ private let incoming = "/log/files/incoming"
         let city = SampleCity(sizes: [60_000])
         let bench = try await Bench { stalling(city, after: 20_000, $0) }
         let job = try await bench.store.downloads.queue(city.id)
-        try await eventually { bench.manager.job(job.id)?.downloadedBytes == 20_000 }
+        try await eventually("downloaded bytes", is: 20_000) {
+            bench.manager.job(job.id)?.downloadedBytes
+        }
         bench.network.set(.none)
         try await bench.expect(job.id, .paused)
         #expect(bench.store.view(DownloadsView.self)[job.id]?.pauseReason == .connection)
@@ -143,7 +151,9 @@ private let incoming = "/log/files/incoming"
         #expect(bench.store.view(DownloadsView.self)[job.id]?.pauseReason == .connection)
         #expect(bench.server.requests(SampleCity.path(0)).count == 5)
         // Full jitter: any wait up to a bound that doubles; then the timer of a quarter of an hour.
-        try await eventually { waits.all.contains { $0 > .seconds(880) } }
+        try await eventually(
+            "waits", where: { (all: [Duration]) in all.contains { $0 > .seconds(880) } }
+        ) { waits.all }
         for (wait, most) in zip(waits.all, [500, 1_000, 2_000, 4_000]) {
             #expect(wait >= .zero)
             #expect(wait <= .milliseconds(most))
@@ -166,6 +176,7 @@ private let incoming = "/log/files/incoming"
         let bench = try await Bench(options: {
             $0.failuresMax = 1
             $0.pausedRetry = .milliseconds(20)
+            // In real time: the manager compares the time of the retry with the system's clock.
             $0.sleep = { try await Task.sleep(for: $0) }
         }) { request in
             request.path == city.path && request.earlier < 3
@@ -209,7 +220,9 @@ private let incoming = "/log/files/incoming"
             try await bench.store.downloads.queue(city.id, isExplicit: isExplicit)
         }
         network.set(.wifi)
-        try await eventually { bench.store.view(DownloadsView.self).count(.completed) == 4 }
+        try await eventually("completed jobs", is: 4) {
+            bench.store.view(DownloadsView.self).count(.completed)
+        }
         let order = bench.server.requests.filter { $0.path.hasPrefix("/cities/") }.map(\.path)
         #expect(order == ["/cities/c", "/cities/d", "/cities/a", "/cities/b"])
         #expect(bench.server.maxConcurrentReplies == 1)
@@ -287,7 +300,9 @@ private let incoming = "/log/files/incoming"
         let city = SampleCity(sizes: [60_000, 1_000])
         let first = try await Bench(files) { stalling(city, after: 30_000, $0) }
         let job = try await first.store.downloads.queue(city.id)
-        try await eventually { first.manager.job(job.id)?.downloadedBytes == 31_000 }
+        try await eventually("downloaded bytes", is: 31_000) {
+            first.manager.job(job.id)?.downloadedBytes
+        }
         try await first.close()
         // Files that another process may have left.
         let gone = "00000000-0000-4000-8000-0000000000aa"
@@ -313,7 +328,9 @@ private let incoming = "/log/files/incoming"
         let city = sample
         let first = try await Bench(files) { stalling(city, after: 2_300_000, $0) }
         let job = try await first.store.downloads.queue(city.id)
-        try await eventually { first.manager.job(job.id)?.downloadedBytes == 2_300_000 }
+        try await eventually("downloaded bytes", is: 2_300_000) {
+            first.manager.job(job.id)?.downloadedBytes
+        }
         // The state after a power cut: the length is durable, the last bytes are not.
         let folder = "\(incoming)/\(job.id)"
         let part = try #require(files.list(folder).first { $0.hasSuffix(".part") })
@@ -352,9 +369,11 @@ private let incoming = "/log/files/incoming"
             return reply
         }
         let job = try await bench.store.downloads.queue(city.id)
-        try await eventually { bench.manager.job(job.id)?.downloadedBytes == 11_000 }
+        try await eventually("downloaded bytes", is: 11_000) {
+            bench.manager.job(job.id)?.downloadedBytes
+        }
         try await bench.manager.pause(job.id)
-        try await eventually { bench.manager.job(job.id)?.status == .paused }
+        try await eventually("status", is: .paused) { bench.manager.job(job.id)?.status }
         let image = FileID(of: city.images[0])
         #expect(try await bench.store.files.collect() == FileCollection())
         try await bench.close()
@@ -364,8 +383,8 @@ private let incoming = "/log/files/incoming"
         #expect(try await second.store.files.collect() == FileCollection())
         #expect(try await second.store.files.read(image) == city.images[0])
         try await second.store.downloads.cancel(job.id)
-        try await eventually {
-            (try? await second.store.files.read(image)) == nil
+        try await eventually("bytes of the deleted image", is: nil) {
+            (try? await second.store.files.read(image))?.count
         }
         try await second.close()
     }
@@ -430,7 +449,9 @@ private let incoming = "/log/files/incoming"
             options: { $0.cacheFolder = cache.path }
         ) { stalling(city, after: 20_000, $0) }
         let job = try await bench.store.downloads.queue(city.id)
-        try await eventually { bench.manager.job(job.id)?.downloadedBytes == 20_000 }
+        try await eventually("downloaded bytes", is: 20_000) {
+            bench.manager.job(job.id)?.downloadedBytes
+        }
         let of = cache.appending(path: "daybook-downloads/\(bench.store.events.logID.text)")
         let own = of.appending(path: job.id)
         #expect(try mode(cache) == 0o700)
@@ -441,7 +462,7 @@ private let incoming = "/log/files/incoming"
         for name in found { #expect(try mode(own.appending(path: name)) == 0o600) }
         // Another process replaces a partial file by a link.
         try await bench.manager.pause(job.id)
-        try await eventually { bench.manager.job(job.id)?.status == .paused }
+        try await eventually("status", is: .paused) { bench.manager.job(job.id)?.status }
         let victim = folder.appending("victim")
         try Data("mine".utf8).write(to: victim)
         let part = own.appending(path: try #require(found.first { $0.hasSuffix(".part") }))
@@ -468,7 +489,9 @@ private let incoming = "/log/files/incoming"
         let job = try await bench.store.downloads.queue(city.id)
         backAnHour()
         bench.network.set(.wifi)
-        try await eventually { bench.manager.job(job.id)?.downloadedBytes == 20_000 }
+        try await eventually("downloaded bytes", is: 20_000) {
+            bench.manager.job(job.id)?.downloadedBytes
+        }
         backAnHour()
         try await bench.manager.pause(job.id)
         try await bench.expect(job.id, .paused)
@@ -496,7 +519,7 @@ private let incoming = "/log/files/incoming"
         try await first.close()
         now.withLock { $0 += 86_400_000 }
         let second = try await Bench(files, clock: clock) { _ in ImageServer.Reply(500) }
-        try await eventually { second.store.view(DownloadsView.self).jobs.isEmpty }
+        try await eventually("jobs", is: []) { second.store.view(DownloadsView.self).jobs }
         try await second.check(city)
         try await second.close()
     }
@@ -509,12 +532,14 @@ private let incoming = "/log/files/incoming"
         let city = SampleCity(sizes: [60_000])
         let bench = try await Bench(files) { stalling(city, after: 20_000, $0) }
         let job = try await bench.store.downloads.queue(city.id)
-        try await eventually { bench.manager.job(job.id)?.downloadedBytes == 20_000 }
+        try await eventually("downloaded bytes", is: 20_000) {
+            bench.manager.job(job.id)?.downloadedBytes
+        }
         #expect(try !files.open("\(incoming)/lock", .readWrite).lock())
         try await bench.store.suspend()
         // Another process uses the folder until it releases the lock.
         let other = try files.open("\(incoming)/lock", .readWrite)
-        try await eventually { try other.lock() }
+        try await eventually("the other process holds the lock", is: true) { try other.lock() }
         #expect(bench.manager.job(job.id)?.downloadedBytes == 0)
         _ = consume other
         try await bench.store.resume()
@@ -529,7 +554,9 @@ private let incoming = "/log/files/incoming"
         let city = SampleCity(sizes: [60_000])
         let first = try await Bench(files) { stalling(city, after: 20_000, $0) }
         let job = try await first.store.downloads.queue(city.id)
-        try await eventually { first.manager.job(job.id)?.downloadedBytes == 20_000 }
+        try await eventually("downloaded bytes", is: 20_000) {
+            first.manager.job(job.id)?.downloadedBytes
+        }
         try await first.close()
         let second = try await Bench(files, network: TestNetwork(.none), server: first.server)
         try await second.expect(job.id, .paused)
@@ -549,11 +576,14 @@ private let incoming = "/log/files/incoming"
         let city = SampleCity(sizes: [60_000])
         let bench = try await Bench { stalling(city, after: 20_000, $0) }
         let job = try await bench.store.downloads.queue(city.id)
-        try await eventually { bench.manager.job(job.id)?.downloadedBytes == 20_000 }
+        try await eventually("downloaded bytes", is: 20_000) {
+            bench.manager.job(job.id)?.downloadedBytes
+        }
         var options = DownloadManager.Options()
         let looks = Waits()
         options.sleep = {
             try await looks.wait($0)
+            // Another manager uses the folder: without a pause this one would keep a processor busy.
             try await Task.sleep(for: .milliseconds(5))
         }
         let second = DownloadManager(
@@ -561,7 +591,7 @@ private let incoming = "/log/files/incoming"
             credentials: NoCredentials(), user: Bench.user, reachability: TestNetwork(),
             options: options)
         let work = Task { try await second.run() }
-        try await eventually { looks.all.count >= 3 }
+        try await eventually("waits", where: { $0 >= 3 }) { looks.all.count }
         #expect(bench.server.requests.count == 2)
         // It continues once the other manager has stopped.
         try await bench.stop()
@@ -583,7 +613,9 @@ private let incoming = "/log/files/incoming"
                 : city.reply(to: request) ?? ImageServer.Reply(404)
         }
         let job = try await bench.store.downloads.queue(city.id)
-        try await eventually { bench.manager.job(job.id)?.downloadedBytes == 11_000 }
+        try await eventually("downloaded bytes", is: 11_000) {
+            bench.manager.job(job.id)?.downloadedBytes
+        }
         try await bench.stop()
         #expect(try await bench.store.files.collect() != FileCollection())
         // The cost is a repeated fetch.
@@ -605,7 +637,9 @@ private let incoming = "/log/files/incoming"
             stalling(city, after: 20_000, $0)
         }
         let job = try await first.store.downloads.queue(city.id)
-        try await eventually { first.manager.job(job.id)?.downloadedBytes == 20_000 }
+        try await eventually("downloaded bytes", is: 20_000) {
+            first.manager.job(job.id)?.downloadedBytes
+        }
         let second = try await Bench(
             files, at: "/other", options: { $0.cacheFolder = "/cache" }
         ) { city.reply(to: $0) ?? ImageServer.Reply(404) }
@@ -627,7 +661,7 @@ private let incoming = "/log/files/incoming"
             city.reply(to: $0) ?? ImageServer.Reply(404)
         }
         try await bench.download(city, to: .failed)
-        try await eventually { names(incoming, files).isEmpty }
+        try await eventually("partial files", is: []) { names(incoming, files) }
         try await bench.close()
     }
 
@@ -638,7 +672,9 @@ private let incoming = "/log/files/incoming"
         let city = SampleCity(sizes: [60_000])
         let bench = try await Bench(files) { slowly(city, $0) }
         let job = try await bench.store.downloads.queue(city.id)
-        try await eventually { bench.manager.job(job.id)?.downloadedBytes ?? 0 > 0 }
+        try await eventually("downloaded bytes", where: { $0 > 0 }) {
+            bench.manager.job(job.id)?.downloadedBytes ?? 0
+        }
         try DownloadFolder.remove("\(incoming)/\(job.id)", files)
         try await bench.expect(job.id, .completed)
         try await bench.check(city)

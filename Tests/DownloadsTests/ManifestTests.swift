@@ -355,7 +355,9 @@ private actor EndingTokens: Credentials {
             user: "u", options: options)
         let work = Task { try await manager.run() }
         let job = try await store.downloads.queue("lisbon")
-        try await eventually { store.view(DownloadsView.self)[job.id]?.status == .completed }
+        try await eventually("status", is: .completed) {
+            store.view(DownloadsView.self)[job.id]?.status
+        }
         let cached = try #require(store.view(CitiesView.self).offline("lisbon"))
         #expect(try await store.files.read(cached.images[0].file) == [1, 2, 3])
         work.cancel()

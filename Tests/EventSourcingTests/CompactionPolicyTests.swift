@@ -90,7 +90,11 @@ import Testing
         try await fill(store, registers: 5)
         let isIdle = Atomic(false)
         var policy = policy
-        policy.isIdle = { isIdle.load(ordering: .relaxed) }
+        let questions = Mutex(0)
+        policy.isIdle = {
+            questions.withLock { $0 += 1 }
+            return isIdle.load(ordering: .relaxed)
+        }
         policy.idlePause = .milliseconds(5)
         var reports = await store.maintenance().makeAsyncIterator()
         try await store.setCompactionPolicy(policy)
@@ -99,7 +103,9 @@ import Testing
             return
         }
         #expect(estimate.share > 0.8)
-        try await Task.sleep(for: .milliseconds(50))
+        try await eventually("questions whether the device is idle", where: { $0 >= 5 }) {
+            questions.withLock { $0 }
+        }
         #expect(try await store.compact(dryRun: true).removed == 95)
         isIdle.store(true, ordering: .relaxed)
         guard case .compacted? = await reports.next() else {

@@ -174,7 +174,7 @@ private func draft(_ subject: String = "small") -> EventDraft {
             #expect(await changes.next() == "2 0")
         }
         #expect(query.current == "2 0")
-        try await eventually { await store.subscriberCount == 0 }
+        try await eventually("subscribers", is: 0) { await store.subscriberCount }
         #expect(sizes.subscriberCount == 0)
         try await store.close()
     }
@@ -252,8 +252,8 @@ private func draft(_ subject: String = "small") -> EventDraft {
                 return seen
             }
         }
-        try await eventually { await store.subscriberCount == subscribers }
-        try await eventually { asked.count.withLock { $0 } == subscribers }
+        try await eventually("subscribers", is: subscribers) { await store.subscriberCount }
+        try await eventually("evaluations", is: subscribers) { asked.count.withLock { $0 } }
         let commits = 20
         for _ in 1...commits { try await store.append([draft(), draft()]) }
         try await store.close()
@@ -312,7 +312,7 @@ private func draft(_ subject: String = "small") -> EventDraft {
                 return count
             }
         }
-        try await eventually { await store.subscriberCount == 20 }
+        try await eventually("subscribers", is: 20) { await store.subscriberCount }
         for task in tasks { task.cancel() }
         for task in tasks { #expect(await task.value <= 1) }
         func takeOne() async {
@@ -320,7 +320,7 @@ private func draft(_ subject: String = "small") -> EventDraft {
             #expect(await changes.next() == 0)
         }
         await takeOne()
-        try await eventually { await store.subscriberCount == 0 }
+        try await eventually("subscribers", is: 0) { await store.subscriberCount }
         try await store.append([draft()])
         try await store.close()
     }

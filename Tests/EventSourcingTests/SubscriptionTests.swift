@@ -119,13 +119,17 @@ extension EventSequence.AsyncIterator {
             }
         }
         try await store.append(drafts(1))
-        try await eventually { taken.positions.withLock { $0 } == [1] }
+        try await eventually("delivered positions", is: [UInt64(1)]) {
+            taken.positions.withLock { $0 }
+        }
         try await store.append(drafts(1), durability: .relaxed)
-        try await Task.sleep(for: .milliseconds(50))
+        await takeTurns { _ = await store.lastDurable }
         #expect(await store.lastDurable == Position(1))
         #expect(taken.positions.withLock { $0 } == [1])
         try await store.flush()
-        try await eventually { taken.positions.withLock { $0 } == [1, 2] }
+        try await eventually("delivered positions", is: [UInt64(1), 2]) {
+            taken.positions.withLock { $0 }
+        }
         try await store.close()
         try await subscriber.value
     }
@@ -138,31 +142,36 @@ extension EventSequence.AsyncIterator {
         // A subscriber knows that one event is durable, and is stopped before it reads.
         files.reads.close()
         let before = files.reads.arrivals.withLock { $0 }
+        final class Seen: Sendable { let positions = Mutex<[UInt64]>([]) }
+        let seen = Seen()
         let subscriber = Task {
-            var events = store.events().makeAsyncIterator()
-            return (try await events.next()?.position, try await events.next()?.position)
+            for try await event in store.events() {
+                seen.positions.withLock { $0.append(event.position.rawValue) }
+                if event.position == Position(2) { break }
+            }
         }
-        try await eventually { files.reads.arrivals.withLock { $0 } > before }
+        try await eventually("reads at the gate", where: { $0 > before }) {
+            files.reads.arrivals.withLock { $0 }
+        }
         // Meanwhile the next one is written; its sync does not return.
         files.syncs.close()
         let syncs = files.syncs.arrivals.withLock { $0 }
         let appending = Task { try await store.append(drafts(1)) }
-        try await eventually { files.syncs.arrivals.withLock { $0 } > syncs }
-        final class Answer: Sendable { let isThere = Mutex(false) }
-        let answer = Answer()
-        let waiting = Task {
-            let positions = try await subscriber.value
-            answer.isThere.withLock { $0 = true }
-            return positions
+        try await eventually("syncs at the gate", where: { $0 > syncs }) {
+            files.syncs.arrivals.withLock { $0 }
         }
         files.reads.open()
-        try await Task.sleep(for: .milliseconds(100))
-        #expect(!answer.isThere.withLock { $0 })
+        try await eventually("delivered positions", where: { !$0.isEmpty }) {
+            seen.positions.withLock { $0 }
+        }
+        // An event that was read with the first one would be delivered without a wait. The store itself waits for
+        // the sync.
+        await takeTurns {}
+        #expect(seen.positions.withLock { $0 } == [1])
         files.syncs.open()
         _ = try await appending.value
-        let positions = try await waiting.value
-        #expect(positions.0 == Position(1))
-        #expect(positions.1 == Position(2))
+        try await subscriber.value
+        #expect(seen.positions.withLock { $0 } == [1, 2])
         try await store.close()
     }
 
@@ -212,7 +221,7 @@ extension EventSequence.AsyncIterator {
         let waiting = Task {
             try await store.events(after: Position(2)).map(\.position).first { _ in true }
         }
-        try await eventually { await store.subscriberCount == 2 }
+        try await eventually("subscribers", is: 2) { await store.subscriberCount }
         try await store.append(drafts(1), durability: .relaxed)
         try await store.close()
         #expect(try await behind.readPositions(9) == [2, 3])
@@ -233,7 +242,7 @@ extension EventSequence.AsyncIterator {
                 return count
             }
         }
-        try await eventually { await store.subscriberCount == 20 }
+        try await eventually("subscribers", is: 20) { await store.subscriberCount }
         for subscriber in subscribers { subscriber.cancel() }
         for subscriber in subscribers { #expect(try await subscriber.value <= 1) }
         // So does a released one.
@@ -242,7 +251,7 @@ extension EventSequence.AsyncIterator {
             #expect(try await events.readPositions(1) == [1])
         }
         try await takeOne()
-        try await eventually { await store.subscriberCount == 0 }
+        try await eventually("subscribers", is: 0) { await store.subscriberCount }
         try await store.close()
     }
 

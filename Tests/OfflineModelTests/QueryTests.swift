@@ -140,10 +140,14 @@ private func openStore() async throws -> OfflineStore {
         async throws
     {
         let store = try await openStore()
-        var notes: Observed<NoteList>? = Observed(store.notes(in: "oslo"))
+        final class Counter: Sendable { let count = Mutex(0) }
+        let (told, asked) = (Counter(), Counter())
+        let query = store.query(NotesView.self) { view -> NoteList in
+            asked.count.withLock { $0 += 1 }
+            return view.notes(in: "oslo")
+        }
+        var notes: Observed<NoteList>? = Observed(query)
         #expect(notes?.value == [])
-        final class Told: Sendable { let count = Mutex(0) }
-        let told = Told()
         func track() {
             withObservationTracking {
                 _ = notes?.value
@@ -151,21 +155,31 @@ private func openStore() async throws -> OfflineStore {
                 told.count.withLock { $0 += 1 }
             }
         }
+        /// Adds notes that the query does not show. When it is computed for the last one, its values before have
+        /// been delivered.
+        func addElsewhere() async throws {
+            for _ in 0..<3 {
+                let before = asked.count.withLock { $0 }
+                try await store.notes.add("elsewhere", city: "rome", by: "ada")
+                try await eventually("computed values", where: { $0 > before }) {
+                    asked.count.withLock { $0 }
+                }
+            }
+        }
         track()
         // The first value of the query equals the initial one and is no change.
-        try await eventually { await store.events.subscriberCount == 1 }
-        try await Task.sleep(for: .milliseconds(50))
+        try await eventually("subscribers", is: 1) { await store.events.subscriberCount }
+        try await addElsewhere()
         #expect(told.count.withLock { $0 } == 0)
-        try await store.notes.add("elsewhere", city: "rome", by: "ada")
         try await store.notes.add("here", city: "oslo", by: "ada")
-        try await eventually { notes?.value.map(\.content) == ["here"] }
+        try await eventually("notes", is: ["here"]) { notes?.value.map(\.content) ?? [] }
         #expect(told.count.withLock { $0 } == 1)
         track()
         try await store.cities.save("oslo", by: "ada")
-        try await Task.sleep(for: .milliseconds(50))
+        try await addElsewhere()
         #expect(told.count.withLock { $0 } == 1)
         notes = nil
-        try await eventually { await store.events.subscriberCount == 0 }
+        try await eventually("subscribers", is: 0) { await store.events.subscriberCount }
         try await store.close()
     }
 }

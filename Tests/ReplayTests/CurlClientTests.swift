@@ -38,44 +38,57 @@
         // libcurl repeats most requests itself. Whether it leaves the repetition to the exchange
         // depends on microseconds, so the test covers the deadline that both share.
         @Test(.verifies("RPL-12"))
-        func `the deadline of a request begins once, when it is created`() throws {
+        func `the deadline of a request begins once, when it is created`() async throws {
             let server = try LocalServer { _ in .script { $0.waitForEnd() } }
             let (request, origin) = try request(server)
-            let exchange = CurlExchange(
-                request, to: origin, ReplyBody(),
-                BoundedHTTPClient.Timeouts(silenceSeconds: 60, requestSeconds: 5), Cancellation())
-            Thread.sleep(forTimeInterval: 5)
-            let begin = ContinuousClock.now
-            var result: Result<BoundedHTTPResponseHead, any Error>?
-            exchange.run(on: try #require(CurlHandle())) { end, _ in result = end }
-            let error = #expect(throws: TransportError.self) { try result?.get() }
-            #expect(error?.code == .timedOut)
-            // A deadline that began here would be 5 s away.
-            #expect(ContinuousClock.now - begin < .seconds(4))
+            let timeouts = BoundedHTTPClient.Timeouts(silenceSeconds: 60, requestSeconds: 1)
+            let shortest = try await shortestDuration(below: .milliseconds(500)) {
+                let exchange = CurlExchange(
+                    request, to: origin, ReplyBody(), timeouts, Cancellation())
+                // In real time: an exchange reads the system's clock.
+                try await Task.sleep(for: .seconds(1))
+                let handle = try #require(CurlHandle())
+                let begin = ContinuousClock.now
+                var result: Result<BoundedHTTPResponseHead, any Error>?
+                exchange.run(on: handle) { end, _ in result = end }
+                let duration = ContinuousClock.now - begin
+                let end = try #require(result)
+                let error = #expect(throws: TransportError.self) { try end.get() }
+                #expect(error?.code == .timedOut)
+                return duration
+            }
+            // A deadline that began with `run` would be 1 s away.
+            #expect(shortest < .milliseconds(500))
         }
 
         @Test(.verifies("RPL-12")) func `a cancelled request ends even without a wake-up`()
             async throws
         {
-            let server = try LocalServer { _ in .script { $0.waitForEnd() } }
-            let (request, origin) = try request(server)
-            let handle = try #require(CurlHandle(canBeWoken: false))
-            let cancellation = Cancellation()
-            let result = Mutex<Result<BoundedHTTPResponseHead, any Error>?>(nil)
-            let timeouts = BoundedHTTPClient.Timeouts(silenceSeconds: 100_000, requestSeconds: nil)
-            Thread.detachNewThread {
-                CurlExchange(request, to: origin, ReplyBody(), timeouts, cancellation)
-                    .run(on: handle) { end, _ in result.withLock { $0 = end } }
+            let shortest = try await shortestDuration(below: .seconds(30)) {
+                let server = try LocalServer { _ in .script { $0.waitForEnd() } }
+                let (request, origin) = try self.request(server)
+                let handle = try #require(CurlHandle(canBeWoken: false))
+                let cancellation = Cancellation()
+                let result = Mutex<Result<BoundedHTTPResponseHead, any Error>?>(nil)
+                let timeouts = BoundedHTTPClient.Timeouts(
+                    silenceSeconds: 100_000, requestSeconds: nil)
+                Thread.detachNewThread {
+                    CurlExchange(request, to: origin, ReplyBody(), timeouts, cancellation)
+                        .run(on: handle) { end, _ in result.withLock { $0 = end } }
+                }
+                try await eventually("requests", is: 1) { server.requests.count }
+                // In real time: libcurl's short waits at the beginning of a request are over after that.
+                try await Task.sleep(for: .seconds(2))
+                let begin = ContinuousClock.now
+                cancellation.cancel()
+                try await eventually("the exchange has ended", is: true) {
+                    result.withLock { $0 } != nil
+                }
+                #expect(throws: CancellationError.self) { try result.withLock { $0 }?.get() }
+                return ContinuousClock.now - begin
             }
-            try await eventually { server.requests.count == 1 }
-            // libcurl's short waits at the beginning of a request are over.
-            try await Task.sleep(for: .seconds(2))
-            let begin = ContinuousClock.now
-            cancellation.cancel()
-            try await eventually { result.withLock { $0 } != nil }
-            #expect(throws: CancellationError.self) { try result.withLock { $0 }?.get() }
             // The loop checks for cancellation once a second; before, it slept for a minute.
-            #expect(ContinuousClock.now - begin < .seconds(30))
+            #expect(shortest < .seconds(30))
         }
     }
 #endif

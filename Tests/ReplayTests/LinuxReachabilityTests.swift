@@ -155,21 +155,25 @@
             let listening = Task {
                 for await path in SystemReachability().paths { seen.withLock { $0.append(path) } }
             }
-            try await eventually { seen.withLock { $0 } == [.none] }
+            try await eventually("paths", is: [NetworkPath.none]) { seen.withLock { $0 } }
             try ip("link add wire0 type veth peer name wire1")
             try ip("link set wire1 up")
             try ip("addr add 192.0.2.2/24 dev wire0")
             try ip("link set wire0 up")
             try ip("route add default via 192.0.2.1")
-            try await eventually { seen.withLock { $0 } == [.none, .wifi] }
+            try await eventually("paths", is: [NetworkPath.none, .wifi]) { seen.withLock { $0 } }
             try ip("link add wwan0 type veth peer name wwan1")
             try ip("link set wwan1 up")
             try ip("link set wwan0 up")
             try ip("route add default dev wwan0 metric 5")
             try ip("link set wire0 down")
-            try await eventually { seen.withLock { $0.last } == .cellular }
+            try await eventually("last path", is: Optional(NetworkPath.cellular)) {
+                seen.withLock { $0.last }
+            }
             try ip("link del wwan0")
-            try await eventually { seen.withLock { $0.last } == NetworkPath.none }
+            try await eventually("last path", is: Optional(NetworkPath.none)) {
+                seen.withLock { $0.last }
+            }
             listening.cancel()
         }
 
@@ -193,7 +197,7 @@
                 #expect(try sockets() >= 1)
                 break
             }
-            try await eventually { try sockets() == 0 }
+            try await eventually("netlink sockets", is: 0) { try sockets() }
         }
     }
 #endif

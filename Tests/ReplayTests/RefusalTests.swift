@@ -158,7 +158,7 @@ import Testing
                 if report.refusal != nil { trigger.yield(.now) }
             }
         }
-        try await eventually { store.view(Outbox.self).count == 0 }
+        try await eventually("events in the outbox", is: 0) { store.view(Outbox.self).count }
         run.cancel()
         #expect(try await run.value.applied == 3)
         try await store.close()
@@ -217,7 +217,7 @@ import Testing
         #expect(report.isBehind)
         #expect(report.message?.contains("in time") == true)
         // The server may handle the request only after the client's timeout.
-        try await eventually { !server.requests.isEmpty }
+        try await eventually("requests", where: { $0 > 0 }) { server.requests.count }
         #expect(server.requests.count == 1)
         try await store.close()
     }
@@ -231,7 +231,7 @@ import Testing
         )
         let end = Replayer.End.at(Timestamp(Date(timeIntervalSinceNow: 100_000)))
         let run = Task { try await replayer.run(until: hasDeadline ? end : .whenNothingMoves) }
-        try await eventually { server.requests.count == 1 }
+        try await eventually("requests", is: 1) { server.requests.count }
         try await store.close()
         let error = await #expect(throws: LogError.self) { try await run.value }
         #expect(error?.code == .closed)

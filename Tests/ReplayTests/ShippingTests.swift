@@ -75,20 +75,31 @@ private final class UnreliableServer: Transport {
     }
 }
 
-/// Answers a request only after the next one arrives, or none comes: so one is always under way.
+/// Answers a batch only after the next one arrives, and the last one at once: so one is always under way.
 private final class PipelinedServer: Transport {
     private let inner: UnreliableServer
+    private let eventCount: Int
+    /// The number of events in the batches so far.
     private let arrived = Mutex(0)
 
-    init(_ inner: UnreliableServer) { self.inner = inner }
+    /// - Parameter eventCount: the number of events in all batches.
+    init(_ inner: UnreliableServer, eventCount: Int) {
+        self.inner = inner
+        self.eventCount = eventCount
+    }
 
     func send(_ request: TransportRequest, token: String?) async throws -> TransportReply {
-        let number = arrived.withLock { arrived in
-            arrived += 1
+        guard case .append(let batch) = request,
+            case .array(let events) = try JSONValue(batch.span.bytes)
+        else { return try await inner.send(request, token: token) }
+        let count = arrived.withLock { arrived in
+            arrived += events.count
             return arrived
         }
-        for _ in 0..<400 where arrived.withLock({ $0 }) == number {
-            try await Task.sleep(for: .milliseconds(5))
+        if count < eventCount {
+            try await eventually("events in batches", where: { $0 > count }) {
+                arrived.withLock { $0 }
+            }
         }
         return try await inner.send(request, token: token)
     }
@@ -111,7 +122,8 @@ private func openStore(_ files: InMemoryFileSystem) async throws -> EventStore {
                     try EventDraft(CitySaved(userId: "ana", cityId: "\(batch)-\($0)"))
                 })
         }
-        let server = PipelinedServer(UnreliableServer(Choices(seed: 1), isReliable: true))
+        let server = PipelinedServer(
+            UnreliableServer(Choices(seed: 1), isReliable: true), eventCount: 2_500)
         let most = Mutex(0)
         var options = Replayer.Options()
         options.requestsMax = 2
@@ -139,7 +151,8 @@ private func openStore(_ files: InMemoryFileSystem) async throws -> EventStore {
             var rounds = 0
             while store.view(Outbox.self).count > 0, rounds < 200 {
                 rounds += 1
-                let deadline = Timestamp(Date().addingTimeInterval(0.02))
+                // Later each time, so that a slow machine ships all events, too.
+                let deadline = Timestamp(Date().addingTimeInterval(0.02 * Double(rounds)))
                 _ = try await Replayer(store, transport: server).run(until: .at(deadline))
                 if choices.bool(oneIn: 3) {
                     // A kill: nothing is closed, the lock is released with the process.

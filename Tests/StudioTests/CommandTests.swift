@@ -88,8 +88,8 @@ import Testing
         defer { folder.remove() }
         let studio = try RunningStudio(folder.log)
         let cookie = "daybook-studio-\(studio.port)=\(studio.token)"
-        try await eventually {
-            try studio.get("/api/log", cookie: cookie).contains("\"code\":\"noLog\"")
+        try await eventually("log", where: { $0.contains("\"code\":\"noLog\"") }) {
+            try studio.get("/api/log", cookie: cookie)
         }
         #expect(studio.end(with: SIGTERM) == 0)
     }

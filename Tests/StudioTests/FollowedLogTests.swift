@@ -26,7 +26,7 @@ import Testing
         #expect(before["isOpen"] == .bool(true))
         #expect(before["problem"] == .null)
         try log.append(events[5...])
-        try await eventually { followed.statuses == Histories.expectedStatuses }
+        try await eventually("statuses", is: Histories.expectedStatuses) { followed.statuses }
         let after = try api.json("log")
         #expect(after["events"]?.int == 11)
         let version = try #require(after["version"]?.int)
@@ -47,9 +47,11 @@ import Testing
         try await followed.follow()
         #expect(followed.withState { $0.problem?.code } == "noLog")
         let store = try await CompactedLog.open(folder.log)
-        try await eventually { followed.withState { $0.problem } == .empty }
+        try await eventually("problem", is: Optional(LogProblem.empty)) {
+            followed.withState { $0.problem }
+        }
         try await store.append(CitySaved(userId: "ada", cityId: "oslo"))
-        try await eventually { followed.statuses == [.pending] }
+        try await eventually("statuses", is: [.pending]) { followed.statuses }
         #expect(followed.withState { $0.problem } == nil)
         try await store.close()
     }
@@ -63,10 +65,21 @@ import Testing
         let through = followed.withState { $0.fold.compactedThrough }
         let store = try await CompactedLog.open(log.directory)
         try await Self.compactSettledNotes(store)
-        try await eventually {
+        struct Progress {
+            var isFolded: Bool
+            var compactedThrough: Position?
+            var shown: Int
+            var stored: Int
+        }
+        func isFollowed(_ progress: Progress) -> Bool {
+            progress.isFolded && progress.compactedThrough ?? .zero > through ?? .zero
+                && progress.shown == progress.stored
+        }
+        try await eventually("compacted log", where: isFollowed) {
             try followed.withState { state in
-                try state.isFolded && state.fold.compactedThrough ?? .zero > through ?? .zero
-                    && state.index.count == Self.count(log.directory)
+                Progress(
+                    isFolded: state.isFolded, compactedThrough: state.fold.compactedThrough,
+                    shown: state.index.count, stored: try Self.count(log.directory))
             }
         }
         try await store.close()

@@ -422,6 +422,6 @@ extension FollowedLog {
     /// Follows the log in the background, and waits until it has been read to its end.
     func follow() async throws {
         start()
-        try await eventually { withState { $0.isFolded } }
+        try await eventually("the log is read to its end", is: true) { withState { $0.isFolded } }
     }
 }

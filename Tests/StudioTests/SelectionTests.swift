@@ -28,7 +28,9 @@ import Testing
     /// All rows of a selection that is complete, three at a time.
     private func rows(_ selection: Selection) async throws -> [Int] {
         try selection.refresh()
-        try await eventually { try selection.page(offset: 0, limit: 1).isComplete }
+        try await eventually("the selection is complete", is: true) {
+            try selection.page(offset: 0, limit: 1).isComplete
+        }
         var rows: [Int] = []
         while try rows.count < selection.page(offset: 0, limit: 1).total {
             let page = try selection.page(offset: rows.count, limit: 3)

@@ -112,7 +112,9 @@ import Testing
             try await client.append(samples[start..<start + 10])
         }
         let slow = try EventStreamReader(server.base, receiveBuffer: 4_096)
-        try await Task.sleep(for: .seconds(4))
+        try await eventually("connections cut", is: 1) {
+            try await client.metric("daybook_connections_cut_total{reason=\"slow_reader\"}")
+        }
         let count = try slow.countToEnd()
         #expect(count < samples.count)
         let resumed = try EventStreamReader(
@@ -150,14 +152,12 @@ import Testing
         let fixture = try StorageFixture()
         let server = try ServerProcess(database: fixture.location, "--heartbeat", "1")
         let client = ServerClient(base: server.base)
-        func openStreams() async throws -> String? {
-            let text = String(decoding: try await client.get("/metrics").body, as: UTF8.self)
-            return text.split(separator: "\n").first { $0.hasPrefix("daybook_streams_open ") }
-                .map { String($0.dropFirst("daybook_streams_open ".count)) }
+        func openStreams() async throws -> Int? {
+            try await client.metric("daybook_streams_open")
         }
         do {
             let streams = try (0..<5).map { _ in try EventStreamReader(server.base) }
-            #expect(try await openStreams() == "5")
+            #expect(try await openStreams() == 5)
             _ = streams
         }
         // These leave before the reply.
@@ -166,7 +166,7 @@ import Testing
             try RawConnection(server.base).send(
                 "GET /v1/events HTTP/1.1\r\nHost: \(host)\r\nAccept: text/event-stream\r\n\r\n")
         }
-        try await eventually { try await openStreams() == "0" }
+        try await eventually("open streams", is: 0) { try await openStreams() }
     }
 
     @Test(
@@ -179,15 +179,13 @@ import Testing
         let servers = try (0..<2).map { _ in try ServerProcess(database: fixture.location) }
         let stream = try EventStreamReader(servers[1].base)
         let client = ServerClient(base: servers[0].base)
-        var waits: [Duration] = []
+        let start = ContinuousClock.now
         for sample in Sample.cities(20, from: 1) {
-            let start = ContinuousClock.now
             try await client.append([sample])
             #expect(try stream.events(1).map(\.id) == [sample.id.text])
-            waits.append(ContinuousClock.now - start)
         }
-        // The other server looks for lost signals every 15 s.
-        #expect(waits.allSatisfy { $0 < .seconds(10) }, "\(waits)")
+        // The other server looks for lost signals every 15 s: twenty looks take five minutes.
+        #expect(ContinuousClock.now - start < .seconds(120))
     }
 
     @Test(.verifies("PUSH-9"), arguments: StorageKind.all)

@@ -140,7 +140,7 @@ extension EntityID: ExpressibleByStringLiteral {
 
     @Test(.verifies("OPS-21"))
     func `a request that waits too long, or is cancelled, leaves nothing behind`() async throws {
-        let admission = Admission(capacity: 1, isDivided: true, waitMax: .milliseconds(50))
+        let admission = Admission(capacity: 1, isDivided: true, waitMax: .milliseconds(50)) { _ in }
         let first = try await admission.borrow(1, account: "ana")
         await #expect(throws: Admission.Refusal.timedOut) {
             try await admission.borrow(1, account: "ana")
@@ -169,14 +169,15 @@ extension EntityID: ExpressibleByStringLiteral {
         ) { time in
             asleep.withLock { $0 += 1 }
             defer { asleep.withLock { $0 -= 1 } }
+            // Until it is cancelled: the time is an hour.
             try await Task.sleep(for: time)
         }
         let first = try await admission.borrow(1, account: "ana")
         let second = Task { try await admission.borrow(1, account: "bob") }
-        try await eventually { asleep.withLock { $0 } == 1 }
+        try await eventually("timers", is: 1) { asleep.withLock { $0 } }
         first.release()
         try await second.value.release()
-        try await eventually { asleep.withLock { $0 } == 0 }
+        try await eventually("timers", is: 0) { asleep.withLock { $0 } }
     }
 
     @Test(.verifies("SYNC-45", "OPS-21"))

@@ -16,7 +16,9 @@ import Testing
         let server = try ServerProcess(database: fixture.location)
         let phone = try await Device(server.base)
         let tablet = try await Device(server.base)
-        try await eventually { phone.connection == .pushed && tablet.connection == .pushed }
+        try await eventually("connections", is: [SyncStatus.Connection.pushed, .pushed]) {
+            [phone.connection, tablet.connection]
+        }
         var waits: [Duration] = []
         for number in 0..<Self.changes {
             let (writer, reader) = number % 2 == 0 ? (phone, tablet) : (tablet, phone)
@@ -26,10 +28,14 @@ import Testing
             where cities.contains(where: { $0 == "city-\(number)" }) { break }
             waits.append(ContinuousClock.now - began)
         }
-        try await eventually { phone.service.report.pending + tablet.service.report.pending == 0 }
+        try await eventually("pending events", is: 0) {
+            phone.service.report.pending + tablet.service.report.pending
+        }
         // The report is updated after the event is visible.
         for device in [phone, tablet] {
-            try await eventually { device.service.report.received == Self.changes / 2 }
+            try await eventually("received events", is: Self.changes / 2) {
+                device.service.report.received
+            }
         }
         waits.sort()
         print(
@@ -72,10 +78,13 @@ import Testing
             let city = "city-\(recorded.count)"
             try await writer.store.cities.save(city, by: "ana")
             recorded.append(city)
+            // In real time, as the lives of the connections: some events between two breaks.
             try await Task.sleep(for: .milliseconds(20))
         }
         for reader in readers {
-            try await eventually { reader.service.report.received == recorded.count }
+            try await eventually("received events", is: recorded.count) {
+                reader.service.report.received
+            }
             var received: [String] = []
             for try await event in reader.store.events.recordedEvents()
             where event.type == "daybook.city.saved" { received.append(event.subject ?? "") }
@@ -97,6 +106,7 @@ import Testing
         let replayer = Replayer(
             store.events, transport: transport,
             sleep: { duration in
+                // A request under way ends before the clock moves.
                 try await Task.sleep(for: .milliseconds(1))
                 clock.advance(by: duration)
             })
@@ -112,9 +122,9 @@ import Testing
         let clock = VirtualClock()
         let transport = NoStream(failure, clock: clock)
         let (store, run) = try await follow(over: transport, clock)
-        try await eventually { store.syncStatus.current.connection == .polled }
+        try await eventually("connection", is: .polled) { store.syncStatus.current.connection }
         let first = transport.reads.count
-        try await eventually { transport.reads.count > first + 10 }
+        try await eventually("reads", where: { $0 > first + 10 }) { transport.reads.count }
         let reads = transport.reads[first...]
         for (read, next) in zip(reads, reads.dropFirst()) {
             // More if a stream was tried in between, in vain.
@@ -131,7 +141,7 @@ import Testing
         let clock = VirtualClock()
         let transport = UnusableStream(clock: clock)
         let (store, run) = try await follow(over: transport, clock)
-        try await eventually { transport.openings.count >= 10 }
+        try await eventually("openings", where: { $0 >= 10 }) { transport.openings.count }
         let openings = transport.openings
         #expect(openings[9] - openings[0] > 10_000)
         run.cancel()
@@ -172,6 +182,7 @@ private final class UnusableStream: FollowingTransport {
         times.withLock { $0.append(clock.milliseconds) }
         _ = receive(.opened)
         _ = receive(.event(Array("ping".utf8), next: "1"))
+        // Until it is cancelled.
         try await Task.sleep(for: .seconds(3_600))
         return .ended
     }
@@ -204,6 +215,7 @@ private final class NoStream: FollowingTransport {
         switch failure {
         case .refused: return .refused(status: 200, retryAfterSeconds: nil)
         case .withheld:
+            // Until it is cancelled.
             try await Task.sleep(for: .seconds(3_600))
             return .ended
         case .withheldLater:

@@ -40,7 +40,7 @@ struct FullDiskTests {
         #expect(try await client.allIDs().count == stored)
         #expect(try await client.get("/healthz").status == 200)
         // The result of a probe is reused for a second.
-        try await eventually { try await client.get("/readyz").status == 503 }
+        try await eventually("status", is: 503) { try await client.get("/readyz").status }
         let ready = try await client.get("/readyz")
         #expect(ready.header("Retry-After") != nil)
         #expect(String(decoding: ready.body, as: UTF8.self).contains("no space"))
@@ -75,7 +75,7 @@ struct FullDiskTests {
         #expect(try await client.post(batch(from: 2_001)).status == 503)
         #expect(try await client.allIDs().count == stored)
         try FileManager.default.removeItem(at: index)
-        try await eventually { try await client.get("/readyz").status == 200 }
+        try await eventually("status", is: 200) { try await client.get("/readyz").status }
         #expect(try await client.post(batch(from: 2_001)).statuses == ["applied", "applied"])
         #expect(try await client.allIDs().count == stored + 2)
         #expect(server.stop() == 0)
@@ -133,7 +133,7 @@ struct FullDiskTests {
         let stored = try await sendUntilFull(client)
         try await expectReading(client, stored)
         try disk.free()
-        try await eventually { try await client.get("/readyz").status == 200 }
+        try await eventually("status", is: 200) { try await client.get("/readyz").status }
         #expect(try await client.post(batch(from: 2_001)).statuses == ["applied", "applied"])
         #expect(try await client.allIDs().count == stored + 2)
         #expect(server.stop() == 0)

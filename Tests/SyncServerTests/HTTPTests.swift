@@ -3,6 +3,7 @@
 import EventSourcing
 import Foundation
 import GRDB
+import Synchronization
 import TestSupport
 import Testing
 
@@ -208,12 +209,17 @@ import Testing
             let held = try await client.allIDs()
             #expect(Set(held).count == held.count)
             #expect(answered.isSubset(of: held))
-            async let sent = Self.send(batches, to: client)
+            let acknowledged = Acknowledged()
+            async let sent: Void = Self.send(batches, to: client, acknowledged)
             if round < 4 {
-                try await Task.sleep(for: .milliseconds(Int.random(in: 20...300)))
+                let enough = Int.random(in: 1...1_000)
+                try await eventually("acknowledged events", where: { $0 >= enough }) {
+                    acknowledged.ids.withLock { $0.count }
+                }
                 if round.isMultiple(of: 2) { server.kill() } else { #expect(server.stop() == 0) }
             }
-            answered.formUnion(await sent)
+            await sent
+            answered.formUnion(acknowledged.ids.withLock { $0 })
         }
         let server = try ServerProcess(database: fixture.path)
         let held = try await ServerClient(base: server.base).allIDs()
@@ -221,24 +227,24 @@ import Testing
         #expect(Set(held) == Set(batches.joined().map(\.id.text)))
     }
 
+    /// The ids that a server has acknowledged.
+    private final class Acknowledged: Sendable { let ids = Mutex<Set<String>>([]) }
+
     /// Posts batches, four at a time, until the server has ended.
-    ///
-    /// - Returns: the acknowledged ids.
-    private static func send(_ batches: [[Sample]], to client: ServerClient) async -> [String] {
-        await withTaskGroup { group in
+    private static func send(
+        _ batches: [[Sample]], to client: ServerClient, _ acknowledged: Acknowledged
+    ) async {
+        await withTaskGroup(of: Void.self) { group in
             for worker in 0..<4 {
                 group.addTask {
-                    var answered: [String] = []
                     for index in stride(from: worker, to: batches.count, by: 4) {
                         guard let reply = try? await client.post(batches[index].body),
                             reply.status == 200
                         else { break }
-                        answered += batches[index].map(\.id.text)
+                        acknowledged.ids.withLock { $0.formUnion(batches[index].map(\.id.text)) }
                     }
-                    return answered
                 }
             }
-            return await group.reduce(into: []) { $0 += $1 }
         }
     }
 

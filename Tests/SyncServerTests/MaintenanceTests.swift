@@ -199,28 +199,40 @@ import Testing
     func `reading goes on while batches wait for a lock that an erasure holds`() async throws {
         let server = try ServerProcess(database: fixture.path)
         let client = ServerClient(base: server.base)
-        #expect(try await client.post(Sample.cities(3).body).status == 200)
+        let first = Sample.cities(3).body
+        #expect(try await client.post(first).status == 200)
         var configuration = Configuration()
         configuration.allowsUnsafeTransactions = true
         let other = try DatabaseQueue(path: fixture.path, configuration: configuration)
         // The first page of a day records the use of the account.
         try await other.write { try $0.execute(sql: "UPDATE account SET last_used = 0") }
         try await other.writeWithoutTransaction { try $0.execute(sql: "BEGIN IMMEDIATE") }
-        let batches = try (UInt64(10)..<26).map { number in
-            let body = Sample.cities(1, from: number).body
-            let connection = try RawConnection(server.base)
-            connection.send(
-                "POST /v1/events HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
-                    + "Content-Type: application/cloudevents-batch+json\r\n"
-                    + "Content-Length: \(body.count)\r\n\r\n")
-            connection.send(body)
-            return connection
+        var batches: [RawConnection] = []
+        var bytes = first.count
+        var isBeforeBatches = false
+        // A batch is refused after 5 s, on a busy machine also before a page that did not wait.
+        for attempt in UInt64(0)..<10 where !isBeforeBatches {
+            var waiting: [RawConnection] = []
+            for number in 0..<UInt64(16) {
+                let body = Sample.cities(1, from: 10 + attempt * 16 + number).body
+                let connection = try RawConnection(server.base)
+                connection.send(
+                    "POST /v1/events HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+                        + "Content-Type: application/cloudevents-batch+json\r\n"
+                        + "Content-Length: \(body.count)\r\n\r\n")
+                connection.send(body)
+                waiting.append(connection)
+                bytes += body.count
+            }
+            let sent = bytes
+            try await eventually("bytes of bodies", where: { $0 >= sent }) {
+                try await client.metric("daybook_body_bytes_total{direction=\"in\"}") ?? 0
+            }
+            #expect(try await client.get("/v1/events").ids.count == 3)
+            isBeforeBatches = !waiting.contains { $0.hasInput }
+            batches += waiting
         }
-        try await Task.sleep(for: .seconds(1))
-        let began = ContinuousClock.now
-        #expect(try await client.get("/v1/events").ids.count == 3)
-        // Each batch waits 5 s for the lock.
-        #expect(ContinuousClock.now - began < .seconds(4))
+        #expect(isBeforeBatches)
         for _ in 0..<20 { #expect(try await client.get("/v1/events").ids.count == 3) }
         try await other.writeWithoutTransaction { try $0.execute(sql: "COMMIT") }
         for batch in batches { #expect(try batch.readToEnd().hasPrefix("HTTP/1.1 ")) }

@@ -113,7 +113,7 @@ import Testing
         #expect(try await second.get("/v1/events").status == 401)
         _ = try file("tokens", "second ana\n")
         server.signal(SIGHUP)
-        try await eventually { try await second.get("/v1/events").status == 200 }
+        try await eventually("status", is: 200) { try await second.get("/v1/events").status }
         #expect(try await first.get("/v1/events").status == 401)
         _ = try file("tokens", "second\n")
         server.signal(SIGHUP)
@@ -122,9 +122,9 @@ import Testing
         _ = try file("tokens", "third bob\nsecond ana\n")
         server.signal(SIGHUP)
         let third = ServerClient(base: server.base, token: "third")
-        try await eventually {
+        try await eventually("status", is: 200) {
             #expect(try await second.get("/v1/events").status == 200)
-            return try await third.get("/v1/events").status == 200
+            return try await third.get("/v1/events").status
         }
         #expect(server.stop() == 0)
     }
@@ -217,8 +217,8 @@ import Testing
         let server = try ServerProcess(
             database: fixture.path, messages: FileHandle(forWritingTo: messages), options: [])
         server.signal(SIGHUP)
-        try await eventually {
-            try String(contentsOf: messages, encoding: .utf8).contains("SIGHUP ignored")
+        try await eventually("messages", where: { $0.contains("SIGHUP ignored") }) {
+            try String(contentsOf: messages, encoding: .utf8)
         }
         #expect(try await ServerClient(base: server.base).get("/healthz").status == 200)
         #expect(server.stop() == 0)
@@ -250,11 +250,11 @@ import Testing
         #expect(try await client.get("/readyz").status == 200)
         let other = try DatabaseQueue(path: fixture.path)
         try await other.write { try $0.execute(sql: "ALTER TABLE account RENAME TO gone") }
-        try await eventually { try await client.get("/readyz").status == 503 }
+        try await eventually("status", is: 503) { try await client.get("/readyz").status }
         #expect(try await client.get("/readyz").header("Retry-After") != nil)
         #expect(try await client.get("/healthz").status == 200)
         try await other.write { try $0.execute(sql: "ALTER TABLE gone RENAME TO account") }
-        try await eventually { try await client.get("/readyz").status == 200 }
+        try await eventually("status", is: 200) { try await client.get("/readyz").status }
     }
 
     @Test(.verifies("OPS-8"))
@@ -372,7 +372,9 @@ import Testing
                 + "Content-Type: application/cloudevents-batch+json\r\nContent-Length: 9\r\n\r\n[")
         #expect(try slow.text(until: "ok\"}").contains("200"))
         server.terminate()
-        try await eventually { (try? RawConnection(server.base)) == nil }
+        try await eventually("the server refuses connections", is: true) {
+            (try? RawConnection(server.base)) == nil
+        }
         // The slow connection sends nothing more; the server ends nevertheless.
         #expect(server.stop() == 0)
     }

@@ -25,13 +25,13 @@ struct PostgreSQLTests {
     /// Waits until a connection of this database waits for a lock.
     private func waitForLock(_ fixture: PostgreSQLFixture) async throws {
         let watcher = try fixture.connect()
-        try await eventually {
+        try await eventually("connections that wait for a lock", is: 1) {
             try await watcher.run(
                 """
                 SELECT FROM pg_stat_activity
                 WHERE datname = current_database() AND wait_event_type = 'Lock'
                 """
-            ).count == 1
+            ).count
         }
     }
 
@@ -118,11 +118,11 @@ struct PostgreSQLTests {
         }
         var seen: [String] = []
         var cursor: EventCursor?
-        try await eventually {
+        try await eventually("events read", where: { (count: Int) in count >= all.count }) {
             let page = try await first.page(account: "ana", source: nil, after: cursor, limit: 7)
             seen += page.lines.map { String(decoding: $0, as: UTF8.self) }
             cursor = page.next
-            return seen.count >= all.count
+            return seen.count
         }
         try await written
         #expect(Set(seen) == Set(all.map(\.line)))
@@ -251,10 +251,11 @@ struct PostgreSQLTests {
             for account in 0..<100 {
                 group.addTask {
                     // Retries a request that timed out on a busy machine.
-                    try await eventually {
+                    let applied = Array(repeating: "applied", count: 5)
+                    try await eventually("verdicts", is: applied) {
                         let verdicts = try? await storage.append(
                             Sample.cities(5), account: "account-\(account)")
-                        return verdicts?.map(\.status) == Array(repeating: .applied, count: 5)
+                        return verdicts?.map(\.status.rawValue) ?? []
                     }
                 }
             }
@@ -373,12 +374,12 @@ struct PostgreSQLTests {
         let samples = Sample.cities(2)
         #expect(try await storage.append(Array(samples.prefix(1))).map(\.status) == [.applied])
         // The announcement of the batch may open a connection of its own.
-        try await eventually {
+        try await eventually("idle connections after an announcement", where: { $0 > 0 }) {
             try await fixture.connect().run(
                 "SELECT FROM pg_stat_activity WHERE application_name = 'syncserver' "
                     + "AND datname = current_database() AND query ILIKE '%pg_notify%' "
                     + "AND state = 'idle' AND pid <> pg_backend_pid()"
-            ).count > 0
+            ).count
         }
         let others = try await fixture.connect().run(
             "SELECT pid FROM pg_stat_activity WHERE application_name = 'syncserver' "
@@ -473,7 +474,9 @@ struct PostgreSQLTests {
         let folder = try #require(cluster?.folder.path(percentEncoded: false))
         #expect(FileManager.default.fileExists(atPath: folder))
         cluster = nil
-        try await eventually { !FileManager.default.fileExists(atPath: folder) }
+        try await eventually("the folder of the cluster exists", is: false) {
+            FileManager.default.fileExists(atPath: folder)
+        }
     }
 
     // MARK: Secrets

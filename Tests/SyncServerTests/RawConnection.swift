@@ -112,6 +112,12 @@ final class RawConnection: Sendable {
         return received > 0 ? Array(bytes[..<received]) : nil
     }
 
+    /// True if bytes have arrived that were not received yet.
+    var hasInput: Bool {
+        var byte: UInt8 = 0
+        return recv(descriptor, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT)) > 0
+    }
+
     /// Receives everything up to the end of the connection.
     func readToEnd() throws -> String {
         var bytes: [UInt8] = []

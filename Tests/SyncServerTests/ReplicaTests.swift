@@ -21,7 +21,10 @@ struct ReplicaTests {
         let load = Load(batches: Self.kills * 40, servers)
         async let sent: Void = load.run()
         for round in 0..<Self.kills {
-            try await eventually { load.answered.count > round * 400 + 200 }
+            let enough = round * 400 + 200
+            try await eventually("acknowledged events", where: { $0 > enough }) {
+                load.answered.count
+            }
             servers[round % 2].kill()
             servers[round % 2] = try ServerProcess(database: fixture.location)
             load.use(servers)
@@ -41,7 +44,10 @@ struct ReplicaTests {
         let load = Load(batches: Self.kills * 40, [server])
         async let sent: Void = load.run()
         for round in 0..<Self.kills {
-            try await eventually { load.answered.count > round * 400 + 200 }
+            let enough = round * 400 + 200
+            try await eventually("acknowledged events", where: { $0 > enough }) {
+                load.answered.count
+            }
             try cluster.kill()
         }
         try await sent
@@ -53,7 +59,9 @@ struct ReplicaTests {
     private func expectAll(of load: Load, at server: ServerProcess) async throws {
         let client = ServerClient(base: server.base)
         // The database may still be recovering from its last kill.
-        try await eventually { try await client.get("/v1/events?limit=1").status == 200 }
+        try await eventually("status", is: 200) {
+            try await client.get("/v1/events?limit=1").status
+        }
         let held = try await client.allIDs()
         #expect(Set(held) == load.ids)
         #expect(held.count == load.ids.count)
@@ -104,14 +112,14 @@ private final class Load: Sendable {
     private func send(_ index: Int) async throws {
         let batch = batches[index]
         var turn = index
-        try await eventually {
+        try await eventually("verdicts", is: batch.count) {
             turn += 1
             let client = state.withLock { $0.clients[turn % $0.clients.count] }
             guard let reply = try? await client.post(batch.body), reply.status == 200 else {
-                return false
+                return 0
             }
             #expect(reply.statuses.allSatisfy { ["applied", "duplicate"].contains($0) })
-            return reply.statuses.count == batch.count
+            return reply.statuses.count
         }
         state.withLock { $0.answered.formUnion(batch.map(\.id.text)) }
     }

@@ -12,9 +12,10 @@ import Testing
 @testable import syncserver
 
 @Suite struct ServerPartTests {
-    /// A storage that counts its readiness checks.
+    /// A storage that counts its readiness checks, which end when a hundred probes have begun.
     private final class CountingStorage: EventStorage {
         let checks = Mutex(0)
+        let probes = Mutex(0)
         let failure: StorageError?
 
         init(_ failure: StorageError?) { self.failure = failure }
@@ -29,7 +30,7 @@ import Testing
         func lastSerials(of accounts: [String]) -> [EntityID: Int64] { [:] }
         func checkReadiness() async throws {
             checks.withLock { $0 += 1 }
-            try await Task.sleep(for: .milliseconds(50))
+            try await eventually("probes", where: { $0 >= 100 }) { probes.withLock { $0 } }
             if let failure { throw failure }
         }
         func close() {}
@@ -48,7 +49,7 @@ import Testing
         func forwardSignals() async {}
         func lastSerials(of accounts: [String]) -> [EntityID: Int64] { [:] }
         func checkReadiness() async throws {
-            while !gate.withLock({ $0 }) { try await Task.sleep(for: .milliseconds(5)) }
+            try await eventually("the storage is released", is: true) { gate.withLock { $0 } }
         }
         func close() {}
     }
@@ -58,7 +59,13 @@ import Testing
         let probe = ReadinessProbe(storage, timeout: .milliseconds(20))
         for _ in 0..<3 { await #expect(throws: StorageError.self) { try await probe.check() } }
         storage.gate.withLock { $0 = true }
-        try await eventually { (try? await probe.check()) != nil }
+        func failure() async -> String? {
+            do {
+                try await probe.check()
+                return nil
+            } catch { return "\(error)" }
+        }
+        try await eventually("failure of the probe", is: nil) { await failure() }
     }
 
     @Test(.verifies("OPS-7"), arguments: [nil, StorageError(.failed, "failure")])
@@ -66,8 +73,10 @@ import Testing
         failure: StorageError?
     ) async throws {
         let storage = CountingStorage(failure)
-        let probe = ReadinessProbe(storage, interval: .seconds(3_600))
+        let probe = ReadinessProbe(
+            storage, interval: .seconds(3_600), timeout: .seconds(3_600))
         func expectResult() async {
+            storage.probes.withLock { $0 += 1 }
             do {
                 try await probe.check()
                 #expect(failure == nil)

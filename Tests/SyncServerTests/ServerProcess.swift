@@ -164,6 +164,13 @@ struct ServerClient: Sendable {
 
     func get(_ path: String) async throws -> ServerReply { try await send("GET", path) }
 
+    /// The value of a metric, by its name with its labels; nil if the server does not report it.
+    func metric(_ name: String) async throws -> Int? {
+        let text = String(decoding: try await get("/metrics").body, as: UTF8.self)
+        let line = text.split(separator: "\n").first { $0.hasPrefix("\(name) ") }
+        return line.flatMap { Int($0.dropFirst(name.count + 1)) }
+    }
+
     /// The ids of all events of an order, page by page.
     func allIDs(_ path: String = "/v1/events") async throws -> [String] {
         var ids: [String] = []

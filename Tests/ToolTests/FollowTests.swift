@@ -23,10 +23,12 @@ import Testing
         /// Waits for a number of lines and returns the lines so far.
         func lines(_ count: Int) async throws -> [String] {
             var lines: [String] = []
-            try await eventually {
+            try await eventually("lines", where: { (seen: Int) in seen >= count }) {
                 let text = try String(contentsOf: output, encoding: .utf8)
-                lines = text.split(separator: "\n").map(String.init)
-                return lines.count >= count && text.hasSuffix("\n")
+                // A line without its end is still being written.
+                lines = text.split(separator: "\n", omittingEmptySubsequences: false).dropLast()
+                    .map(String.init)
+                return lines.count
             }
             return lines
         }
@@ -89,7 +91,7 @@ import Testing
         #expect(try await limited.lines(count + 2).count == count + 2)
         #expect(try await bounded.lines(count).count == count)
         for following in [limited, bounded] {
-            try await eventually { !following.isRunning }
+            try await eventually("logtool is running", is: false) { following.isRunning }
         }
         // The requested events are in the log already, or there are none.
         for (arguments, lines) in [

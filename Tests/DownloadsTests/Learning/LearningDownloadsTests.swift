@@ -105,6 +105,12 @@ private final class Alarms: Sendable {
     }
 }
 
+/// A number, and whether a download runs or work is due.
+private enum Activity: Equatable {
+    case busy(Int)
+    case idle(Int)
+}
+
 private struct LearningBench {
     let files: InMemoryFileSystem
     let store: OfflineStore
@@ -172,15 +178,16 @@ private struct LearningBench {
     {
         let bench = try await LearningBench()
         let five = ["es-r1", "es-r2", "es-r3", "es-r4", "es-r5"]
-        try await bench.running { try await eventually { bench.reviews == five } }
+        try await bench.running { try await eventually("sessions", is: five) { bench.reviews } }
         bench.source.publish()
         bench.source.forget()
         try await bench.running {
-            try await eventually {
-                bench.store.learning.reviews(of: "u").current.count == 5 && bench.fetches == 1
-                    && bench.source.asked.count >= 11
+            try await eventually("requests", where: { $0 >= 11 }) { bench.source.asked.count }
+            try await eventually("fetches", is: 1) { bench.fetches }
+            try await eventually("sessions", is: 5) { bench.reviews.count }
+            try await eventually("sessions are downloaded", is: false) {
+                await bench.downloads.isDownloadingReviews
             }
-            try await eventually { await !bench.downloads.isDownloadingReviews }
         }
         for id in five {
             let material = try #require(try await bench.store.learning.readReview(id, of: "u"))
@@ -229,18 +236,24 @@ private struct LearningBench {
     func `a completed review and another combination in the log trigger a fetch`() async throws {
         let bench = try await LearningBench()
         try await bench.running {
-            try await eventually { await bench.isIdle(bench.reviews.count == 5) }
+            try await eventually("sessions", is: .idle(5)) {
+                await bench.activity(bench.reviews.count)
+            }
             #expect(bench.fetches == 1)
             try await bench.complete("es-r1")
-            try await eventually { bench.fetches == 2 }
+            try await eventually("fetches", is: 2) { bench.fetches }
             try await bench.store.learning.selectCombination(french, for: "u")
-            try await eventually { bench.source.asked.contains("reviews fr 5") }
-            try await eventually { await bench.isIdle(bench.reviews.count == 10) }
+            try await eventually("requests", where: { $0.contains("reviews fr 5") }) {
+                bench.source.asked
+            }
+            try await eventually("sessions", is: .idle(10)) {
+                await bench.activity(bench.reviews.count)
+            }
             await bench.downloads.notice(.appResume)
-            try await eventually { bench.fetches == 4 }
-            try await eventually { await bench.isIdle(bench.fetches == 4) }
+            try await eventually("fetches", is: 4) { bench.fetches }
+            try await eventually("fetches", is: .idle(4)) { await bench.activity(bench.fetches) }
             await bench.downloads.notice(.logIn)
-            try await eventually { await bench.isIdle(bench.fetches == 5) }
+            try await eventually("fetches", is: .idle(5)) { await bench.activity(bench.fetches) }
         }
     }
 
@@ -249,15 +262,17 @@ private struct LearningBench {
         let bench = try await LearningBench(.android)
         bench.source.have(["r1", "r2"])
         try await bench.running {
-            try await eventually { await bench.isIdle(bench.reviews.count == 2) }
+            try await eventually("sessions", is: .idle(2)) {
+                await bench.activity(bench.reviews.count)
+            }
             try await bench.complete("es-r1")
             await bench.downloads.notice(.appResume)
             bench.source.have(["r3"])
             try await bench.complete("es-r2")
-            try await eventually { bench.reviews == ["es-r3"] }
+            try await eventually("sessions", is: ["es-r3"]) { bench.reviews }
             // The loop has completed all earlier work.
             #expect(try await bench.downloads.startLesson("l1", course: "c") == nil)
-            try await eventually {
+            try await eventually("lesson l2 is available", is: true) {
                 bench.store.learning.isAvailable("l2", course: "c").current
             }
             #expect(bench.fetches == 2)
@@ -274,12 +289,16 @@ private struct LearningBench {
         let bench = try await LearningBench(policy, clock: clock)
         try await bench.running {
             try await bench.complete("old")
-            try await eventually { bench.alarms.durations == [.seconds(18 * 3_600)] }
+            try await eventually("waits", is: [Duration.seconds(18 * 3_600)]) {
+                bench.alarms.durations
+            }
             clock.advance(by: .hours(17))
             try await bench.complete("old")
             clock.advance(by: .hours(1))
             bench.alarms.ring()
-            try await eventually { await bench.isIdle(bench.reviews.count == 5) }
+            try await eventually("sessions", is: .idle(5)) {
+                await bench.activity(bench.reviews.count)
+            }
         }
     }
 
@@ -293,9 +312,9 @@ private struct LearningBench {
         try await bench.store.progress.completeLesson("l1", course: "c", by: "u")
         bench.clock.advance(by: .hours(18), afterReadings: readings)
         try await bench.running {
-            try await eventually {
+            try await eventually("sessions", is: Activity.idle(5)) {
                 bench.alarms.ring()
-                return await bench.isIdle(bench.reviews.count == 5)
+                return await bench.activity(bench.reviews.count)
             }
         }
     }
@@ -312,12 +331,16 @@ private struct LearningBench {
             let bench = try await LearningBench(
                 policy, files: files, source: source, clock: clock)
             try await bench.running {
-                try await eventually { await bench.isIdle(bench.reviews.count == 5) }
+                try await eventually("sessions", is: .idle(5)) {
+                    await bench.activity(bench.reviews.count)
+                }
                 #expect(await bench.downloads.nextPrefetch() == nil)
                 #expect(bench.alarms.durations == [])
                 clock.advance(by: .hours(1))
                 try await bench.store.progress.completeLesson("l1", course: "c", by: "u")
-                try await eventually { bench.alarms.durations == [.seconds(18 * 3_600)] }
+                try await eventually("waits", is: [Duration.seconds(18 * 3_600)]) {
+                    bench.alarms.durations
+                }
             }
             clock.advance(by: .hours(2))
             try await bench.store.close()
@@ -329,12 +352,14 @@ private struct LearningBench {
         #expect(await bench.downloads.nextPrefetch() == due)
         source.forget()
         try await bench.running {
-            try await eventually { bench.alarms.durations == [.seconds(16 * 3_600)] }
+            try await eventually("waits", is: [Duration.seconds(16 * 3_600)]) {
+                bench.alarms.durations
+            }
             #expect(bench.fetches == 0)
             clock.advance(by: .hours(16))
             bench.alarms.ring()
-            try await eventually { await bench.isIdle(bench.fetches == 1) }
-            try await eventually { await bench.downloads.nextPrefetch() == nil }
+            try await eventually("fetches", is: .idle(1)) { await bench.activity(bench.fetches) }
+            try await eventually("next prefetch", is: nil) { await bench.downloads.nextPrefetch() }
         }
         #expect(bench.fetches == 1)
     }
@@ -352,11 +377,13 @@ private struct LearningBench {
             try await bench.store.progress.completeLesson("l1", course: "c", by: "u")
             bench.clock.advance(by: .hours(19))
             try await bench.running {
-                try await eventually { await bench.isIdle(bench.fetches == 1) }
+                try await eventually("fetches", is: .idle(1)) {
+                    await bench.activity(bench.fetches)
+                }
                 try await bench.store.progress.activateCourse("c", by: "u")
                 // The loop has completed all earlier work.
                 #expect(try await bench.downloads.startLesson("l1", course: "c") == nil)
-                try await eventually {
+                try await eventually("lesson l2 is available", is: true) {
                     bench.store.learning.isAvailable("l2", course: "c").current
                 }
                 #expect(await bench.downloads.nextPrefetch() == nil)
@@ -373,20 +400,20 @@ private struct LearningBench {
         let busy = DownloadError(.unavailable, "busy", retryAfterSeconds: 1_200)
         bench.source.fail("reviews es 5", busy)
         try await bench.running {
-            try await eventually { bench.alarms.durations == [.seconds(1_200)] }
+            try await eventually("waits", is: [Duration.seconds(1_200)]) { bench.alarms.durations }
             #expect(bench.fetches == 1)
             #expect(bench.reviews.isEmpty)
             bench.clock.advance(by: .hours(1))
             bench.alarms.ring()
-            try await eventually { bench.fetches == 2 }
+            try await eventually("fetches", is: 2) { bench.fetches }
             bench.network.set(.none)
             bench.source.fail("reviews es 5", URLError(.networkConnectionLost))
             bench.network.set(.cellular)
             try await bench.store.preferences.update(for: "u") { $0.wifiOnlyDownload = false }
-            try await eventually { bench.fetches == 3 }
+            try await eventually("fetches", is: 3) { bench.fetches }
             bench.source.fail("reviews es 5", nil)
             await bench.downloads.notice(.appResume)
-            try await eventually { bench.reviews.count == 5 }
+            try await eventually("sessions", is: 5) { bench.reviews.count }
         }
     }
 
@@ -394,9 +421,11 @@ private struct LearningBench {
     func `a started lesson causes a fetch of the next one`() async throws {
         let bench = try await LearningBench(.android)
         try await bench.running {
-            try await eventually { await bench.isIdle(bench.reviews.count == 5) }
+            try await eventually("sessions", is: .idle(5)) {
+                await bench.activity(bench.reviews.count)
+            }
             #expect(try await bench.downloads.startLesson("l1", course: "c") == nil)
-            try await eventually {
+            try await eventually("lesson l2 is available", is: true) {
                 bench.store.learning.isAvailable("l2", course: "c").current
             }
             #expect(
@@ -405,7 +434,7 @@ private struct LearningBench {
             #expect(try await bench.downloads.startLesson("l3", course: "c") == nil)
             let two = try #require(try await bench.downloads.startLesson("l2", course: "c"))
             #expect(two.files.count == 1)
-            try await eventually {
+            try await eventually("lesson l3 is available", is: true) {
                 bench.store.learning.isAvailable("l3", course: "c").current
             }
         }
@@ -427,7 +456,7 @@ private struct LearningBench {
         bench.source.have(["r6"])
         try await bench.running {
             // A later prefetch replaces prefetched sessions, not these.
-            try await eventually { bench.reviews == ["es-r1", "es-r6", "es-r2"] }
+            try await eventually("sessions", is: ["es-r1", "es-r6", "es-r2"]) { bench.reviews }
         }
         #expect(try await bench.downloads.downloadReviews(first: -1).isEmpty)
         let other = LearningDownloads(
@@ -443,7 +472,9 @@ private struct LearningBench {
         #expect(try await bench.downloads.startReview("es-r1").files.count == 2)
         bench.source.hold("https://x.example/r2")
         let download = Task { try await bench.downloads.downloadReviews(first: 2) }
-        try await eventually { bench.source.asked.contains("https://x.example/r2") }
+        try await eventually("requests", where: { $0.contains("https://x.example/r2") }) {
+            bench.source.asked
+        }
         #expect(await bench.downloads.isDownloadingReviews)
         await refuses(.downloadInProgress) {
             try await bench.downloads.startReview("es-r1")
@@ -490,7 +521,9 @@ private struct LearningBench {
         let bench = try await LearningBench()
         bench.source.hold("https://x.example/l1")
         let download = Task { try await bench.downloads.downloadLesson("l1", course: "c") }
-        try await eventually { bench.source.asked.contains("https://x.example/l1") }
+        try await eventually("requests", where: { $0.contains("https://x.example/l1") }) {
+            bench.source.asked
+        }
         download.cancel()
         await #expect(throws: CancellationError.self) { try await download.value }
         #expect(bench.store.learning.storedLessons.current.isEmpty)
@@ -514,7 +547,7 @@ private struct LearningBench {
             }
             #expect(bench.source.asked.isEmpty)
             try await bench.store.preferences.update(for: "u") { $0.wifiOnlyDownload = false }
-            try await eventually { bench.reviews.count == 5 }
+            try await eventually("sessions", is: 5) { bench.reviews.count }
         }
     }
 
@@ -526,7 +559,7 @@ private struct LearningBench {
         try await bench.store.preferences.update(for: "u") { $0.wifiOnlyDownload = false }
         bench.source.hold("lesson l1")
         let download = Task { try await bench.downloads.downloadLesson("l1", course: "c") }
-        try await eventually { bench.source.asked.contains("lesson l1") }
+        try await eventually("requests", where: { $0.contains("lesson l1") }) { bench.source.asked }
         if what == "network" {
             bench.network.set(.none)
             await refuses(.offline) { try await download.value }
@@ -598,9 +631,13 @@ private struct LearningBench {
         let bench = try await LearningBench()
         bench.source.hold("https://x.example/r2")
         try await bench.running {
-            try await eventually { bench.source.asked.contains("https://x.example/r2") }
+            try await eventually("requests", where: { $0.contains("https://x.example/r2") }) {
+                bench.source.asked
+            }
             try await bench.store.suspend()
-            try await eventually { await !bench.downloads.isDownloadingReviews }
+            try await eventually("sessions are downloaded", is: false) {
+                await bench.downloads.isDownloadingReviews
+            }
             bench.source.letGo("https://x.example/r2")
             bench.source.forget()
             bench.network.set(.cellular)
@@ -611,7 +648,9 @@ private struct LearningBench {
             }
             #expect(bench.fetches == 0)
             try await bench.store.resume()
-            try await eventually { await bench.isIdle(bench.reviews.count == 5) }
+            try await eventually("sessions", is: .idle(5)) {
+                await bench.activity(bench.reviews.count)
+            }
             #expect(bench.alarms.durations == [])
         }
     }
@@ -621,11 +660,11 @@ private struct LearningBench {
         let bench = try await LearningBench()
         bench.source.fail("reviews es 5", CancellationError())
         let work = Task { try await bench.downloads.run() }
-        try await eventually { bench.fetches == 1 }
-        try await eventually { bench.alarms.durations == [.seconds(900)] }
+        try await eventually("fetches", is: 1) { bench.fetches }
+        try await eventually("waits", is: [Duration.seconds(900)]) { bench.alarms.durations }
         bench.source.fail("reviews es 5", nil)
         await bench.downloads.notice(.appResume)
-        try await eventually { bench.reviews.count == 5 }
+        try await eventually("sessions", is: 5) { bench.reviews.count }
         work.cancel()
         try await work.value
     }
@@ -634,7 +673,7 @@ private struct LearningBench {
     func `a download of fewer sessions removes none, and a count of 0 downloads none`() async throws
     {
         let bench = try await LearningBench()
-        try await bench.running { try await eventually { bench.reviews.count == 5 } }
+        try await bench.running { try await eventually("sessions", is: 5) { bench.reviews.count } }
         let all = bench.reviews
         bench.source.forget()
         for count in [0, -1, .min] {
@@ -653,7 +692,9 @@ private struct LearningBench {
         try await bench.downloads.downloadReviews(first: 2)
         try await bench.complete("es-r1")
         bench.source.have(["r6"])
-        try await bench.running { try await eventually { bench.reviews == ["es-r6", "es-r2"] } }
+        try await bench.running {
+            try await eventually("sessions", is: ["es-r6", "es-r2"]) { bench.reviews }
+        }
     }
 
     @Test(.verifies("LRN-31"))
@@ -663,10 +704,14 @@ private struct LearningBench {
         try await bench.complete("es-r9")
         bench.clock.advance(by: .hours(-100))
         try await bench.running {
-            try await eventually { await bench.isIdle(bench.reviews.count == 5) }
+            try await eventually("sessions", is: .idle(5)) {
+                await bench.activity(bench.reviews.count)
+            }
             for (index, id) in ["es-r1", "es-r2"].enumerated() {
                 try await bench.complete(id)
-                try await eventually { await bench.isIdle(bench.fetches == index + 2) }
+                try await eventually("fetches", is: .idle(index + 2)) {
+                    await bench.activity(bench.fetches)
+                }
             }
         }
     }
@@ -714,7 +759,9 @@ private struct LearningBench {
         let bench = try await LearningBench()
         bench.source.hold("https://x.example/r2")
         let first = Task { try await bench.downloads.downloadReviews(first: 2) }
-        try await eventually { bench.source.asked.contains("https://x.example/r2") }
+        try await eventually("requests", where: { $0.contains("https://x.example/r2") }) {
+            bench.source.asked
+        }
         let second = Task { try await bench.downloads.downloadReviews(first: 3) }
         let third = Task { try await bench.downloads.downloadReviews(first: 4) }
         third.cancel()
@@ -730,7 +777,7 @@ private struct LearningBench {
     func `run ends with the store, and a second call returns at once`() async throws {
         let bench = try await LearningBench()
         let work = Task { try await bench.downloads.run() }
-        try await eventually { bench.reviews.count == 5 }
+        try await eventually("sessions", is: 5) { bench.reviews.count }
         try await bench.downloads.run()
         try await bench.store.close()
         try await work.value
@@ -741,10 +788,9 @@ private struct LearningBench {
 }
 
 extension LearningBench {
-    /// True if the condition holds, no download runs, and no work is due.
-    fileprivate func isIdle(_ condition: Bool) async -> Bool {
-        guard condition else { return false }
-        return await downloads.isIdle
+    /// Returns a number with the state of the downloads after it was read.
+    fileprivate func activity(_ number: Int) async -> Activity {
+        await downloads.isIdle ? .idle(number) : .busy(number)
     }
 }
 

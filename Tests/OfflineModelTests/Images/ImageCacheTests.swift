@@ -493,7 +493,7 @@ private struct NoNetwork: Error {}
                 }
             }
         }
-        try await eventually { await gate.arrivals == 1 }
+        try await eventually("fetches at the gate", is: 1) { await gate.arrivals }
         await gate.open()
         for one in all { #expect(try await one.value == [1]) }
         #expect(await gate.arrivals == 1)
@@ -516,7 +516,7 @@ private struct NoNetwork: Error {}
                 }
             }
         }
-        try await eventually { await images.waiterCount == 5 }
+        try await eventually("waiting callers", is: 5) { await images.waiterCount }
         await gate.open()
         for one in all { await #expect(throws: NoNetwork.self) { try await one.value } }
         #expect(try await images.image(.thumbnail, "a") { [2] } == [2])
@@ -537,7 +537,7 @@ private struct NoNetwork: Error {}
                 }
             }
         }
-        try await eventually { await images.waiterCount == 3 }
+        try await eventually("waiting callers", is: 3) { await images.waiterCount }
         all[0].cancel()
         await #expect(throws: CancellationError.self) { try await all[0].value }
         all[1].cancel()
@@ -563,13 +563,13 @@ private struct NoNetwork: Error {}
                 return [1]
             }
         }
-        try await eventually { await gate.arrivals == 1 }
+        try await eventually("fetches at the gate", is: 1) { await gate.arrivals }
         first.cancel()
         await #expect(throws: CancellationError.self) { try await first.value }
         // The first fetch has not ended, and no caller joins it.
         #expect(try await images.image(.thumbnail, "a") { [2] } == [2])
         await gate.open()
-        try await eventually { wasCancelled.withLock { $0 } }
+        try await eventually("the fetch is cancelled", is: true) { wasCancelled.withLock { $0 } }
         #expect(await images.image(.thumbnail, "a") == [2])
         let cancelled = Task {
             withUnsafeCurrentTask { $0?.cancel() }
@@ -591,7 +591,7 @@ private struct NoNetwork: Error {}
                 return [1]
             }
         }
-        try await eventually { await gate.arrivals == 1 }
+        try await eventually("fetches at the gate", is: 1) { await gate.arrivals }
         try await bench.store.append(AlbumUnlinked(AlbumLinks(albumId: "x", assetIds: ["a"])))
         let new = try await images.image(.albumThumbnail, "x") { [2] }
         #expect(new == [2])

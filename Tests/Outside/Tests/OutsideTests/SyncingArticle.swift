@@ -24,7 +24,7 @@ func keepInStep(_ store: EventStore, with server: any Transport) -> Task<Void, a
     try await store.append(HabitDone(habit: "reading", minutes: 20))
     #expect(store.outboxCount.current == 1)
     let syncing = keepInStep(store, with: pickyServer())
-    while store.view(Outbox.self).count > 0 { try await Task.sleep(for: .milliseconds(10)) }
+    for await count in store.outboxCount.changes where count == 0 { break }
     syncing.cancel()
     _ = await syncing.result
     try await store.close()
