@@ -202,13 +202,14 @@ let package = Package(
         // The tools.
         .target(name: "StandardStreams", path: "Tools/streams", swiftSettings: strict),
         // The log in a browser. The pages are part of the executable.
+        .target(name: "CStudioPages", path: "Tools/studio/Embedded"),
         .target(
             name: "Studio",
             dependencies: [
-                "DaybookOffline", "EventSourcing", "LogFormat", "LogStorage",
+                "CStudioPages", "DaybookOffline", "EventSourcing", "LogFormat", "LogStorage",
                 forTools("FlyingFox", "FlyingFox"), forTools("FlyingSocks", "FlyingFox"),
             ],
-            path: "Tools/studio", resources: [.embedInCode("Pages")], swiftSettings: strict),
+            path: "Tools/studio", exclude: ["Embedded", "Pages"], swiftSettings: strict),
         .executableTarget(
             name: "logtool",
             dependencies: [
@@ -247,20 +248,17 @@ let package = Package(
         .systemLibrary(
             name: "CPostgreSQL", path: "Tools/syncserver/CPostgreSQL",
             pkgConfig: "libpq", providers: [.apt(["libpq-dev"]), .brew(["libpq"])]),
-        // Of its own, so that nothing but the server needs libpq. Spec/sql is a link to its SQL.
+        // The SQL is part of the executable. Spec/sql is a link to it.
+        .target(name: "CServerSQL", path: "Tools/syncserver/EmbeddedSQL"),
+        // Of its own, so that nothing but the server needs libpq.
         .target(
             name: "SyncServerPostgreSQL",
             dependencies: [
-                "CPostgreSQL", "EventSourcing", "SyncServerStorage",
+                "CPostgreSQL", "CServerSQL", "EventSourcing", "SyncServerStorage",
                 .product(name: "DequeModule", package: "swift-collections"),
             ],
             path: "Tools/syncserver/PostgreSQL",
-            exclude: ["sql/supabase.sql"],
-            resources: [
-                .embedInCode("sql/0001_events.sql"), .embedInCode("sql/0002_accounts.sql"),
-                .embedInCode("sql/0003_restores.sql"), .embedInCode("sql/0004_partitions.sql"),
-                .embedInCode("sql/0005_batches.sql"),
-            ],
+            exclude: ["sql"],
             swiftSettings: strict),
         .executableTarget(
             name: "syncserver",

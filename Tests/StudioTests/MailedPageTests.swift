@@ -24,8 +24,9 @@ import Testing
         let names = try FileManager.default.contentsOfDirectory(atPath: Self.folder.path)
         #expect(Set(names) == Set(StudioPages.files.keys))
         for name in names {
-            let bytes = Array(try Data(contentsOf: Self.folder.appending(path: name)))
-            #expect(StudioPages.files[name] == bytes, "\(name)")
+            let text = try String(
+                contentsOf: Self.folder.appending(path: name), encoding: .utf8)
+            #expect(StudioPages.files[name] == text, "\(name)")
         }
         #expect(Set(StudioPages.modules) == Set(names.filter { $0.hasSuffix(".js") }))
         #expect(StudioPages.modules.count == Set(StudioPages.modules).count)

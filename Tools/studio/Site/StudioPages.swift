@@ -1,5 +1,7 @@
 // The pages, which are part of the executable: the files of the folder Pages.
 
+import CStudioPages
+
 /// The files that the browser loads.
 enum StudioPages {
     /// A file.
@@ -11,11 +13,22 @@ enum StudioPages {
     /// The file of a path; nil if there is none.
     static func page(_ path: String) -> Page? {
         let name = path == "/" ? "index.html" : String(path.dropFirst())
-        guard let bytes = name == scriptName ? Array(script.utf8) : files[name],
+        guard let text = name == scriptName ? script : files[name],
             !modules.contains(name) || name == scriptName
         else { return nil }
-        return Page(contentType: contentType(of: name), bytes: bytes)
+        return Page(contentType: contentType(of: name), bytes: Array(text.utf8))
     }
+
+    /// The content of each file of the folder, by its name.
+    static let files: [String: String] = {
+        var files: [String: String] = [:]
+        var next = studio_pages()
+        while let page = next?.pointee, let name = page.name, let text = page.text {
+            files[String(cString: name)] = String(cString: text)
+            next = next?.successor()
+        }
+        return files
+    }()
 
     private static let scriptName = "studio.js"
 
@@ -30,7 +43,7 @@ enum StudioPages {
 
     /// The content of a file.
     static func text(_ name: String) -> String {
-        String(decoding: files[name] ?? [], as: UTF8.self)
+        files[name] ?? ""
     }
 
     private static func contentType(of name: String) -> String {

@@ -1,6 +1,7 @@
 // The migrations of the schema, which `syncserver` runs when it opens a database. The SQL is that of
 // Spec/sql, built into the binary.
 
+import CServerSQL
 import SyncServerStorage
 
 /// The tables and functions of the database.
@@ -12,13 +13,15 @@ enum PostgreSQLSchema {
     }
 
     /// The migrations in their order.
-    static let steps = [
-        Step(number: 1, sql: text(PackageResources._001_events_sql)),
-        Step(number: 2, sql: text(PackageResources._002_accounts_sql)),
-        Step(number: 3, sql: text(PackageResources._003_restores_sql)),
-        Step(number: 4, sql: text(PackageResources._004_partitions_sql)),
-        Step(number: 5, sql: text(PackageResources._005_batches_sql)),
-    ]
+    static let steps: [Step] = {
+        var steps: [Step] = []
+        var next = postgresql_migrations()
+        while let sql = next?.pointee {
+            steps.append(Step(number: steps.count + 1, sql: String(cString: sql)))
+            next = next?.successor()
+        }
+        return steps
+    }()
 
     /// The newest migration that this server knows.
     static var newest: Int { steps.last?.number ?? 0 }
@@ -78,6 +81,4 @@ enum PostgreSQLSchema {
             throw error
         }
     }
-
-    private static func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8.self) }
 }
