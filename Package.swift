@@ -10,7 +10,11 @@ let strict: [SwiftSetting] = [
 
 // One trait at a time: SwiftPM passes several to the compiler in an order that differs between processes,
 // and compiles everything again whenever it does.
-let tools: Set<String> = ["Tools", "ToolsWithoutTLS"]
+let tools: Set<String> = ["Tools", "ToolsWithTLS"]
+
+// Builds only a part: `core` is the library, its kit and their tests, for which two packages are fetched, `demo`
+// the programs of Tools/demo, `instructions` that of Tools/instructions.
+let part = Context.environment["DAYBOOK_PART"]
 
 /// A product that only tools use. Without them, its package is not fetched.
 func forTools(_ name: String, _ package: String) -> Target.Dependency {
@@ -36,11 +40,7 @@ func forInstrumentation(_ name: String, _ package: String) -> Target.Dependency 
     .product(name: name, package: package, condition: .when(traits: instrumentationTraits))
 }
 
-// Tools/check sets this. Half of the processor time of the tests is in these targets' unspecialised
-// generics; optimised, they take a fifth of it. Assertions stay on.
-let optimised: [SwiftSetting] =
-    Context.environment["DAYBOOK_OPTIMISED_TESTS"] == nil
-    ? [] : [.unsafeFlags(["-O", "-assert-config", "Debug"], .when(configuration: .debug))]
+let outside: [SwiftSetting] = [.unsafeFlags(["-package-name", "outside"])]
 
 let package = Package(
     name: "daybook",
@@ -63,8 +63,11 @@ let package = Package(
                 macOS blocks are compressed by the system's liblz4.
                 """),
         .trait(
-            name: "ToolsWithoutTLS",
-            description: "Tools, but syncserver speaks no TLS. Saves a build of BoringSSL."),
+            name: "ToolsWithTLS",
+            description: """
+                Tools, and syncserver speaks TLS itself, for which BoringSSL is built. A server behind a \
+                proxy needs none.
+                """),
         .trait(
             name: "LibLZ4",
             description: """
@@ -82,7 +85,7 @@ let package = Package(
             description: """
                 For apps: the product DaybookSQL, rows in the app's own SQLite, on GRDB, which is fetched then.
                 """),
-        .default(enabledTraits: ["Tools"]),
+        .default(enabledTraits: [part == "core" ? "LibLZ4" : "Tools"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
@@ -129,13 +132,13 @@ let package = Package(
                         condition: .when(platforms: [.linux, .macOS], traits: libLZ4Traits))
                 ] : [],
             // Lifetimes: for the span of an array before macOS and iOS 26.
-            swiftSettings: strict + optimised + libLZ4 + [.enableExperimentalFeature("Lifetimes")]),
+            swiftSettings: strict + libLZ4 + [.enableExperimentalFeature("Lifetimes")]),
         .target(
             name: "LogStorage",
             dependencies: [
                 "LogFormat", .target(name: "CStatx", condition: .when(platforms: [.linux])),
             ],
-            swiftSettings: strict + optimised),
+            swiftSettings: strict),
         // The one target that knows what is measured, and the only one that imports metrics and traces.
         .target(
             name: "Telemetry",
@@ -154,7 +157,7 @@ let package = Package(
                 .product(name: "DequeModule", package: "swift-collections"),
                 .product(name: "HashTreeCollections", package: "swift-collections"),
             ],
-            swiftSettings: strict + optimised),
+            swiftSettings: strict),
         .target(
             name: "Replay",
             dependencies: [
@@ -270,7 +273,7 @@ let package = Package(
                 forTools("HummingbirdCore", "hummingbird"),
                 .product(
                     name: "HummingbirdTLS", package: "hummingbird",
-                    condition: .when(traits: ["Tools"])),
+                    condition: .when(traits: ["ToolsWithTLS"])),
                 .product(name: "Logging", package: "swift-log"),
                 forTools("NIOCore", "swift-nio"),
                 forTools("NIOHTTP1", "swift-nio"),
@@ -281,7 +284,7 @@ let package = Package(
                 forTools("UnixSignals", "swift-service-lifecycle"),
             ],
             path: "Tools/syncserver/HTTP",
-            swiftSettings: strict + [.define("TLS", .when(traits: ["Tools"]))]),
+            swiftSettings: strict + [.define("TLS", .when(traits: ["ToolsWithTLS"]))]),
         // Test code that several targets share.
         .target(
             name: "TestSupport", dependencies: ["DaybookTestKit"], path: "Tests/Support",
@@ -357,18 +360,7 @@ let package = Package(
             ],
             path: "Tools/benchmarks/benchmarker",
             swiftSettings: strict),
-        // Programs whose linked size the benchmark measures: on the engine, on the model, with rows in SQL.
-        .executableTarget(
-            name: "smallest", dependencies: ["Daybook"], path: "Tools/benchmarks/smallest/Engine",
-            swiftSettings: strict),
-        .executableTarget(
-            name: "smallest-offline", dependencies: ["DaybookOffline"],
-            path: "Tools/benchmarks/smallest/Offline", swiftSettings: strict),
-        .executableTarget(
-            name: "smallest-rows",
-            dependencies: ["DaybookSQL", forTools("GRDB", "GRDB.swift")],
-            path: "Tools/benchmarks/smallest/Rows", swiftSettings: strict),
-        // What Tools/instructions counts the instructions of.
+        // What Tools/instructions counts the instructions of. Only the part `instructions` has it.
         .executableTarget(
             name: "hotpaths",
             dependencies: [
@@ -510,8 +502,84 @@ let package = Package(
             dependencies: ["FuzzTargets"],
             exclude: ["Inputs"],
             swiftSettings: strict),
+
+        // The package Tests/Outside once more, on the objects of this one: under its own package name it sees
+        // what an app sees. As a package of its own Tools/nightly builds it.
+        .target(
+            name: "Engine", dependencies: ["Daybook"], path: "Tests/Outside/Sources/Engine",
+            packageAccess: false, swiftSettings: strict + outside),
+        .target(
+            name: "Outside", dependencies: ["DaybookOffline"],
+            path: "Tests/Outside/Sources/Outside", packageAccess: false,
+            swiftSettings: strict + outside),
+        .testTarget(
+            name: "OutsideTests",
+            dependencies: ["Daybook", "DaybookOffline", "DaybookTestKit", "Engine", "Outside"],
+            path: "Tests/Outside/Tests/OutsideTests", packageAccess: false,
+            swiftSettings: strict + outside),
     ]
 )
+
+switch part {
+case "core":
+    package.keep([
+        "DaybookSecretsTests", "DaybookTestKitTests", "DaybookTests", "EventSourcingTests",
+        "LogFormatTests", "LogStorageTests", "OfflineModelTests", "OutsideTests", "ReplayTests",
+    ])
+    package.fetch(["swift-collections", "swift-log"])
+case "demo":
+    package.keep(["logtool", "syncserver", "travelnotes"])
+case "instructions":
+    package.keep(["hotpaths"])
+default:
+    package.targets.removeAll { $0.name == "hotpaths" }
+}
+
+// A build from a clone compiles faster so; Tools/checks/whole sets this. `tests` also optimises the targets whose
+// unspecialised generics are half of the processor time of the tests. Assertions stay on.
+if let build = Context.environment["DAYBOOK_BUILD"] {
+    for target in package.targets where ![.system, .plugin, .macro].contains(target.type) {
+        // A compiler that expands many macros slows down with their square, so a test target, which has thousands,
+        // is compiled by several.
+        var flags =
+            target.type == .test
+            ? ["-driver-batch-size-limit", "6"]
+            : ["-whole-module-optimization", "-num-threads", "2", "-disable-batch-mode"]
+        if build == "tests", ["LogFormat", "LogStorage", "EventSourcing"].contains(target.name) {
+            flags += ["-O", "-assert-config", "Debug"]
+        }
+        target.swiftSettings =
+            (target.swiftSettings ?? []) + [.unsafeFlags(flags, .when(configuration: .debug))]
+    }
+}
+
+extension Package {
+    /// Removes all targets that none of these needs.
+    func keep(_ wanted: [String]) {
+        var names = Set(wanted)
+        // A target is listed after those that it needs.
+        for target in targets.reversed() where names.contains(target.name) {
+            for case .byNameItem(let name, _) in target.dependencies { names.insert(name) }
+            for case .targetItem(let name, _) in target.dependencies { names.insert(name) }
+        }
+        targets.removeAll { !names.contains($0.name) }
+        products.removeAll { !names.contains($0.name) }
+    }
+
+    /// Removes all other packages, which SwiftPM 6.3 also fetches if no target names them.
+    func fetch(_ wanted: [String]) {
+        dependencies.removeAll {
+            guard case .sourceControl(_, let location, _) = $0.kind else { return false }
+            return !wanted.contains { location.hasSuffix("/" + $0) }
+        }
+        for target in targets {
+            target.dependencies.removeAll {
+                guard case .productItem(_, let package, _, _) = $0 else { return false }
+                return !wanted.contains(package ?? "")
+            }
+        }
+    }
+}
 
 // The fuzzer itself needs a build in which everything is instrumented: Tools/fuzz/run sets this.
 if Context.environment["DAYBOOK_FUZZ"] != nil {

@@ -1,6 +1,7 @@
 // swift-tools-version: 6.2
 // A package that uses Daybook as an app does, through its public interface.
-// Tools/check builds it and runs its tests; the articles of the documentation show its code.
+// Tools/nightly builds it and runs its tests; Tools/test compiles and runs the same files as targets of daybook. The
+// articles of the documentation show its code.
 
 import PackageDescription
 

@@ -188,7 +188,7 @@ extension HTTPResponse {
         let log = try log()
         defer { log.remove() }
         let bench = try Bench(log.directory)
-        for (name, bytes) in StudioPages.files {
+        for (name, text) in StudioPages.files {
             let page = try await bench.send(.GET, "/\(name)")
             guard !StudioPages.modules.contains(name) else {
                 // The modules are sent as one script.
@@ -196,7 +196,7 @@ extension HTTPResponse {
                 continue
             }
             #expect(page.status == 200)
-            #expect(try await Array(page.bodyData) == bytes)
+            #expect(try await Array(page.bodyData) == Array(text.utf8))
         }
         let script = try await bench.send(.GET, "/studio.js")
         #expect(try await Array(script.bodyData) == Array(StudioPages.script.utf8))

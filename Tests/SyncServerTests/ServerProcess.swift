@@ -13,8 +13,14 @@ final class ServerProcess {
     let base: String
     private let process: Process
 
+    /// A binary that speaks TLS, if Tools/checks/tls has built one.
+    static let binaryWithTLS = ProcessInfo.processInfo.environment["DAYBOOK_TLS_SYNCSERVER"].map {
+        URL(filePath: $0)
+    }
+
     /// The binary, which is built into the folder of the tests.
     static var binary: URL {
+        if let binaryWithTLS { return binaryWithTLS }
         let tests = URL(filePath: CommandLine.arguments[0]).deletingLastPathComponent()
         let beside = tests.appending(path: "syncserver")
         if FileManager.default.isExecutableFile(atPath: beside.path) { return beside }

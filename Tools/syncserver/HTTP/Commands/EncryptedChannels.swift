@@ -1,4 +1,4 @@
-// TLS under HTTP. A build with the trait ToolsWithoutTLS compiles nothing of this file.
+// TLS under HTTP. Only a build with the trait ToolsWithTLS compiles this file.
 // Spec/operations/operating.md, OPS-2.
 
 #if TLS

@@ -215,7 +215,7 @@ struct Serve: AsyncParsableCommand {
             return try http.encrypted(certificate: tlsCertificate, key: tlsKey)
         #else
             throw SyncServer.failure(
-                "this syncserver was built without TLS: build it with the trait Tools, or "
+                "this syncserver was built without TLS: build it with --traits ToolsWithTLS, or "
                     + "give --behind-tls-proxy", .unavailable)
         #endif
     }
