@@ -4,7 +4,7 @@ import ArgumentParser
 
 struct PhoneCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "phone", abstract: "Wear of the flash, wake-ups, idle memory, size.")
+        commandName: "phone", abstract: "Wear of the flash, wake-ups, idle memory.")
     @OptionGroup var options: BenchmarkOptions
 
     func run() async throws { try await Self.measure(options) }
@@ -20,7 +20,8 @@ struct PhoneCommand: AsyncParsableCommand {
             let markdown = PhoneReport(result: result).markdown
             print(markdown)
             if let reports = try options.reports {
-                try reports.write(markdown, "phone.md")
+                try reports.write(
+                    markdown, "phone.md", before: "<!-- Written by Tools/checks/price -->")
                 try reports.write(result, "phone.json")
             }
         }

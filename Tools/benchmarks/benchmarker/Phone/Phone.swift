@@ -59,7 +59,6 @@ struct Phone {
         var idle: [Idle]
         var observers: [Observers]
         var states: [States]
-        var linked: [LinkedSize]
     }
 
     let origin: Origin
@@ -89,7 +88,7 @@ struct Phone {
         }
         return Result(
             origin: origin, wear: wear, idle: try idle(), observers: try observers(),
-            states: try states(), linked: try LinkedSize.all())
+            states: try states())
     }
 
     // MARK: Flash

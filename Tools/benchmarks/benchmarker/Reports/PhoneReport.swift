@@ -14,7 +14,6 @@ struct PhoneReport {
             + observers
             + "\nOpening a store whose views have `Codable` states in `TreeDictionary`s, an entry for each event:\n\n"
             + states
-            + "\n" + linked
     }
 
     private var wear: String {
@@ -84,24 +83,5 @@ struct PhoneReport {
                     "\(Markdown.number(row.peakMiB)) MiB",
                 ]
             })
-    }
-
-    private var linked: String {
-        guard !result.linked.isEmpty else {
-            return
-                "The size of a program was not taken: `smallest`, `strip` or `size` is missing.\n"
-        }
-        func mebibytes(_ bytes: Int) -> String { Markdown.number(Double(bytes) / 1_048_576) }
-        return
-            "A program that only opens and closes a store, built for release, without symbols, with "
-            + "Swift's own libraries and liblz4 outside of it:\n\n"
-            + Markdown.table(
-                ["product", "file", "code and constants", "data"],
-                result.linked.map { row in
-                    [
-                        "`\(row.product)`", "\(mebibytes(row.fileBytes)) MiB",
-                        "\(mebibytes(row.codeBytes)) MiB", "\(mebibytes(row.dataBytes)) MiB",
-                    ]
-                })
     }
 }

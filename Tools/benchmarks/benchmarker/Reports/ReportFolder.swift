@@ -11,8 +11,18 @@ struct ReportFolder {
         try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
     }
 
-    func write(_ text: String, _ name: String) throws {
-        try Data(text.utf8).write(to: url.appending(path: name))
+    /// Writes a report.
+    ///
+    /// - Parameter mark: the begin of the part of the file that another tool writes, which is kept.
+    func write(_ text: String, _ name: String, before mark: String? = nil) throws {
+        let file = url.appending(path: name)
+        var text = text
+        if let mark, let old = try? String(contentsOf: file, encoding: .utf8),
+            let part = old.range(of: mark)
+        {
+            text += "\n" + old[part.lowerBound...]
+        }
+        try Data(text.utf8).write(to: file)
     }
 
     func write(_ value: some Encodable, _ name: String) throws {

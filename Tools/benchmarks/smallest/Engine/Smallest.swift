@@ -1,4 +1,4 @@
-// The smallest program that uses the engine, for measuring its size. See Spec/benchmarks.
+// The smallest program that uses the engine, for what an app pays: Tools/checks/price builds it.
 
 import Daybook
 import Foundation

@@ -1,4 +1,4 @@
-// The smallest program that uses DaybookOffline, for measuring its size. See Spec/benchmarks.
+// The smallest program that uses DaybookOffline, for what an app pays: Tools/checks/price builds it.
 
 import DaybookOffline
 import Foundation

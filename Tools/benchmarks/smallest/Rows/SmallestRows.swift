@@ -1,4 +1,4 @@
-// The smallest program that uses DaybookSQL, for measuring its size. See Spec/benchmarks.
+// The smallest program that uses DaybookSQL, for what an app pays: Tools/checks/price builds it.
 
 import DaybookSQL
 import Foundation
