@@ -13,7 +13,7 @@ let strict: [SwiftSetting] = [
 let tools: Set<String> = ["Tools", "ToolsWithTLS"]
 
 // Builds only a part: `core` is the library, its kit and their tests, for which two packages are fetched, `demo`
-// the programs of Tools/demo, `instructions` that of Tools/instructions.
+// the programs of Tools/demo; a target's name stands for the target and what it needs.
 let part = Context.environment["DAYBOOK_PART"]
 
 /// A product that only tools use. Without them, its package is not fetched.
@@ -360,7 +360,7 @@ let package = Package(
             ],
             path: "Tools/benchmarks/benchmarker",
             swiftSettings: strict),
-        // What Tools/instructions counts the instructions of. Only the part `instructions` has it.
+        // What Tools/instructions counts the instructions of. Only the part `hotpaths` has it.
         .executableTarget(
             name: "hotpaths",
             dependencies: [
@@ -529,9 +529,9 @@ case "core":
     package.fetch(["swift-collections", "swift-log"])
 case "demo":
     package.keep(["logtool", "syncserver", "travelnotes"])
-case "instructions":
-    package.keep(["hotpaths"])
-default:
+case let target?:
+    package.keep([target])
+case nil:
     package.targets.removeAll { $0.name == "hotpaths" }
 }
 
