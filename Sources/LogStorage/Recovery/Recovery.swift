@@ -185,11 +185,11 @@ package struct Recovery {
             header: header, file: file, contents: SegmentContents(base: start.first),
             dataEnd: start.offset, lastCommit: start.offset, openFrame: nil, fileBytes: size)
         let footer = try storage { () throws(FileError) in try SegmentFooter.read(atEndOf: file) }
+        let isCompacted = footer?.footer.isCompacted ?? false
         var scanner = SegmentScanner(
-            file, at: start.offset, expecting: start.first,
-            allowsHoles: footer?.footer.isCompacted ?? false)
+            file, at: start.offset, expecting: start.first, allowsHoles: isCompacted)
         var knownThrough = Position.zero
-        if let snapshot, snapshot.base == header.base, footer?.footer.isCompacted != true,
+        if let snapshot, snapshot.base == header.base, !isCompacted,
             let lines = snapshot.footer.lines, let frame = snapshot.footer.frames.last
         {
             live.contents = SegmentContents(resuming: snapshot)
@@ -230,7 +230,8 @@ package struct Recovery {
                 live.openFrame =
                     scanner.plaintextFrame == last.offset
                     ? Array(scanner.plaintext[..<scanner.plaintextBytes])
-                    : try DecodedFrame.read(file, path: path, last, allowsHoles: false).plaintext
+                    : try DecodedFrame.read(file, path: path, last, allowsHoles: isCompacted)
+                        .plaintext
             }
             do throws(LogError) {
                 let end = try classifyEnd(step, live, path: path)
@@ -246,8 +247,7 @@ package struct Recovery {
             knownThrough = max(knownThrough, Position(live.contents.next.rawValue - 1))
             let last = live.contents.frames.last ?? start
             scanner = SegmentScanner(
-                file, at: last.offset, expecting: last.first,
-                allowsHoles: footer?.footer.isCompacted ?? false)
+                file, at: last.offset, expecting: last.first, allowsHoles: isCompacted)
         }
     }
 
