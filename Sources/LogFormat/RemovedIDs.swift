@@ -136,6 +136,11 @@ package struct RemovedIDs: Sendable {
         return nil
     }
 
+    /// The positions of the removed lines in a range of whole records, in the order of their ids.
+    package static func positions(in records: RawSpan, base: Position) -> [Position] {
+        (0..<records.byteCount / recordBytes).map { record($0, of: records, base: base).position }
+    }
+
     fileprivate static func record(
         _ number: Int, of records: RawSpan, base: Position
     ) -> RemovedID {

@@ -168,6 +168,7 @@ struct DamagedLog {
             report.actions.map { Self.withoutPlace($0) }
                 == plan.actions.map { Self.withoutPlace($0) },
             "\(what): did something else than it had said")
+        try #require(plan.kept == report.kept, "\(what): kept other lines than it had said")
         for action in report.actions where action.bytes != nil {
             let kept = try #require(action.quarantinedAs, "\(what): \(action)")
             try #require(try read(kept) == before[action.name], "\(what): \(action.name) changed")
@@ -199,6 +200,7 @@ struct DamagedLog {
             return true
         }
         if let report {
+            try #require(report.kept == found.count, "\(what): other lines are kept")
             for position in Position(1)...Position(UInt64(lines.count)) {
                 let isLost = report.lost.contains { $0.contains(position) }
                 try #require(

@@ -38,7 +38,9 @@ struct InMemoryState {
 
     mutating func open(_ path: String, _ mode: OpenMode) throws(FileError) -> UInt64 {
         try check("open", path)
-        guard !directories.contains(path) else { throw error(.wrongKind, "open", path) }
+        guard !directories.contains(path) else {
+            throw error(mode == .createNew ? .exists : .wrongKind, "open", path)
+        }
         let existing = names[path]
         switch mode {
         case .read, .readWrite:

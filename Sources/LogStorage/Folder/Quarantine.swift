@@ -41,15 +41,22 @@ struct Quarantine {
         try prepare()
         return try storage { () throws(FileError) in
             let source = try fileSystem.open(path, .read)
-            for name in try fileSystem.list(folder).sorted()
-            where name.hasPrefix(stem + ".") && name.hasSuffix(suffix) {
-                guard let known = try? fileSystem.open(folder + "/" + name, .readWrite),
-                    try Self.isSame(source, known)
-                else { continue }
+            // By name and not by a list of the folder, which a repair of many files makes long.
+            var number = 0
+            while true {
+                let path = folder + "/" + Self.name(stem, number, suffix)
+                number += 1
+                let known: any File
+                do throws(FileError) {
+                    known = try fileSystem.open(path, .readWrite)
+                } catch let error where error.code == .wrongKind || error.code == .symbolicLink {
+                    continue
+                } catch { break }
+                guard try Self.isSame(source, known) else { continue }
                 // The interrupted repair may have been killed before its sync.
                 try known.sync()
                 try fileSystem.syncDirectory(folder)
-                return folder + "/" + name
+                return path
             }
             return try fill(stem, suffix) { (file) throws(FileError) in
                 try Self.copy(source, to: file)

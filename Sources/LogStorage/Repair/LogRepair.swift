@@ -9,6 +9,8 @@ import LogFormat
 package struct RepairReport: Hashable, Sendable {
     /// One entry per step; empty if the log is sound.
     package var actions: [RepairAction] = []
+    /// The number of lines that the log has afterwards.
+    package var kept = 0
     /// All positions whose lines are lost.
     package var lost: [ClosedRange<Position>] { actions.flatMap(\.lost) }
 }
@@ -55,7 +57,16 @@ package struct LogRepair {
         let (plan, otherActions) = try makePlan()
         return RepairReport(
             actions: (lockDamage.map { [$0] } ?? []) + (try misplaced()) + otherActions
-                + plan.actions)
+                + plan.actions, kept: plan.kept)
+    }
+
+    /// Returns the steps that a repair would take in segments, without the log's lock: for a verification. If a
+    /// writer appends meanwhile, the report may say less than there is.
+    ///
+    /// - Throws: as `plan()`, except `locked`.
+    package func forecast() throws(LogError) -> RepairReport {
+        let plan = try makePlan().plan
+        return RepairReport(actions: plan.actions, kept: plan.kept)
     }
 
     /// Repairs the log. On return it can be opened and appended to, verification finds no damage, and the
@@ -108,6 +119,7 @@ package struct LogRepair {
         }
         try remove(names)
         report.actions += otherActions + plan.actions
+        report.kept = plan.kept
         return report
     }
 
@@ -178,7 +190,10 @@ package struct LogRepair {
             }
             let overlaid = try journal?.overlaid(on: plain, name: file.name)
             return try storage { () throws(FileError) in
-                try SegmentSalvage(overlaid ?? plain, from: file.base ?? Position(1))
+                let base = file.base ?? Position(1)
+                var salvage = try SegmentSalvage(overlaid ?? plain, from: base)
+                try salvage.readRemovedPositions(of: overlaid ?? plain, base: base)
+                return salvage
             }
         }
         let cause = plan.actions.first { !$0.lost.isEmpty } ?? plan.actions.first
@@ -382,10 +397,7 @@ package struct LogRepair {
 
     /// Writes one segment under a temporary name.
     private func write(_ writing: RepairPlan.Writing) throws(LogError) -> String {
-        let name = try freeName(for: writing.target)
-        let file = try storage { () throws(FileError) in
-            try fileSystem.open(path(name), .createNew)
-        }
+        let (name, file) = try create(for: writing.target)
         var rewriter = SegmentRewriter(
             file, header: writing.header.encoded(), base: writing.header.base,
             seed: UInt32(truncatingIfNeeded: environment.random()), environment.sizes)
@@ -440,15 +452,18 @@ package struct LogRepair {
         }
     }
 
-    private func freeName(for target: String) throws(LogError) -> String {
-        let taken = try leftovers()
-        var name = target + LogDirectory.repairSuffix
+    /// Creates a file with a free temporary name.
+    private func create(for target: String) throws(LogError) -> (name: String, file: any File) {
         var number = 0
-        while taken.contains(name) {
-            number += 1
-            name = "\(target).\(number)\(LogDirectory.repairSuffix)"
+        while true {
+            let infix = number == 0 ? "" : ".\(number)"
+            let name = target + infix + LogDirectory.repairSuffix
+            do throws(FileError) {
+                return (name, try fileSystem.open(path(name), .createNew))
+            } catch let error where error.code == .exists {
+                number += 1
+            } catch { throw LogError(error) }
         }
-        return name
     }
 
     /// Removes files. The removal is durable on return, including that of files which an interrupted repair

@@ -23,6 +23,8 @@ struct RepairPlan {
     }
 
     var actions: [RepairAction] = []
+    /// The number of lines that the log has afterwards.
+    private(set) var kept = 0
     private(set) var writings: [Writing] = []
 
     /// The header of new segments, except for the base.
@@ -72,18 +74,11 @@ struct RepairPlan {
         }
     }
 
-    /// The header of the log that most files belong to; on a tie, the first in order. The files of an
-    /// interrupted repair count only if no segment has a header.
+    /// The header of the log that most files belong to. The files of an interrupted repair count only if no
+    /// segment has a header.
     private static func identity(of files: [SurveyedFile]) -> SegmentHeader? {
         let named = files.filter { $0.named != nil }.compactMap(\.header)
-        let headers = named.isEmpty ? files.compactMap(\.header) : named
-        func count(_ header: SegmentHeader) -> Int {
-            headers.count { $0.isOfOneLog(with: header) }
-        }
-        return headers.reduce(nil) { best, header in
-            guard let best else { return header }
-            return count(header) > count(best) ? header : best
-        }
+        return .ofMost(named.isEmpty ? files.compactMap(\.header) : named)
     }
 
     // MARK: P1 and P2: the files of the log
@@ -148,9 +143,11 @@ struct RepairPlan {
             && (!hasTrailingZeros
                 || following == nil && file.named == lastNamed && proven <= through):
             next = through.next
+            kept += file.events
             return
         case .appendable(let after) where isInPlace && following == nil && proven < after:
             next = after
+            kept += file.events
             isOpenEnded = true
             return
         case .unfinished where isInPlace && following == nil && proven < base:
@@ -192,7 +189,9 @@ struct RepairPlan {
             salvage.isTruncated || read < proven
             ? start.advanced(capped: FormatLimit.segmentEventsMax)
             : read.advanced(capped: salvage.lostTailBytes * Self.linesPerByteMax)
-        return (max(bound, read, proven), false)
+        // Compaction may have removed lines after a compacted segment's last one. None is lost there if the
+        // damaged footer follows directly.
+        return (max(bound, read, proven), salvage.isCompacted && salvage.hasDamagedEnding)
     }
 
     /// LZ4 decodes one byte to at most 255; a line has at least 164.
@@ -217,6 +216,7 @@ struct RepairPlan {
                     + "\(range.lowerBound)"
         }
         let lost = salvage.lostPositions(in: range)
+        kept += salvage.lineCount(in: range)
         let isLeftover = file.named == nil
         actions.append(
             RepairAction(

@@ -23,6 +23,8 @@ struct SurveyedFile {
     /// The header, with a single flipped bit corrected.
     var header: SegmentHeader?
     var state: State
+    /// The number of lines in a sound file.
+    var events = 0
     /// The description of the damage; empty for a sound file.
     var reason = ""
 
@@ -78,13 +80,18 @@ struct SurveyedFile {
             }
         }
         do throws(LogError) {
-            survey.state = try soundState(name, file, in: directory, fileSystem)
+            (survey.state, survey.events) = try soundState(name, file, in: directory, fileSystem)
         } catch {
             guard error.code == .corrupt || error.code == .notALog else { throw error }
             survey.reason = Self.reason(from: error)
             let base = survey.header?.base ?? Position(1)
-            let salvage = try storage { () throws(FileError) in
+            var salvage = try storage { () throws(FileError) in
                 try SegmentSalvage(file, from: base)
+            }
+            survey.state = .damaged(salvage)
+            let known = survey.base ?? base
+            try storage { () throws(FileError) in
+                try salvage.readRemovedPositions(of: file, base: known)
             }
             survey.state = .damaged(salvage)
         }
@@ -100,28 +107,34 @@ struct SurveyedFile {
         return text
     }
 
-    /// The state of a sound file.
+    /// The state of a sound file, and the number of its lines.
     ///
     /// - Throws: `corrupt`, `notALog` for a damaged one.
     private static func soundState(
         _ name: String, _ file: any File, in directory: String, _ fileSystem: any FileSystem
-    ) throws(LogError) -> State {
+    ) throws(LogError) -> (State, events: Int) {
         let path = directory + "/" + name
         if let segment = try? SealedSegment(name, in: directory, fileSystem) {
             try check(segment, in: directory, fileSystem)
-            return .sealed(through: segment.footer.coveredThrough, hasTrailingZeros: false)
+            return (
+                .sealed(through: segment.footer.coveredThrough, hasTrailingZeros: false),
+                Int(clamping: segment.footer.eventCount)
+            )
         }
         let recovery = Recovery(directory: directory, fileSystem: fileSystem)
         switch try recovery.classify(name, file: file) {
-        case .unfinished: return .unfinished
+        case .unfinished: return (.unfinished, 0)
         case .sealed(let footer, let footerAt, _):
             // Preallocated space follows the footer, or only the rewrite journal has the intact footer.
             let segment = try SealedSegment(
                 last: path, file: file, footer: footer, footerAt: footerAt)
             try check(segment, in: directory, fileSystem)
-            return .sealed(through: footer.coveredThrough, hasTrailingZeros: true)
+            return (
+                .sealed(through: footer.coveredThrough, hasTrailingZeros: true),
+                Int(clamping: footer.eventCount)
+            )
         case .closed(let live), .live(let live), .torn(let live, _):
-            return .appendable(next: live.contents.next)
+            return (.appendable(next: live.contents.next), live.contents.eventCount)
         }
     }
 

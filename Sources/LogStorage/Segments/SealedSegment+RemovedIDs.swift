@@ -59,6 +59,45 @@ struct RemovedIDsInFile: Sendable {
         }
         return RemovedIDsInFile(list: list, offset: offset)
     }
+
+    /// Reads the positions of the removed lines, in the order of their ids.
+    ///
+    /// - Parameter base: the first position of the segment; records store the distance from it.
+    func positions(in file: any File, base: Position) throws(FileError) -> [Position] {
+        var positions: [Position] = []
+        var remaining = list.count
+        var at = offset + RemovedIDs.prefixBytes
+        while remaining > 0 {
+            let count = min(remaining, Self.portionRecords)
+            let records = try file.read(at: at, count: count * RemovedIDs.recordBytes)
+            positions += RemovedIDs.positions(in: records.span.bytes, base: base)
+            at += count * RemovedIDs.recordBytes
+            remaining -= count
+        }
+        return positions
+    }
+}
+
+extension [ClosedRange<Position>] {
+    /// The ranges, which are in order, without the positions of lines that compaction has removed.
+    ///
+    /// - Parameter removed: the positions, in ascending order.
+    /// - Complexity: O(ranges · log removed + removed positions in them).
+    func subtracting(_ removed: [Position]) -> [ClosedRange<Position>] {
+        guard !removed.isEmpty else { return self }
+        var rest: [ClosedRange<Position>] = []
+        for range in self {
+            var next = range.lowerBound
+            var index = removed.partitioningIndex { $0 >= range.lowerBound }
+            while index < removed.count, removed[index] <= range.upperBound {
+                if removed[index] > next { rest.append(next...removed[index].advanced(by: -1)) }
+                next = removed[index].next
+                index += 1
+            }
+            if next <= range.upperBound { rest.append(next...range.upperBound) }
+        }
+        return rest
+    }
 }
 
 extension SealedSegment {
@@ -86,6 +125,18 @@ extension SealedSegment {
             offset = list.end
         }
         return lists
+    }
+
+    /// The positions of the lines that the lists name, in ascending order; empty if a list is damaged.
+    ///
+    /// - Complexity: O(removed ids · log removed ids), in memory as well.
+    func removedPositions() throws(LogError) -> [Position] {
+        guard let lists = try? removedIDs() else { return [] }
+        return try storage { () throws(FileError) in
+            var positions: [Position] = []
+            for found in lists { positions += try found.positions(in: file, base: header.base) }
+            return positions.sorted()
+        }
     }
 
     /// Finds the record of an id in one of the lists. O(log removed ids), and one read.

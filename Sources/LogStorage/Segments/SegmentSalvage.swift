@@ -19,8 +19,18 @@ struct SegmentSalvage {
 
     /// The pieces in order of position, not overlapping.
     private(set) var pieces: [Piece] = []
+    /// A damaged place. Damage that only follows from it, such as the gap before the next frame, is not one.
+    struct Damage {
+        var offset: Int
+        var detail: String
+        /// The position after the last line before it.
+        var next: Position
+    }
+
+    /// The damaged places, in the order of the scan.
+    private(set) var damages: [Damage] = []
     /// The first damage in the file.
-    private(set) var damage: (offset: Int, detail: String)?
+    var damage: Damage? { damages.first }
     /// The footer, whether or not it ends the file.
     private(set) var footer: SegmentFooter?
     /// The last position, according to a clean-shutdown marker.
@@ -29,6 +39,9 @@ struct SegmentSalvage {
     private(set) var isCompacted: Bool
     /// The intact lists of removed ids.
     private(set) var removedIDs: [RemovedIDsInFile] = []
+    /// The positions of lines that compaction has removed and no piece has, in ascending order, as far as
+    /// intact lists of removed ids name them. Empty until `readRemovedPositions` is called.
+    private var removedPositions: [Position] = []
     /// The number of unreadable bytes after the last piece; 0 if the end of the file is intact.
     private(set) var lostTailBytes = 0
     /// The end of the last frame or list of removed ids that the scan found.
@@ -104,7 +117,7 @@ struct SegmentSalvage {
             while offset < found.start {
                 guard let list = removedIDs(file, at: offset, until: found.start, from: base)
                 else {
-                    recordDamage(at: offset, "a list of removed ids is damaged")
+                    recordDamage(at: offset, "a list of removed ids is damaged", from: base)
                     break
                 }
                 removedIDs.append(list)
@@ -162,8 +175,44 @@ struct SegmentSalvage {
         return lists
     }
 
+    /// Reads which positions the lists of removed ids name, so that they do not count as lost.
+    ///
+    /// - Parameter base: the first position of the segment.
+    /// - Complexity: O(removed ids · log removed ids) for a damaged segment.
+    mutating func readRemovedPositions(
+        of file: any File, base: Position
+    ) throws(FileError) {
+        guard damage != nil || endingEnd != nil else { return }
+        let missing = gaps(in: Position(1)...Position(.max))
+        var positions: [Position] = []
+        for found in removedIDs {
+            positions += try found.positions(in: file, base: base).filter { position in
+                let index = missing.partitioningIndex { $0.upperBound >= position }
+                return index < missing.count && missing[index].contains(position)
+            }
+        }
+        removedPositions = positions.sorted()
+    }
+
     /// The positions of a range whose lines are lost: those that no piece has and compaction has not removed.
+    /// Of a line that compaction removed and that no intact list names any more, it is not known whether it
+    /// was there if damage is beside it; it counts as lost.
     func lostPositions(in range: ClosedRange<Position>) -> [ClosedRange<Position>] {
+        gaps(in: range).subtracting(removedPositions)
+    }
+
+    /// The number of lines in a range of positions.
+    func lineCount(in range: ClosedRange<Position>) -> Int {
+        pieces.reduce(0) { count, piece in
+            guard piece.positions.overlaps(range) else { return count }
+            let common = piece.positions.clamped(to: range)
+            let positions = Int(clamping: common.lowerBound.distance(to: common.upperBound)) + 1
+            return count + min(piece.lineCount, positions)
+        }
+    }
+
+    /// The positions of a range that no piece has, except legal holes without damage beside them.
+    private func gaps(in range: ClosedRange<Position>) -> [ClosedRange<Position>] {
         var missing: [ClosedRange<Position>] = []
         var next = range.lowerBound
         for piece in pieces where piece.positions.overlaps(range) {
@@ -172,7 +221,7 @@ struct SegmentSalvage {
             }
             next = max(next, piece.positions.upperBound.next)
         }
-        if next <= range.upperBound, !isCompacted || lacksEnd {
+        if next <= range.upperBound, !isCompacted || lacksEnd && !hasDamagedEnding {
             missing.append(next...range.upperBound)
         }
         return missing
@@ -203,7 +252,7 @@ struct SegmentSalvage {
                 }
                 if isInOrder { hasDamagedEnding = try isEnding(file, at: offset) }
                 isInOrder = false
-                recordDamage(at: offset, "the bytes here cannot be read")
+                recordDamage(at: offset, "the bytes here cannot be read", from: base)
                 lacksHeader = true
                 frame = try SalvagedFrame.read(
                     file, withoutHeaderAt: offset, allowsHoles: isCompacted)
@@ -214,12 +263,13 @@ struct SegmentSalvage {
                 continue
             }
             guard frame.isWhole || !frame.isBig || keepsPartsOfCommits else {
-                recordDamage(at: frame.end, "the rest of the frame cannot be read")
+                recordDamage(at: frame.end, "the rest of the frame cannot be read", from: base)
                 (isInOrder, isExact, hasTrailer) = (false, false, false)
                 offset = frame.end
                 continue
             }
-            recordGap(before: frame, at: offset, from: base)
+            // After damage, a gap only follows from it.
+            if isInOrder { recordGap(before: frame, at: offset, from: base) }
             let isNew = insert(
                 Piece(
                     offset: offset, positions: frame.positions, lineCount: frame.lines.count,
@@ -232,7 +282,9 @@ struct SegmentSalvage {
             offset = frame.end
             dataEnd = frame.end
             contentEnd = frame.end
-            if !frame.isWhole { recordDamage(at: offset, "the rest of the frame cannot be read") }
+            if !frame.isWhole {
+                recordDamage(at: offset, "the rest of the frame cannot be read", from: base)
+            }
         }
         lacksEnd = !isInOrder
         // A footer or clean-shutdown marker names the last position.
@@ -245,9 +297,8 @@ struct SegmentSalvage {
         lacksEnd = lacksEnd || isTruncated
     }
 
-    /// Records a damage if it is the first one.
-    private mutating func recordDamage(at offset: Int, _ detail: String) {
-        if damage == nil { damage = (offset, detail) }
+    private mutating func recordDamage(at offset: Int, _ detail: String, from base: Position) {
+        damages.append(Damage(offset: offset, detail: detail, next: last?.next ?? base))
     }
 
     /// Records a damage if a frame does not begin at the position after the last line. Only compaction may
@@ -260,7 +311,7 @@ struct SegmentSalvage {
         guard !isCompacted, first != expected else { return }
         recordDamage(
             at: frame.isBig ? offset : offset + FrameHeader.runningBytes,
-            "found position \(first), expected \(expected)")
+            "found position \(first), expected \(expected)", from: base)
     }
 
     /// Inserts a piece, unless its positions are already present or before the segment's base.
@@ -275,7 +326,8 @@ struct SegmentSalvage {
             recordDamage(
                 at: piece.offset,
                 "positions \(piece.positions.lowerBound) to "
-                    + "\(piece.positions.upperBound) are duplicates or belong to another segment")
+                    + "\(piece.positions.upperBound) are duplicates or belong to another segment",
+                from: base)
             return false
         }
         let index =

@@ -26,7 +26,9 @@ struct UnsealedSegment {
         self.file = file
         self.header = header
         salvage = try storage { () throws(FileError) in
-            try SegmentSalvage(file, from: header.base, keepsPartsOfCommits: false)
+            var salvage = try SegmentSalvage(file, from: header.base, keepsPartsOfCommits: false)
+            try salvage.readRemovedPositions(of: file, base: header.base)
+            return salvage
         }
     }
 
@@ -41,45 +43,64 @@ struct UnsealedSegment {
         return !salvage.hasDamagedEnding
     }
 
+    /// True if the position through which the log is compacted was in the footer that cannot be read.
+    var losesCompactedThrough: Bool { salvage.isCompacted && salvage.footer == nil }
+
     /// The positions of the lines that cannot be read.
     var lost: [ClosedRange<Position>] {
         if let damage = salvage.damage, damage.offset < salvage.contentEnd {
             return salvage.lostPositions(in: header.base...max(header.base, last))
         }
         guard lacksLinesAtEnd, let following else { return [] }
-        return [last.next...max(last.next, following.advanced(by: -1))]
+        return salvage.lostPositions(
+            in: last.next...max(last.next, following.advanced(by: -1)))
+    }
+
+    /// The damage before the last readable line that follows `error`, each with its location and the first
+    /// positions that cannot be read because of it.
+    var laterErrors: [LogError] {
+        let damages = salvage.damages.filter { $0.offset < salvage.contentEnd }
+        let lost = salvage.lostPositions(in: header.base...max(header.base, last))
+        return damages.indices.dropFirst().map { number in
+            let (damage, following) = (damages[number], damages.dropFirst(number + 1).first)
+            let index = lost.partitioningIndex { $0.lowerBound >= damage.next }
+            let isOwn =
+                index < lost.count && lost[index].lowerBound < following?.next ?? Position(.max)
+            return corruption(at: damage.offset, isOwn ? lost[index] : nil, damage.detail)
+        }
+    }
+
+    private func corruption(
+        at offset: Int, _ positions: ClosedRange<Position>?, _ detail: String
+    ) -> LogError {
+        LogError(
+            .corrupt, path: path, offset: offset, positions: positions,
+            detail + ". Nothing was changed")
     }
 
     /// The first damage in the file, with its location. Usually that of the footer.
     var error: LogError {
         let lines = header.base...max(header.base, last)
-        func error(
-            at offset: Int, _ positions: ClosedRange<Position>?, _ detail: String
-        ) -> LogError {
-            LogError(
-                .corrupt, path: path, offset: offset, positions: positions,
-                detail + ". Nothing was changed")
-        }
         let areIntact = salvage.last == nil ? "" : "; the lines before it are intact"
         if let damage = salvage.damage, damage.offset < salvage.contentEnd {
             let noFooter =
                 salvage.footer == nil ? "; the segment's footer cannot be read either" : ""
-            return error(
+            return corruption(
                 at: damage.offset, salvage.lostPositions(in: lines).first, damage.detail + noFooter)
         }
         if let end = salvage.endingEnd {
-            return error(
+            return corruption(
                 at: end, lines,
                 (salvage.damage == nil ? "zeros" : "bytes") + " follow the segment's footer"
                     + (following == nil ? "" : ", and other segments follow"))
         }
         if lacksLinesAtEnd {
             let missing = following.map { last.next...max(last.next, $0.advanced(by: -1)) }
-            return error(
+            return corruption(
                 at: salvage.contentEnd, missing ?? last.next...last.next,
                 "the lines from position \(last.next) on and the segment's footer cannot be read")
         }
-        return error(
+        return corruption(
             at: salvage.contentEnd, lines,
             (salvage.damage == nil
                 ? "the segment has no footer, but other segments follow"
