@@ -236,7 +236,7 @@ extension DiagnosticReport {
         let verification = try Verification(
             of: directory, fileSystem, catalogue: catalogue, views: views
         ) { _ in }
-        damage = verification.findings.map(Damage.init)
+        damage = verification.findings.filter { $0.cause == nil }.map(Damage.init)
         files = Self.files(of: directory, fileSystem)
         freeBytes = Self.freeBytes(directory)
         findings = []

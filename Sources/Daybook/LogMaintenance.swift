@@ -52,8 +52,8 @@ public struct LogMaintenance: Sendable {
     ///
     /// - Parameter progress: called with the part that has been read, from 0 to 1, on another thread.
     /// - Returns: the report with all damage.
-    /// - Throws: `LogError` if there is no log, it belongs to another account, it is of a newer version, or a
-    ///   file cannot be read.
+    /// - Throws: `LogError` if there is no log, it belongs to another account, or it is of a newer version. A
+    ///   file that cannot be read is damage in the report.
     ///   `CancellationError` if the task is cancelled.
     /// - Complexity: O(bytes of the log); memory for one frame and the views.
     public func verify(
@@ -190,8 +190,8 @@ public struct LogDamage: Hashable, Sendable, CustomStringConvertible {
     public let offset: Int?
     /// The positions of the affected events, if they are known.
     public let positions: ClosedRange<Position>?
-    /// The positions whose events a reader does not reach, in order; empty if there are none, or none is known.
-    /// A repair also scans what comes after the damage, and keeps most of them.
+    /// The positions whose events cannot be read, in order; empty if there are none, or none is known. A repair
+    /// may keep some of them: it also reads frames with a damaged header, and the intact part of a commit.
     public let lost: [ClosedRange<Position>]
     /// False if events after the last range of `lost` are lost as well, and their number is not known.
     public let lostEndIsKnown: Bool

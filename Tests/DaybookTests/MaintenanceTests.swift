@@ -100,13 +100,21 @@ private struct Steps: Projection, Codable {
         let files = try await log(damaged: true, keepsCheckpoints: true)
         let report = try await maintenance(files).verify()
         let damage = try #require(report.damage.first)
-        let first = Position(report.last.rawValue + 1)
-        #expect(damage.lost == [first...first])
-        #expect(!damage.lostEndIsKnown)
+        let lost = try #require(damage.lost.first)
+        #expect(damage.lost.count == 1)
+        #expect(lost.lowerBound == damage.positions?.lowerBound)
+        #expect(damage.lostEndIsKnown)
         #expect(damage.cause == nil)
-        #expect(damage.description.hasSuffix("; lost: positions from \(first) on"))
+        #expect(
+            damage.description.hasSuffix(
+                "; lost: positions \(lost.lowerBound) to \(lost.upperBound)"))
+        // The events after the damage were read.
+        #expect(report.last == Position(2_000))
+        #expect(report.events == 1_999 - lost.lowerBound.distance(to: lost.upperBound))
+        // One for each checkpoint, not for each of its states.
         let following = report.damage.dropFirst()
-        #expect(!following.isEmpty)
+        let slots = try files.list("/log/checkpoints")
+        #expect(following.map(\.file) == slots.sorted().map { "checkpoints/\($0)" })
         for finding in following {
             #expect(finding.file.hasPrefix("checkpoints/"))
             #expect(finding.cause == damage.file)

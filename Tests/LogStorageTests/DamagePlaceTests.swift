@@ -135,20 +135,96 @@ import Testing
     }
 
     @Test(.verifies("REC-7"))
-    func `a damaged header loses all lines of its segment`() throws {
-        let log = try DamagedLog(on: InMemoryFileSystem(), ending: .sealed)
-        let files = try #require(log.files as? InMemoryFileSystem)
-        for segment in 0..<3 {
-            let copy = files.snapshot()
-            copy.flip(bit: 40 * 8, of: log.path(segment))
-            let found = try #require(try findings(copy).first)
-            let range = log.ranges[segment]
-            // After the last segment, nothing tells where it ends.
-            let isLast = segment == 2
-            let lost = isLast ? range.lowerBound...range.lowerBound : range
-            #expect(found.lost == [lost], "\(found)")
-            #expect(found.lostEndIsKnown == !isLast, "\(found)")
+    func `a damaged header hides neither the lines of its segment nor other damage in it`() throws {
+        for ending in DamagedLog.Ending.allCases {
+            let log = try DamagedLog(on: InMemoryFileSystem(), ending: ending).released()
+            let files = try #require(log.files as? InMemoryFileSystem)
+            for segment in 0..<3 {
+                let what: Comment = "\(ending), segment \(segment)"
+                let copy = files.snapshot()
+                copy.flip(bit: 40 * 8, of: log.path(segment))
+                try #require(try findings(copy).map(\.offset) == [0], what)
+                try #require(try findings(copy)[0].lost == [], what)
+
+                // The second block of the first frame.
+                let commits = try log.commits(segment)
+                copy.flip(bit: (commits[1].offset + 30) * 8, of: log.path(segment))
+                let summary = try LogVerifier(TestLog.path, fileSystem: copy)
+                    .verify { _, _ in nil }
+                let first = commits[1].positions.lowerBound
+                try #require(summary.findings.map(\.offset) == [0, commits[1].offset], what)
+                try #require(summary.findings[1].positions?.lowerBound == first, what)
+                try #require(summary.findings[1].lost == [first...first.advanced(by: 2)], what)
+                try #require(summary.findings[1].lostEndIsKnown, what)
+                try #require(summary.events == log.lines.count - 3, what)
+            }
         }
+    }
+
+    @Test(.verifies("REC-7"))
+    func `damage is found in every place, however many there are`() throws {
+        for ending in DamagedLog.Ending.allCases {
+            let log = try DamagedLog(on: InMemoryFileSystem(), ending: ending).released()
+            let files = try #require(log.files as? InMemoryFileSystem)
+            for segment in 0..<3 {
+                let what: Comment = "\(ending), segment \(segment)"
+                let commits = try log.commits(segment)
+                let copy = files.snapshot()
+                // The second block of the first frame, and the first block of the big commit.
+                copy.flip(bit: (commits[1].offset + 30) * 8, of: log.path(segment))
+                copy.flip(bit: (commits[2].offset + 50) * 8, of: log.path(segment))
+                let summary = try LogVerifier(TestLog.path, fileSystem: copy)
+                    .verify { _, _ in nil }
+                let lines = summary.events
+                try #require(lines == log.lines.count - 5, what)
+                try #require(summary.findings.first?.offset == commits[1].offset, what)
+                let lost = summary.findings.flatMap(\.lost).reduce(0) {
+                    $0 + $1.lowerBound.distance(to: $1.upperBound) + 1
+                }
+                try #require(lost == 5, what)
+                try #require(summary.last == log.ranges[2].upperBound, what)
+            }
+        }
+    }
+
+    @Test(.verifies("REC-7"))
+    func `an entry that cannot be read is a finding, and hides no other damage`() throws {
+        let log = try DamagedLog(on: InMemoryFileSystem(), ending: .sealed).released()
+        let files = try #require(log.files as? InMemoryFileSystem)
+        let folder = SegmentName.of(Position(99))
+        try files.createDirectory(DamagedLog.path(folder))
+        try files.createDirectory(DamagedLog.path(LogDirectory.rewriteJournal))
+        let (unreadable, offset) = (log.path(1), try log.commits(2)[1].offset)
+        files.flip(bit: (offset + 30) * 8, of: log.path(2))
+        files.failing { operation, path in
+            guard operation == "read", path == unreadable else { return nil }
+            return FileError(.io, operation: operation, path: path, reason: "a bad sector")
+        }
+        let summary = try LogVerifier(TestLog.path, fileSystem: files).verify { _, _ in nil }
+        #expect(
+            summary.findings.map(\.segment) == [
+                folder, LogDirectory.rewriteJournal, SegmentName.of(Position(10)),
+                SegmentName.of(Position(19)),
+            ])
+        #expect(
+            summary.findings.map(\.code) == ["unreadable", "unreadable", "unreadable", "corrupt"])
+        #expect(summary.findings[2].detail.contains("a bad sector"))
+        #expect(summary.findings[2].lost == [log.ranges[1]])
+        #expect(summary.findings[3].offset == offset)
+        #expect(summary.events == 9 + 6)
+    }
+
+    @Test(.verifies("REC-7"))
+    func `the segment of another log is the one that differs from most`() throws {
+        let log = try DamagedLog(on: InMemoryFileSystem()).released()
+        try log.change(log.path(0)) { bytes in
+            var header = try SegmentHeader(bytes.span.bytes)
+            header.logID ^= 1
+            bytes.replaceSubrange(0..<SegmentHeader.encodedBytes, with: header.encoded())
+        }
+        let found = try findings(log.files)
+        #expect(found.map(\.segment) == [SegmentName.of(Position(1))])
+        #expect(found.map(\.offset) == [32])
     }
 
     @Test(.verifies("REC-7", "CHK-5"))

@@ -90,24 +90,43 @@ package struct CheckpointVerifier {
         compare(through: last)
         for item in pending {
             addFinding(
-                item.slot, item.state.position,
+                item.slot, item.state.position...item.state.position,
                 "the state of \(item.state.name) is at position \(item.state.position), but the log "
                     + "ends at \(last)")
         }
         pending = []
     }
 
-    /// Marks the findings that only follow from lost events: the fold lacks these events, so that it cannot
-    /// be compared with a later state.
+    /// Replaces the findings that only follow from lost events by one for each checkpoint: the fold lacks these
+    /// events, so that it cannot be compared with a later state.
     ///
     /// - Parameter damage: the findings in the segments.
-    package mutating func markConsequences(of damage: [Finding]) {
-        for index in findings.indices {
-            guard let position = findings[index].positions?.upperBound else { continue }
-            let cause = damage.first { finding in
-                finding.lost.contains { $0.lowerBound <= position }
+    package mutating func foldConsequences(of damage: [Finding]) {
+        var own: [Finding] = []
+        var consequences: [String: (cause: String, positions: ClosedRange<Position>, states: Int)] =
+            [:]
+        for finding in findings {
+            guard let position = finding.positions?.upperBound,
+                let cause = damage.first(where: { $0.affectsState(at: position) })?.segment
+            else {
+                own.append(finding)
+                continue
             }
-            findings[index].cause = cause?.segment
+            let known = consequences[finding.segment]
+            let positions = known?.positions ?? position...position
+            consequences[finding.segment] = (
+                known?.cause ?? cause,
+                min(positions.lowerBound, position)...max(positions.upperBound, position),
+                (known?.states ?? 0) + 1
+            )
+        }
+        findings = own
+        for (slot, found) in consequences.sorted(by: { $0.key < $1.key }) {
+            addFinding(
+                slot, found.positions,
+                "\(found.states.counted("stored state")) cannot be compared: events before "
+                    + (found.states == 1 ? "it" : "them") + " cannot be read")
+            findings[findings.count - 1].cause = found.cause
         }
     }
 
@@ -120,17 +139,26 @@ package struct CheckpointVerifier {
                 compared += 1
             } else {
                 addFinding(
-                    item.slot, item.state.position,
+                    item.slot, item.state.position...item.state.position,
                     "the stored state of \(item.state.name) differs from the fold of the log's events"
                 )
             }
         }
     }
 
-    private mutating func addFinding(_ slot: String, _ position: Position?, _ detail: String) {
+    private mutating func addFinding(
+        _ slot: String, _ positions: ClosedRange<Position>?, _ detail: String
+    ) {
         findings.append(
             Finding(
-                code: "checkpoint", segment: slot, offset: nil,
-                positions: position.map { $0...$0 }, detail: detail))
+                code: "checkpoint", segment: slot, offset: nil, positions: positions,
+                detail: detail))
+    }
+}
+
+extension Finding {
+    /// True if a fold of the lines that are left cannot have the state at a position.
+    fileprivate func affectsState(at position: Position) -> Bool {
+        losesCompactedThrough || lost.contains { $0.lowerBound <= position }
     }
 }

@@ -11,8 +11,11 @@ package struct Verification {
     /// The result for the checkpoints.
     package let checkpoints: CheckpointVerifier
 
-    /// All errors found.
-    package var findings: [Finding] { summary.findings + checkpoints.findings }
+    /// All errors found; those that only follow from others come last.
+    package var findings: [Finding] {
+        let findings = summary.findings + checkpoints.findings
+        return findings.filter { $0.cause == nil } + findings.filter { $0.cause != nil }
+    }
     /// The descriptions of the errors in checkpoints, by the checkpoint's name.
     package var wrongCheckpoints: [String: String] {
         checkpoints.findings.reduce(into: [:]) { $0[$1.segment] = $1.detail }
@@ -34,8 +37,8 @@ package struct Verification {
         var count = 0
         var checkpoints = CheckpointVerifier(
             directory, fileSystem: fileSystem, catalogue: catalogue, views: views,
-            compactedThrough: (try? LogReader(directory, fileSystem: fileSystem).compactedThrough())
-                ?? .zero)
+            compactedThrough: (try? LogReader(directory, fileSystem: fileSystem)
+                .compactedThrough(skippingUnreadable: true)) ?? .zero)
         summary = try LogVerifier(directory, fileSystem: fileSystem).verify { prefix, line in
             count += 1
             progress(count)
@@ -45,7 +48,7 @@ package struct Verification {
             } catch { return "the line is not an event: \(error.detail)" }
         }
         checkpoints.finish(at: summary.last)
-        checkpoints.markConsequences(of: summary.findings)
+        checkpoints.foldConsequences(of: summary.findings)
         self.checkpoints = checkpoints
     }
 }

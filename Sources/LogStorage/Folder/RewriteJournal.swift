@@ -144,7 +144,7 @@ struct RewriteJournal {
 }
 
 /// A read-only file in which some bytes are replaced.
-private final class OverlaidFile: File {
+final class OverlaidFile: File {
     private let file: any File
     private let bytes: [UInt8]
     private let offset: Int

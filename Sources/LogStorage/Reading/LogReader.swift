@@ -117,19 +117,31 @@ package struct LogReader: Sendable {
     /// - Parameter verifying: true if sealed segments are read a second time for their digests.
     /// - Complexity: O(segments).
     package func bytesToRead(verifying: Bool = false) -> Int {
-        ((try? outline()) ?? []).reduce(0) { $0 + (verifying && $1.isSealed ? 2 : 1) * $1.bytes }
+        ((try? outline(skippingUnreadable: true)) ?? []).reduce(0) {
+            $0 + (verifying && $1.isSealed ? 2 : 1) * $1.bytes
+        }
     }
 
     /// The segments, oldest first.
     ///
+    /// - Parameter skippingUnreadable: true to leave out entries that cannot be read or are no files.
     /// - Throws: `LogError`.
     /// - Complexity: O(segments).
-    package func outline() throws(LogError) -> [SegmentOutline] {
+    package func outline(
+        skippingUnreadable: Bool = false
+    ) throws(LogError) -> [SegmentOutline] {
         var outline: [SegmentOutline] = []
         for name in try LogDirectory.segments(of: directory, fileSystem) {
-            let (bytes, footer) = try storage { () throws(FileError) in
+            let bytes: Int
+            let footer: SegmentFooter?
+            do throws(FileError) {
                 let file = try fileSystem.open(directory + "/" + name, .read)
-                return (try file.size(), try SegmentFooter.read(atEndOf: file)?.footer)
+                (bytes, footer) = (
+                    try file.size(), try SegmentFooter.read(atEndOf: file)?.footer
+                )
+            } catch {
+                guard skippingUnreadable else { throw LogError(error) }
+                continue
             }
             outline.append(
                 SegmentOutline(
@@ -142,10 +154,14 @@ package struct LogReader: Sendable {
     /// The position before which states cannot be rebuilt, since compaction has removed lines that they
     /// depend on. `zero` if the log was never compacted.
     ///
+    /// - Parameter skippingUnreadable: as for `outline`.
     /// - Throws: `LogError`.
     /// - Complexity: O(segments).
-    package func compactedThrough() throws(LogError) -> Position {
-        try outline().reduce(.zero) { max($0, $1.compactedThrough) }
+    package func compactedThrough(
+        skippingUnreadable: Bool = false
+    ) throws(LogError) -> Position {
+        try outline(skippingUnreadable: skippingUnreadable)
+            .reduce(.zero) { max($0, $1.compactedThrough) }
     }
 
     /// The number of removed ids that have not expired at `now`, in milliseconds since 1970.

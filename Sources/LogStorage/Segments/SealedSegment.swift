@@ -64,7 +64,8 @@ package struct SealedSegment: Sendable {
         } catch { throw LogError(error, path: path, offset: 0) }
     }
 
-    private init(
+    /// Creates a segment from its parts, which were read from the file.
+    init(
         path: String, file: any File, header: SegmentHeader, footer: SegmentFooter, footerAt: Int
     ) throws(LogError) {
         self.path = path

@@ -246,14 +246,18 @@ struct SealedSegments {
 
 extension SegmentHeader {
     /// Checks that two segments belong to the same log and account.
-    func check(isOfLogOf first: SegmentHeader, _ path: String) throws(LogError) {
+    ///
+    /// - Parameter other: the name of the other segment in the message.
+    func check(
+        isOfLogOf first: SegmentHeader, _ path: String, than other: String = "the first one"
+    ) throws(LogError) {
         guard logID == first.logID, account == first.account else {
             let isOfLog = logID == first.logID
             throw LogError(
                 .corrupt, path: path, offset: isOfLog ? 64 : 32,
                 isOfLog
-                    ? "the segment belongs to another account than the first one"
-                    : "the segment belongs to another log than the first one")
+                    ? "the segment belongs to another account than \(other)"
+                    : "the segment belongs to another log than \(other)")
         }
     }
 }

@@ -55,7 +55,7 @@ struct Repair: AsyncParsableCommand {
         guard !report.actions.isEmpty else {
             return Message.note("the log is sound; there is nothing to repair")
         }
-        Message.note(Self.loss(report.actions))
+        Message.note(Message.text(for: report))
         guard yes else {
             Message.note("nothing was changed; add --yes to do it")
             throw Exit.findings
@@ -76,21 +76,5 @@ struct Repair: AsyncParsableCommand {
         row.appendField("quarantinedAs", action.quarantinedAs)
         row.appendField("reason", action.reason)
         return row
-    }
-
-    private static func loss(_ actions: [RepairAction]) -> String {
-        var ranges: [String] = []
-        for action in actions {
-            ranges += action.lost.map {
-                $0.lowerBound == $0.upperBound
-                    ? "\($0.lowerBound)" : "\($0.lowerBound)–\($0.upperBound)"
-            }
-            if !action.endIsKnown, !action.lost.isEmpty {
-                ranges.append(ranges.removeLast() + " at most")
-            }
-        }
-        return ranges.isEmpty
-            ? "no position is lost"
-            : "positions lost to damage, not to compaction: \(ranges.joined(separator: ", "))"
     }
 }

@@ -3,6 +3,7 @@
 import ArgumentParser
 import DaybookOffline
 import Foundation
+import LogFormat
 import LogStorage
 
 struct Verify: AsyncParsableCommand {
@@ -10,7 +11,9 @@ struct Verify: AsyncParsableCommand {
         abstract: "Verifies all data of a log and prints the findings.",
         discussion: """
             Prints one finding a row, with segment, byte offset and positions; exit 1 if there is \
-            any. An unfinished write at the very end is no finding: the next writer sets it aside.
+            any. Findings that only follow from others come last and name the damaged file as \
+            their cause. An unfinished write at the very end is no finding: the next writer sets \
+            it aside.
 
             Example: logtool verify ./log
             """)
@@ -41,6 +44,7 @@ struct Verify: AsyncParsableCommand {
             row.appendField("to", raw: finding.positions.map { Array("\($0.upperBound)".utf8) })
             row.appendField("code", finding.code)
             row.appendField("detail", finding.detail)
+            row.appendField("cause", finding.cause)
             writer.write(row)
         }
         writer.finish()
@@ -50,9 +54,19 @@ struct Verify: AsyncParsableCommand {
             "\(summary.events) events in \(summary.segments) segments"
                 + (checkpoints.compared == 0
                     ? "" : ", \(checkpoints.compared) stored states compared with a rebuild")
-                + ", " + (findings.isEmpty ? "no findings" : "\(findings.count) findings"))
+                + ", " + Self.count(findings))
         guard !findings.isEmpty else { return }
+        if let forecast = try? LogRepair(directory).forecast(), !forecast.actions.isEmpty {
+            Message.note("after a repair: " + Message.text(for: forecast))
+        }
         Message.note(Message.repairHint)
         throw Exit.findings
+    }
+
+    private static func count(_ findings: [Finding]) -> String {
+        guard !findings.isEmpty else { return "no findings" }
+        let consequences = findings.count { $0.cause != nil }
+        return findings.count.counted("finding")
+            + (consequences == 0 ? "" : ", \(consequences) of which follow from the others")
     }
 }

@@ -3,6 +3,7 @@
 import ArgumentParser
 import DaybookOffline
 import Foundation
+import LogFormat
 import LogStorage
 
 /// The exit codes of every command, after sysexits.h.
@@ -76,6 +77,24 @@ enum Message {
     static func text(for tail: TornTail) -> String {
         "note: a torn tail of \(tail.byteCount) bytes at byte \(tail.offset) of \(tail.segment) "
             + "(\(tail.reason)): an unfinished write, which the next writer moves to quarantine"
+    }
+    /// The events that a repair keeps, and the positions that are lost.
+    static func text(for report: RepairReport) -> String {
+        var ranges: [String] = []
+        for action in report.actions {
+            ranges += action.lost.map {
+                $0.lowerBound == $0.upperBound
+                    ? "\($0.lowerBound)" : "\($0.lowerBound)–\($0.upperBound)"
+            }
+            if !action.endIsKnown, !action.lost.isEmpty {
+                ranges.append(ranges.removeLast() + " at most")
+            }
+        }
+        return report.kept.counted("event") + " kept; "
+            + (ranges.isEmpty
+                ? "no position is lost"
+                : "positions lost to damage, not to compaction: "
+                    + ranges.joined(separator: ", "))
     }
     static func note(_ text: String) { write(Table.printable(text) + "\n") }
     /// Ignores a failure to write to standard error; the exit code still reports the error.

@@ -259,6 +259,7 @@ extension API {
                         $0.appendMember("to", optional: finding.positions?.upperBound)
                         $0.appendMember("code", finding.code)
                         $0.appendMember("detail", finding.detail)
+                        $0.appendMember("cause", optional: finding.cause)
                     }
                 })
             var notes = verification.checkpoints.notes
