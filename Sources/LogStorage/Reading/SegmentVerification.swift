@@ -385,7 +385,8 @@ struct SegmentVerification {
     }
 
     private mutating func removed(from segment: SealedSegment) throws(LogError) -> [Position] {
-        let removed = try removedPositions ?? segment.removedPositions()
+        if let removedPositions { return removedPositions }
+        let removed = try segment.removedPositions()
         removedPositions = removed
         return removed
     }
