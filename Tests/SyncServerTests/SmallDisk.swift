@@ -48,6 +48,11 @@ final class SmallDisk {
         #expect(errno == ENOSPC)
     }
 
+    /// Mounts the disk again, read-only or writable.
+    func setWritable(_ isWritable: Bool) throws {
+        try Self.run("mount", "-o", isWritable ? "remount,rw" : "remount,ro", folder.path)
+    }
+
     /// Frees the space again.
     func free() throws { try FileManager.default.removeItem(at: filling) }
 

@@ -13,6 +13,8 @@ package struct StorageError: Error, Hashable, Sendable, CustomStringConvertible 
         case failed
         /// The disk is full. Reading may still work.
         case noSpace
+        /// The medium, or its permissions, allow only reading.
+        case readOnly
     }
 
     /// The kind of failure.

@@ -132,7 +132,7 @@ struct Serve: AsyncParsableCommand {
             storage = try await self.storage.open(catalogue)
         } catch { throw SyncServer.failure(error) }
         do { try await storage.checkReadiness() } catch {
-            logger.error("not ready", metadata: ["cause": "\(error)"])
+            logger.error("not ready to store batches", metadata: ["cause": "\(error)"])
         }
         let application = Application(
             router: router(storage, catalogue, tokens, metrics, open, capacity),

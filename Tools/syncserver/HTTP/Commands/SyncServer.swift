@@ -56,7 +56,7 @@ struct SyncServer: AsyncParsableCommand {
         switch code {
         case .wrongDatabase: .badData
         case .missing: .noDatabase
-        case .failed, .noSpace: .io
+        case .failed, .noSpace, .readOnly: .io
         }
     }
 

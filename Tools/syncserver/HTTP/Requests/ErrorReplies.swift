@@ -17,6 +17,18 @@ struct ErrorReplies: RouterMiddleware {
         .serviceUnavailable, "unavailable", "no space is left to store events",
         headers: [.retryAfter: "30"])
 
+    private static let readOnly = RequestError(
+        .serviceUnavailable, "unavailable", "the database can only be read now",
+        headers: [.retryAfter: "30"])
+
+    private static func reply(to error: StorageError) -> Response {
+        switch error.code {
+        case .noSpace: Reply.error(noSpace)
+        case .readOnly: Reply.error(readOnly)
+        case .wrongDatabase, .missing, .failed: Reply.error(unavailable)
+        }
+    }
+
     func handle(
         _ request: Request, context: ServerContext,
         next: (Request, ServerContext) async throws -> Response
@@ -43,7 +55,7 @@ struct ErrorReplies: RouterMiddleware {
                     error.status.reasonPhrase))
         } catch let error as StorageError {
             context.logger.error("storage failed", metadata: ["cause": "\(error)"])
-            return Reply.error(error.code == .noSpace ? Self.noSpace : Self.unavailable)
+            return Self.reply(to: error)
         } catch is CancellationError {
             return Reply.error(Self.unavailable)
         } catch let error as HTTPParserError {

@@ -21,11 +21,11 @@ package final class SQLiteEventStorage: EventStorage {
     /// Accounts whose use is being recorded.
     private let accountsBeingRecorded = Mutex<Set<EntityID>>([])
 
-    /// The connections; read-only while the disk is full.
+    /// The connections; read-only while the disk is full or cannot be written.
     var connections: any DatabaseWriter { file.connections }
 
-    /// Opens a database, creates it if it is missing, and migrates its schema. On a full disk, a
-    /// database with the current schema is opened read-only until the disk has space again.
+    /// Opens a database, creates it if it is missing, and migrates its schema. On a disk that is full or
+    /// cannot be written, a database with the current schema is opened read-only until that changes.
     ///
     /// - Parameters:
     ///   - catalogue: the rules by which batches are read, for comparing contents.
@@ -170,6 +170,7 @@ extension StorageError {
             switch code.primaryResultCode {
             case .SQLITE_NOTADB: .wrongDatabase
             case .SQLITE_FULL: .noSpace
+            case .SQLITE_READONLY: .readOnly
             default: .failed
             }
         self.init(

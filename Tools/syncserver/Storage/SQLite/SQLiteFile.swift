@@ -1,7 +1,8 @@
-// The connections to the embedded database: a writer and readers in WAL mode, or, while the disk is
-// full, one read-only connection. Spec/operations/operating.md, OPS-14.
+// The connections to the embedded database: a writer and readers in WAL mode, or, while the disk is full or
+// cannot be written, one read-only connection. Spec/operations/operating.md, OPS-14 and OPS-28.
 
 import Dispatch
+import EventSourcing
 import Foundation
 import GRDB
 import Synchronization
@@ -25,8 +26,8 @@ final class SQLiteFile: Sendable {
     /// that none uses a connection that has just been closed.
     private let openingQueue = DispatchQueue(label: "openings")
 
-    /// Opens the file, creates it if it is missing, and migrates its schema. On a full disk, a file
-    /// with the current schema is opened read-only.
+    /// Opens the file, creates it if it is missing, and migrates its schema. On a disk that is full or cannot
+    /// be written, a file with the current schema is opened read-only.
     ///
     /// - Throws: `DatabaseError`, `StorageError`.
     init(_ path: String, lockWait: Duration) throws {
@@ -48,6 +49,12 @@ final class SQLiteFile: Sendable {
         if isWritable { return try await connections.read(body) }
         return try await onOpeningQueue { file in
             let current = file.handle.withLock { $0 }
+            if (current.failure as? StorageError)?.code == .readOnly {
+                // Anew each time: through another mount of the disk the file may have changed.
+                let connection = try Self.openForReading(file.path, file.lockWait)
+                defer { try? connection.close() }
+                return try connection.read(body)
+            }
             if current.isClosed {
                 let connection = try Self.openForReading(file.path, file.lockWait)
                 file.handle.withLock {
@@ -58,12 +65,13 @@ final class SQLiteFile: Sendable {
         }
     }
 
-    /// Opens a read-only file for writing if the disk has space again.
+    /// Opens a read-only file for writing if the disk has space again and can be written.
     ///
     /// - Throws: `StorageError`, `DatabaseError`; then the file stays open read-only.
     func makeWritable() async throws {
         let current = handle.withLock { $0 }
         guard current.failure != nil else { return }
+        if let reason = Self.reasonNotToWrite(path) { throw reason }
         guard Self.hasSpace(for: BatchReader.bodyBytesMax, at: path) else { throw Self.noSpace }
         try await onOpeningQueue { try $0.replace(current.connections) }
     }
@@ -123,7 +131,23 @@ final class SQLiteFile: Sendable {
         {
             guard let connection = try? openForReading(path, lockWait) else { throw error }
             return Handle(connections: connection, failure: error)
+        } catch {
+            guard let reason = reasonNotToWrite(path), access(path, R_OK) == 0 else { throw error }
+            return Handle(connections: try openForReading(path, lockWait), failure: reason)
         }
+    }
+
+    /// The reason why an existing file cannot be written: a read-only mount, permissions, an attribute. The
+    /// folder counts, too, because SQLite creates files beside the database. Nil if the file can be written,
+    /// or does not exist.
+    private static func reasonNotToWrite(_ path: String) -> StorageError? {
+        let folder = URL(filePath: path).deletingLastPathComponent().path
+        guard access(path, F_OK) == 0, access(path, W_OK) != 0 || access(folder, W_OK) != 0
+        else { return nil }
+        let reason = String(cString: strerror(errno))
+        return StorageError(
+            .readOnly, "\(path) can only be read (\(reason)): pages are served, batches are refused"
+        )
     }
 
     private static func openForWriting(
@@ -146,21 +170,50 @@ final class SQLiteFile: Sendable {
         return pool
     }
 
-    /// Opens the file read-only, with an exclusive lock. WAL mode shares an index of the WAL in a file
-    /// of 32 KiB, for which a full disk may have no space; with the lock, the index is in memory.
+    /// Opens the file read-only. WAL mode shares an index of the WAL in a file of 32 KiB:
+    ///
+    /// - On a full disk there may be no space for it. An exclusive lock keeps the index in memory.
+    /// - A file that cannot be written allows no such lock. If there is an index, it is used, also together
+    ///   with a process that writes the file through another mount. If there is only a WAL, the index is in
+    ///   memory without a lock. If there is no WAL, as after a clean end, SQLite would create one, unless the
+    ///   file is declared immutable; the WAL that a writer creates ends that with the next read.
+    ///
+    /// - Throws: `DatabaseError`; `StorageError` for a schema that is not current.
     private static func openForReading(_ path: String, _ lockWait: Duration) throws -> DatabaseQueue
     {
+        let reason = reasonNotToWrite(path)
+        let hasWAL = access(path + "-wal", F_OK) == 0
+        let isShared = hasWAL && access(path + "-shm", F_OK) == 0
         var configuration = Configuration()
         configuration.busyMode = waiting(lockWait)
+        configuration.readonly = reason != nil
+        let locking = reason != nil && (isShared || !hasWAL) ? "NORMAL" : "EXCLUSIVE"
         configuration.prepareDatabase { db in
-            try db.execute(sql: "PRAGMA locking_mode = EXCLUSIVE; PRAGMA query_only = ON")
+            try db.execute(sql: "PRAGMA locking_mode = \(locking); PRAGMA query_only = ON")
         }
-        let queue = try DatabaseQueue(path: path, configuration: configuration)
+        let location =
+            reason == nil || isShared
+            ? path : uri(of: path, hasWAL ? "vfs=unix-none" : "immutable=1")
+        let queue = try DatabaseQueue(path: location, configuration: configuration)
         try queue.read { db in
             try SQLiteSchema.prepare(db)
-            guard try SQLiteSchema.migrator.hasCompletedMigrations(db) else { throw noSpace }
+            guard try SQLiteSchema.migrator.hasCompletedMigrations(db) else {
+                throw reason.map {
+                    StorageError($0.code, "\(path) must be migrated, and can only be read")
+                } ?? noSpace
+            }
         }
         return queue
+    }
+
+    /// A path with a parameter of SQLite.
+    private static func uri(of path: String, _ parameter: String) -> String {
+        let bytes = path.utf8.map { byte in
+            let character = Character(Unicode.Scalar(byte))
+            return character.isASCII && (character.isLetter || character.isNumber)
+                || "/-._~".contains(character) ? String(character) : "%" + [byte].hexadecimalDigits
+        }
+        return (path.hasPrefix("/") ? "file://" : "file:") + bytes.joined() + "?" + parameter
     }
 
     /// Retries a lock every millisecond. SQLite's own busy timeout ends up retrying every 100 ms, and
