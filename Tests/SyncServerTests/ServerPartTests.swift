@@ -105,6 +105,31 @@ import Testing
         consuming func finish(_ trailingHeaders: HTTPFields?) async throws {}
     }
 
+    @Test(
+        .verifies("PUSH-1"),
+        arguments: [
+            ("text/event-stream", true), ("Text/Event-Stream; charset=utf-8 ; Q=0.3", true),
+            ("text/*", true), ("application/json, text/event-stream", true),
+            ("text/event-stream, application/cloudevents-batch+json", true),
+            ("text/event-stream, */*", true), ("*/*;q=0.1, text/event-stream;q=0.2", true),
+            ("", false), ("*/*", false), ("text/html, */*;q=0.8", false), ("text/*, */*", false),
+            ("text/event-stream;q=0", false), ("text/event-stream; q=0.000, text/*", false),
+            ("text/event-stream;q=0, */*", false), ("*/*, text/event-stream;q=0.9", false),
+            ("text/event-stream;q=0.5, application/*;q=0.6", false),
+            ("text/event-stream;q=2", false), ("text/event-stream;q=nan", false),
+            (#"text/plain;x="\", text/event-stream""#, false),
+        ])
+    func `a stream is had by a client that prefers it to pages, or accepts both and names it`(
+        _ accept: String, _ isStream: Bool
+    ) {
+        let request = Request(
+            head: HTTPRequest(
+                method: .get, scheme: nil, authority: nil, path: "/v1/events",
+                headerFields: accept.isEmpty ? [:] : [.accept: accept]),
+            body: RequestBody(buffer: ByteBuffer()))
+        #expect(EventStream.isRequested(by: request) == isStream)
+    }
+
     @Test(.verifies("OPS-21"))
     func `no piece of a reply keeps the whole reply in memory`() async throws {
         let bytes = (0..<1_000_000).map { UInt8(truncatingIfNeeded: $0) }

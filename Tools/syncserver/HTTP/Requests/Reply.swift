@@ -9,6 +9,8 @@ import SyncServerAdmission
 enum Reply {
     /// The media type of server-sent events.
     static let eventStreamType = "text/event-stream"
+    /// The media type of a batch, and of a page.
+    static let batchType = "application/cloudevents-batch+json"
 
     /// Builds a reply with a JSON body.
     static func json(

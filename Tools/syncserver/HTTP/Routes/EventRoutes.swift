@@ -21,7 +21,6 @@ struct EventRoutes: Sendable {
     let capacity: SharedCapacity
 
     private static let path = "/v1/events"
-    private static let batchType = "application/cloudevents-batch+json"
     private static let pageLimitMax = 500
     private static let link = HTTPFields.Element.Name(valid: "Link")
     private static let remaining = HTTPFields.Element.Name(valid: "Daybook-Remaining")
@@ -85,7 +84,7 @@ struct EventRoutes: Sendable {
         ]
         if let remaining = page.remaining { headers[Self.remaining] = "\(remaining)" }
         return Reply.large(
-            reply, contentType: Self.batchType, headers: headers, holding: [place, memory])
+            reply, contentType: Reply.batchType, headers: headers, holding: [place, memory])
     }
 
     private func stream(_ request: Request, _ context: ServerContext) throws -> Response {
@@ -112,12 +111,12 @@ struct EventRoutes: Sendable {
     private func checkType(_ request: Request) throws {
         let parts = (request.headers[.contentType] ?? "").lowercased().split(separator: ";")
             .map { $0.trimmingCharacters(in: .whitespaces) }
-        guard parts.first == Self.batchType,
+        guard parts.first == Reply.batchType,
             parts.dropFirst().allSatisfy({ ["charset=utf-8", "charset=\"utf-8\""].contains($0) })
         else {
             throw RequestError(
                 .unsupportedMediaType, "unsupported_media_type",
-                "the content type must be \(Self.batchType)")
+                "the content type must be \(Reply.batchType)")
         }
         guard ["identity", nil].contains(request.headers[.contentEncoding]?.lowercased()) else {
             throw RequestError(

@@ -26,12 +26,14 @@ struct EventStream: Sendable {
     let wakeups: StreamWakeups
     let logger: Logger
 
-    /// Whether a request asks for a stream.
+    /// Whether a request asks for a stream: if it prefers one to pages, or accepts both alike and names the
+    /// type of a stream.
     static func isRequested(by request: Request) -> Bool {
-        (request.headers[.accept] ?? "").lowercased().split(separator: ",").contains {
-            $0.split(separator: ";").first?.trimmingCharacters(in: .whitespaces)
-                == Reply.eventStreamType
-        }
+        let accepted = AcceptedTypes(request.headers[.accept] ?? "")
+        guard let stream = accepted.preference(for: Reply.eventStreamType), stream.weight > 0
+        else { return false }
+        let page = accepted.preference(for: Reply.batchType)?.weight ?? 0
+        return stream.weight > page || stream.weight == page && stream.isNamed
     }
 
     /// Writes the account's events after a cursor until the client leaves, the server ends, or the database
