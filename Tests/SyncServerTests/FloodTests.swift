@@ -207,7 +207,7 @@ import Testing
             connection.send(String(repeating: request, count: 12))
             flood.append(connection)
         }
-        // One reply is within the account's share of 4 MiB; the others wait for their turn.
+        // One reply fits the 2 MiB for verdicts; the others wait for their turn.
         var polls = 0
         try await eventually("polls in a row with a reply in memory", is: 20) {
             polls = try await heldBytes(server) >= reply.body.count ? polls + 1 : 0

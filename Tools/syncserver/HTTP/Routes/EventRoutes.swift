@@ -41,7 +41,7 @@ struct EventRoutes: Sendable {
         defer { bodyMemory.release() }
         let body = try await collectBody(request, context)
         bodyMemory.shrink(to: body.count)
-        let replyMemory = try await capacity.replyMemory(context.account)
+        let replyMemory = try await capacity.verdictMemory(context.account)
         let turn = try await capacity.turnToWrite(context.account)
         defer { turn.release() }
         let batch: [ReceivedEvent]
@@ -63,8 +63,10 @@ struct EventRoutes: Sendable {
     {
         guard !EventStream.isRequested(by: request) else { return try stream(request, context) }
         let place = try capacity.place(context.account)
+        // Not held while the client reads: batches need places, too.
+        defer { place.release() }
         let query = try PageQuery(request, limitMax: Self.pageLimitMax, storage.restores)
-        let memory = try await capacity.replyMemory(context.account)
+        let memory = try await capacity.pageMemory(context.account)
         let turn = try await capacity.turnToRead(context.account)
         defer { turn.release() }
         let page = try await storage.page(
@@ -84,7 +86,7 @@ struct EventRoutes: Sendable {
         ]
         if let remaining = page.remaining { headers[Self.remaining] = "\(remaining)" }
         return Reply.large(
-            reply, contentType: Reply.batchType, headers: headers, holding: [place, memory])
+            reply, contentType: Reply.batchType, headers: headers, holding: [memory])
     }
 
     private func stream(_ request: Request, _ context: ServerContext) throws -> Response {

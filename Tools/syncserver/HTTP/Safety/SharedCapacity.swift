@@ -10,7 +10,7 @@ struct SharedCapacity: Sendable {
     /// heads of conflicts have at most 1 MiB (SYNC-29), and each of 500 verdicts at most 526 bytes
     /// more.
     static let replyBytesMax = (1024 + 256 + 1) * 1024
-    /// The least `memory`: an account's share of one half then fits the largest body or reply.
+    /// The least `memory`: a quarter then fits the largest reply.
     static let memoryMin = 8 * 1024 * 1024
     /// The most batches that are parsed and stored at once, and the most pages that are read at once.
     private static let turnsMax = 8
@@ -18,10 +18,12 @@ struct SharedCapacity: Sendable {
     private let places: Admission
     /// Separate from `places`: a stream lasts as long as its client, and requests must find places.
     private let streams: Admission
-    /// Separate from `replies`: a request holds its body while it waits for the memory of its reply, so
+    /// Separate from the memory for replies: a request holds its body while it waits for the memory of its reply, so
     /// bodies could take a common memory completely and deadlock.
     private let bodies: Admission
-    private let replies: Admission
+    private let pages: Admission
+    /// Separate from `pages`, which clients that do not read hold for long: batches must not wait for them.
+    private let verdicts: Admission
     /// Separate from `turnsToRead`, since a process that erases an account blocks all writers.
     private let turnsToWrite: Admission
     private let turnsToRead: Admission
@@ -35,13 +37,14 @@ struct SharedCapacity: Sendable {
         places = Admission(capacity: max(1, connections * 9 / 10), isDivided: hasAccounts)
         self.streams = Admission(capacity: streams, isDivided: hasAccounts)
         bodies = Admission(capacity: memory / 2, isDivided: hasAccounts)
-        replies = Admission(capacity: memory / 2, isDivided: hasAccounts)
+        pages = Admission(capacity: memory / 4, isDivided: hasAccounts)
+        verdicts = Admission(capacity: memory / 4, isDivided: hasAccounts)
         turnsToWrite = Admission(capacity: Self.turnsMax, isDivided: hasAccounts)
         turnsToRead = Admission(capacity: Self.turnsMax, isDivided: hasAccounts)
     }
 
     /// The bytes that are lent to bodies and replies.
-    var memoryUsed: Int { bodies.used + replies.used }
+    var memoryUsed: Int { bodies.used + pages.used + verdicts.used }
 
     /// Borrows a place among the requests under way.
     ///
@@ -68,11 +71,18 @@ struct SharedCapacity: Sendable {
         try await wait { try await bodies.borrow(bytes, account: account) }
     }
 
-    /// Borrows memory for a reply of `replyBytesMax`.
+    /// Borrows memory of `replyBytesMax` for a page.
     ///
     /// - Throws: `RequestError` with 503 if the account's turn does not come.
-    func replyMemory(_ account: String) async throws -> Loan {
-        try await wait { try await replies.borrow(Self.replyBytesMax, account: account) }
+    func pageMemory(_ account: String) async throws -> Loan {
+        try await wait { try await pages.borrow(Self.replyBytesMax, account: account) }
+    }
+
+    /// Borrows memory of `replyBytesMax` for verdicts.
+    ///
+    /// - Throws: `RequestError` with 503 if the account's turn does not come.
+    func verdictMemory(_ account: String) async throws -> Loan {
+        try await wait { try await verdicts.borrow(Self.replyBytesMax, account: account) }
     }
 
     /// Borrows a turn to store a batch.

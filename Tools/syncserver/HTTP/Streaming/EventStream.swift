@@ -69,7 +69,7 @@ struct EventStream: Sendable {
     ) async throws {
         while true {
             // Held until the client has read all but the last piece.
-            let memory = try await capacity.replyMemory(account)
+            let memory = try await capacity.pageMemory(account)
             defer { memory.release() }
             let page = try await read(after: cursor)
             let text = text(of: page)
