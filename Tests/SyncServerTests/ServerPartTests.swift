@@ -20,7 +20,9 @@ import Testing
 
         init(_ failure: StorageError?) { self.failure = failure }
 
-        func append(_ batch: [ReceivedEvent], account: String) -> [EventVerdict] { [] }
+        func append(
+            _ batch: [ReceivedEvent], account: String, check: @Sendable () throws -> Void
+        ) -> [EventVerdict] { [] }
         func page(
             account: String, source: UUID?, after cursor: EventCursor?, limit: Int
         ) -> ServedPage { ServedPage(after: .serial(0)) }
@@ -40,7 +42,9 @@ import Testing
     private final class SilentStorage: EventStorage {
         let gate = Mutex(false)
 
-        func append(_ batch: [ReceivedEvent], account: String) -> [EventVerdict] { [] }
+        func append(
+            _ batch: [ReceivedEvent], account: String, check: @Sendable () throws -> Void
+        ) -> [EventVerdict] { [] }
         func page(
             account: String, source: UUID?, after cursor: EventCursor?, limit: Int
         ) -> ServedPage { ServedPage(after: .serial(0)) }
@@ -134,7 +138,7 @@ import Testing
     func `no piece of a reply keeps the whole reply in memory`() async throws {
         let bytes = (0..<1_000_000).map { UInt8(truncatingIfNeeded: $0) }
         let pieces = Pieces()
-        try await Reply.large(bytes, holding: []).body.write(pieces)
+        try await Reply.large(bytes, holding: [], nil).body.write(pieces)
         let written = pieces.written.buffers.withLock { $0 }
         #expect(written.count > 10)
         #expect(written.allSatisfy { $0.storageCapacity <= 128 * 1_024 })

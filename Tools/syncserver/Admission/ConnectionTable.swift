@@ -101,6 +101,11 @@ package struct ConnectionTable<Key: Hashable & Sendable>: Sendable {
         entries[key]?.holder = .account(EntityID(account))
     }
 
+    /// True if a reply is being sent on a connection.
+    package func isReplying(_ key: Key) -> Bool {
+        [.following, .sending].contains(entries[key]?.phase)
+    }
+
     /// Removes a closed connection.
     package mutating func close(_ key: Key) { entries[key] = nil }
 

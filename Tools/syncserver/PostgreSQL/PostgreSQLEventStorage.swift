@@ -65,7 +65,9 @@ package final class PostgreSQLEventStorage: EventStorage {
         }
     }
 
-    package func append(_ events: [ReceivedEvent], account: String) async throws -> [EventVerdict] {
+    package func append(
+        _ events: [ReceivedEvent], account: String, check: @escaping @Sendable () throws -> Void
+    ) async throws -> [EventVerdict] {
         let account = try Self.checked(account)
         await recordUse(of: account)
         let batch = PostgreSQLBatch(events)
@@ -73,7 +75,8 @@ package final class PostgreSQLEventStorage: EventStorage {
         let rows: [[String?]]
         do {
             rows = try await pool.withConnection {
-                try await $0.run(PostgreSQLBatch.call, [account], arrays: arguments)
+                try check()
+                return try await $0.run(PostgreSQLBatch.call, [account], arrays: arguments)
             }
         } catch let error as StorageError where error.code == .noSpace {
             lastNoSpace.withLock { $0 = .now }

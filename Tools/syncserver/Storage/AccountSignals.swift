@@ -122,12 +122,10 @@ package final class AccountSignals: Sendable {
         for wakeups in due { wakeups.wake(.heartbeat) }
     }
 
-    /// Ends all streams: their clients reconnect, with their tokens.
-    ///
-    /// - Parameter isClosing: whether later streams end at once, too.
-    package func endAll(isClosing: Bool) {
+    /// Ends all streams, and later ones at once.
+    package func close() {
         let streams = state.withLock { state in
-            if isClosing { state.isClosed = true }
+            state.isClosed = true
             return state.streams.values.flatMap { $0.open.values }
         }
         for wakeups in streams { wakeups.end() }

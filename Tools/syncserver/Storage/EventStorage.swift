@@ -8,9 +8,13 @@ import Foundation
 package protocol EventStorage: Sendable {
     /// Applies a batch and its effects in one durable transaction.
     ///
+    /// - Parameter check: called when the batch has waited for its turn in the database, so that a batch
+    ///   whose right to be stored has ended meanwhile is not.
     /// - Returns: one verdict for each event, in the same order. Their effects are on the disk.
-    /// - Throws: `StorageError`; then nothing of the batch was applied.
-    func append(_ batch: [ReceivedEvent], account: String) async throws -> [EventVerdict]
+    /// - Throws: `StorageError`, and what `check` throws; then nothing of the batch was applied.
+    func append(
+        _ batch: [ReceivedEvent], account: String, check: @escaping @Sendable () throws -> Void
+    ) async throws -> [EventVerdict]
 
     /// Reads events of an account.
     ///
@@ -46,4 +50,13 @@ package protocol EventStorage: Sendable {
 
     /// Finishes pending work and closes the database.
     func close() throws
+}
+
+extension EventStorage {
+    /// Applies a batch whose right to be stored cannot end.
+    package func append(
+        _ batch: [ReceivedEvent], account: String
+    ) async throws -> [EventVerdict] {
+        try await append(batch, account: account, check: {})
+    }
 }

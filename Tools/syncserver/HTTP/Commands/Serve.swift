@@ -127,7 +127,7 @@ struct Serve: AsyncParsableCommand {
             connections: connectionsMax, streams: streams ?? max(1, connectionsMax / 2),
             memory: memory * 1_048_576, hasAccounts: tokenFile != nil)
         do {
-            tokens = try tokenFile.map { try TokenFile($0, logger: logger) }
+            tokens = try tokenFile.map { try TokenFile($0, connections: open, logger: logger) }
             server = try channels(open, metrics)
             storage = try await self.storage.open(catalogue)
         } catch { throw SyncServer.failure(error) }
@@ -152,7 +152,7 @@ struct Serve: AsyncParsableCommand {
         // The last one is stopped first: the application waits for the ends of all replies.
         services.append(
             StreamWaker(
-                storage: storage, tokens: tokens, heartbeat: .seconds(heartbeat), logger: logger))
+                storage: storage, heartbeat: .seconds(heartbeat), logger: logger))
         var configuration = ServiceGroupConfiguration(
             services: services, gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
         configuration.maximumGracefulShutdownDuration = .seconds(shutdownTimeout)

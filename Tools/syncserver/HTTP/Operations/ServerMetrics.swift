@@ -11,6 +11,7 @@ final class ServerMetrics: Sendable {
         case notHTTP = "not_http"
         case slowReader = "slow_reader"
         case slowRequest = "slow_request"
+        case tokenWithdrawn = "token_withdrawn"
         case tooMany = "too_many_connections"
     }
 

@@ -29,11 +29,13 @@ enum Reply {
 
     /// Builds a reply with a JSON body that may be large.
     ///
-    /// - Parameter loans: released when the client has read all but the last piece; at once if there is
-    ///   only one piece.
+    /// - Parameters:
+    ///   - loans: released when the client has read all but the last piece; at once if there is only one
+    ///     piece.
+    ///   - permission: asked for before each piece. If it does not hold, the connection ends.
     static func large(
         _ body: [UInt8], contentType: String = "application/json", headers: HTTPFields = [:],
-        holding loans: [Loan]
+        holding loans: [Loan], _ permission: Permission?
     ) -> Response {
         guard body.count > pieceBytes else {
             for loan in loans { loan.release() }
@@ -43,15 +45,20 @@ enum Reply {
         reply.headers[.contentLength] = String(body.count)
         reply.body = ResponseBody(contentLength: body.count) { writer in
             defer { for loan in loans { loan.release() } }
-            try await write(body, to: &writer)
+            try await write(body, permission, to: &writer)
             try await writer.finish(nil)
         }
         return reply
     }
 
     /// Writes bytes as fast as the client reads. Returns when it has read all but the last piece.
-    static func write(_ bytes: [UInt8], to writer: inout any ResponseBodyWriter) async throws {
+    ///
+    /// - Throws: `RequestError` if the permission no longer holds before a piece.
+    static func write(
+        _ bytes: [UInt8], _ permission: Permission?, to writer: inout any ResponseBodyWriter
+    ) async throws {
         for start in stride(from: 0, to: bytes.count, by: pieceBytes) {
+            try permission?.check()
             // A copy: a slice would keep the whole buffer in memory until the last piece is sent.
             let piece = bytes[start..<min(start + pieceBytes, bytes.count)]
             try await writer.write(ByteBuffer(bytes: piece))

@@ -39,6 +39,7 @@ struct EventRoutes: Sendable {
         try checkType(request)
         let bodyMemory = try await capacity.bodyMemory(bodyBytes(request), context.account)
         defer { bodyMemory.release() }
+        try context.permission?.check()
         let body = try await collectBody(request, context)
         bodyMemory.shrink(to: body.count)
         let replyMemory = try await capacity.verdictMemory(context.account)
@@ -51,11 +52,13 @@ struct EventRoutes: Sendable {
         } catch {
             throw RequestError(error)
         }
-        let verdicts = try await storage.append(batch, account: context.account)
+        let verdicts = try await storage.append(batch, account: context.account) {
+            [permission = context.permission] in try permission?.check()
+        }
         count(verdicts, context)
         let reply = EventVerdict.reply(verdicts)
         replyMemory.shrink(to: reply.count)
-        return Reply.large(reply, holding: [place, replyMemory])
+        return Reply.large(reply, holding: [place, replyMemory], context.permission)
     }
 
     @Sendable private func page(_ request: Request, _ context: ServerContext) async throws
@@ -86,7 +89,8 @@ struct EventRoutes: Sendable {
         ]
         if let remaining = page.remaining { headers[Self.remaining] = "\(remaining)" }
         return Reply.large(
-            reply, contentType: Reply.batchType, headers: headers, holding: [memory])
+            reply, contentType: Reply.batchType, headers: headers, holding: [memory],
+            context.permission)
     }
 
     private func stream(_ request: Request, _ context: ServerContext) throws -> Response {
@@ -97,7 +101,8 @@ struct EventRoutes: Sendable {
         }
         let stream = EventStream(
             storage: storage, metrics: metrics, capacity: capacity, account: context.account,
-            place: place, wakeups: storage.signals.addStream(of: context.account, after: serial),
+            permission: context.permission, place: place,
+            wakeups: storage.signals.addStream(of: context.account, after: serial),
             logger: context.logger)
         // Also for a client that leaves before the body is begun.
         context.channel.closeFuture.whenComplete { [storage, wakeups = stream.wakeups] _ in
@@ -157,6 +162,7 @@ struct EventRoutes: Sendable {
         }
         var body: [UInt8] = []
         for try await part in request.body {
+            try context.permission?.check()
             guard body.count + part.readableBytes <= BatchReader.bodyBytesMax else {
                 throw Self.tooLarge
             }

@@ -17,14 +17,14 @@ struct AccountTokens: Sendable {
     struct Credential: Sendable {
         /// The account.
         let account: String
-        /// Identifies the token in this process only.
+        /// Identifies the token in this process only, also after the file was read again.
         let fingerprint: Data
     }
 
     /// The account that may read `/metrics`, and nothing else.
     static let operatorAccount = "@operator"
 
-    private let key = SecretBytes.random(32)
+    private let key: [UInt8]
     private var accounts: [Data: String] = [:]
     /// A warning about a usable file. Never contains a token.
     private(set) var warning: String?
@@ -39,8 +39,11 @@ struct AccountTokens: Sendable {
     /// Reads a file of lines `<token> <account>` or `sha256:<64 hex digits> <account>`. Empty lines
     /// and lines that begin with `#` are ignored.
     ///
+    /// - Parameter key: the random key of the fingerprints. One key for all readings of a file keeps the
+    ///   fingerprints of its tokens.
     /// - Throws: `Fault`; also for a file that all users may write.
-    init(file path: String) throws {
+    init(file path: String, key: [UInt8]) throws {
+        self.key = key
         // Checks the permissions of the opened file, not those of a symbolic link.
         var status = stat()
         // Without O_NONBLOCK, opening a named pipe would block until a writer opens it.
@@ -92,6 +95,13 @@ struct AccountTokens: Sendable {
     func credential(of token: Substring) -> Credential? {
         let fingerprint = blinded(Self.digest(token))
         return accounts[fingerprint].map { Credential(account: $0, fingerprint: fingerprint) }
+    }
+
+    /// True if the token of a credential still belongs to the same account.
+    func holds(_ credential: Credential) -> Bool {
+        accounts[credential.fingerprint].map {
+            $0.utf8.elementsEqual(credential.account.utf8)
+        } ?? false
     }
 
     /// Creates a token of 256 random bits and its line for the file.

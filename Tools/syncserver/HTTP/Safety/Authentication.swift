@@ -34,10 +34,11 @@ struct Authentication: RouterMiddleware {
             let credential = tokens.credential(of: words[1]),
             isForOperator == (credential.account == AccountTokens.operatorAccount)
         else {
-            throw unknownToken
+            throw Permission.unknownToken
         }
+        let permission = Permission(credential, in: tokens)
         context.record.account = credential.account
-        connections.set(context.channel, account: credential.account)
+        connections.set(context.channel, permission)
         if !isForOperator {
             context.record.replyFields[Self.accountField] =
                 AccountHeader.value(for: credential.account)
@@ -47,8 +48,7 @@ struct Authentication: RouterMiddleware {
                 .tooManyRequests, "too_many_requests", "this token has made too many requests",
                 headers: [.retryAfter: String(wait)])
         }
-        guard !isForOperator else { return try await next(request, context) }
-        if let expected = request.headers[Self.accountField],
+        if !isForOperator, let expected = request.headers[Self.accountField],
             !AccountHeader.account(of: expected).utf8.elementsEqual(credential.account.utf8)
         {
             throw RequestError(
@@ -56,19 +56,10 @@ struct Authentication: RouterMiddleware {
         }
         var context = context
         context.account = credential.account
+        context.permission = permission
         let reply = try await next(request, context)
-        // A stream that was registered after the others had ended with the old tokens.
-        if reply.headers[.contentType] == Reply.eventStreamType,
-            tokens.credential(of: words[1])?.account != credential.account
-        {
-            throw unknownToken
-        }
+        // The request may have waited long.
+        try permission.check()
         return reply
-    }
-
-    private var unknownToken: RequestError {
-        RequestError(
-            .unauthorized, "unauthorized", "the token is unknown",
-            headers: [.wwwAuthenticate: "Bearer realm=\"daybook\", error=\"invalid_token\""])
     }
 }

@@ -1,6 +1,7 @@
 // The token file of a running server, read at the start and at each SIGHUP.
 // Spec/operations/operating.md, OPS-3.
 
+import Cryptography
 import Logging
 import ServiceLifecycle
 import Synchronization
@@ -9,20 +10,20 @@ import UnixSignals
 /// A token file that is read again at SIGHUP.
 final class TokenFile: Service {
     private let path: String
+    private let connections: Connections
     private let logger: Logger
+    private let key = SecretBytes.random(32)
     private let tokens: Mutex<AccountTokens>
-    /// An element after each time that the file was read again. For one reader.
-    let changes: AsyncStream<Void>
-    private let change: AsyncStream<Void>.Continuation
 
     /// Reads the file.
     ///
+    /// - Parameter connections: the connections whose replies end when their tokens are withdrawn.
     /// - Throws: `AccountTokens.Fault`.
-    init(_ path: String, logger: Logger) throws {
+    init(_ path: String, connections: Connections, logger: Logger) throws {
         self.path = path
+        self.connections = connections
         self.logger = logger
-        (changes, change) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
-        let read = try AccountTokens(file: path)
+        let read = try AccountTokens(file: path, key: key)
         tokens = Mutex(read)
         Self.warn(read, logger)
     }
@@ -32,13 +33,18 @@ final class TokenFile: Service {
         tokens.withLock { $0 }.credential(of: token)
     }
 
+    /// True if the token of a credential still belongs to the same account.
+    func holds(_ credential: AccountTokens.Credential) -> Bool {
+        tokens.withLock { $0.holds(credential) }
+    }
+
     /// Reads the file again at each SIGHUP. If it is unusable, the old tokens stay valid.
     func run() async throws {
         for await _ in await UnixSignalsSequence(trapping: .sighup).cancelOnGracefulShutdown() {
             do {
-                let read = try AccountTokens(file: path)
+                let read = try AccountTokens(file: path, key: key)
                 tokens.withLock { $0 = read }
-                change.yield()
+                connections.closeWithdrawn()
                 Self.warn(read, logger)
                 logger.notice("token file read again")
             } catch {

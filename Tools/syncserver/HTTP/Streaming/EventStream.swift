@@ -21,6 +21,8 @@ struct EventStream: Sendable {
     let metrics: ServerMetrics
     let capacity: SharedCapacity
     let account: String
+    /// The right of the stream's token, asked for before each part; nil on a server without tokens.
+    let permission: Permission?
     /// The place among the open streams, released at the end.
     let place: Loan
     let wakeups: StreamWakeups
@@ -36,8 +38,8 @@ struct EventStream: Sendable {
         return stream.weight > page || stream.weight == page && stream.isNamed
     }
 
-    /// Writes the account's events after a cursor until the client leaves, the server ends, or the database
-    /// fails. Then the client resumes after the last event that it has read.
+    /// Writes the account's events after a cursor until the client leaves, its token is withdrawn, the server
+    /// ends, or the database fails. Then the client resumes after the last event that it has read.
     func write(after start: EventCursor, to writer: inout any ResponseBodyWriter) async throws {
         defer {
             storage.signals.removeStream(wakeups)
@@ -45,21 +47,21 @@ struct EventStream: Sendable {
         }
         try await writer.write(ByteBuffer(bytes: Self.opening))
         var cursor = start
-        while let reasons = await wakeups.next() {
-            if reasons.contains(.events) {
-                do {
+        do {
+            while let reasons = await wakeups.next() {
+                // Also for a token that was withdrawn before the connection counted as a stream.
+                try permission?.check()
+                if reasons.contains(.events) {
                     try await writeEvents(after: &cursor, to: &writer)
-                } catch let error as StorageError {
-                    logger.error("storage failed", metadata: ["cause": "\(error)"])
-                    break
-                } catch let error as RequestError {
-                    logger.notice("stream ended", metadata: ["cause": "\(error.detail)"])
-                    break
+                }
+                if reasons.contains(.heartbeat) {
+                    try await writer.write(ByteBuffer(bytes: Self.heartbeat))
                 }
             }
-            if reasons.contains(.heartbeat) {
-                try await writer.write(ByteBuffer(bytes: Self.heartbeat))
-            }
+        } catch let error as StorageError {
+            logger.error("storage failed", metadata: ["cause": "\(error)"])
+        } catch let error as RequestError {
+            logger.notice("stream ended", metadata: ["cause": "\(error.detail)"])
         }
         try await writer.finish(nil)
     }
@@ -74,7 +76,7 @@ struct EventStream: Sendable {
             let page = try await read(after: cursor)
             let text = text(of: page)
             memory.shrink(to: text.count)
-            try await Reply.write(text, to: &writer)
+            try await Reply.write(text, permission, to: &writer)
             metrics.countEvents(out: page.lines.count)
             cursor = page.next
             if case .serial(let serial) = cursor { wakeups.sentSerial = serial }

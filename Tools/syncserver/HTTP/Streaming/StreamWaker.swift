@@ -8,8 +8,6 @@ import SyncServerStorage
 /// Wakes the streams of a server.
 struct StreamWaker: Service {
     let storage: any EventStorage
-    /// The tokens, if requests need one.
-    let tokens: TokenFile?
     /// The time between two bytes of a stream without events.
     let heartbeat: Duration
     let logger: Logger
@@ -22,9 +20,9 @@ struct StreamWaker: Service {
         await withGracefulShutdownHandler {
             await wakeUntilShutdown()
         } onGracefulShutdown: {
-            storage.signals.endAll(isClosing: true)
+            storage.signals.close()
         }
-        storage.signals.endAll(isClosing: true)
+        storage.signals.close()
     }
 
     private func wakeUntilShutdown() async {
@@ -38,14 +36,6 @@ struct StreamWaker: Service {
                 }
                 group.addTask {
                     await Self.repeatEvery(Self.missedSignalInterval) { await wakeStreamsBehind() }
-                }
-                if let tokens {
-                    group.addTask {
-                        // A stream whose token was withdrawn must end; the others reconnect.
-                        for await _ in tokens.changes {
-                            storage.signals.endAll(isClosing: false)
-                        }
-                    }
                 }
             }
         }

@@ -46,10 +46,14 @@ package final class SQLiteEventStorage: EventStorage {
         }
     }
 
-    package func append(_ batch: [ReceivedEvent], account: String) async throws -> [EventVerdict] {
+    package func append(
+        _ batch: [ReceivedEvent], account: String, check: @escaping @Sendable () throws -> Void
+    ) async throws -> [EventVerdict] {
         try await Self.rephrase {
             try await file.makeWritable()
             let verdicts = try await connections.write { [catalogue, now = now()] db in
+                // The transaction has the lock of the file.
+                try check()
                 try SQLiteSchema.recordUse(db, of: account, now)
                 var append = try SQLiteAppend(db, account: account, catalogue, now: now)
                 let verdicts = try append.apply(batch)
