@@ -74,10 +74,14 @@ package final class ExportFile {
     /// True if there is a file that this one will replace.
     package var replacesFile: Bool { FileManager.default.fileExists(atPath: path) }
 
-    /// Appends bytes.
+    /// Appends bytes. An error removes the temporary file.
     package func write(_ bytes: [UInt8]) throws(LogError) {
         buffer += bytes
-        if buffer.count >= Self.bufferBytesMax { try flush() }
+        guard buffer.count >= Self.bufferBytesMax else { return }
+        do { try flush() } catch {
+            discard()
+            throw error
+        }
     }
 
     private func flush() throws(LogError) {
@@ -86,7 +90,7 @@ package final class ExportFile {
         buffer.removeAll(keepingCapacity: true)
     }
 
-    /// Renames the temporary file to the final path. Durable on return.
+    /// Renames the temporary file to the final path. Durable on return. An error removes it.
     package func finish() throws(LogError) {
         do {
             try flush()

@@ -113,7 +113,7 @@ struct SQLCommand: AsyncParsableCommand {
             for case let table as RowsTable in tables { table.forgetRows() }
             do { try answer(statement, query, format) } catch is ExitCode {
                 // Its message is written.
-            } catch { Message.error("\(error)") }
+            } catch { Message.error(Exit.message(of: error)) }
         }
         let editor = LineEditor(history: Self.historyFile)
         var statement = ""

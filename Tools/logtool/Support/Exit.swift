@@ -57,6 +57,24 @@ enum Exit {
         } catch let error as TransportError {
             Message.error(error.description)
             throw usage
+        } catch is CancellationError {
+            Message.error("interrupted")
+            throw interrupted
+        } catch let error as ValidationError {
+            throw error
+        } catch {
+            // ArgumentParser would print the value, and exit with the code that means findings.
+            Message.error(message(of: error))
+            throw io
+        }
+    }
+
+    /// The message of an error that no command expects: a sentence, never the value.
+    static func message(of error: any Error) -> String {
+        switch error {
+        case is CocoaError, is POSIXError: error.localizedDescription
+        case let error as any CustomStringConvertible: error.description
+        default: error.localizedDescription
         }
     }
 
