@@ -24,33 +24,123 @@ extension EventStory {
         let reader = LogReader(directory, fileSystem: fileSystem)
         // Compaction may remove the event between the two reads: then the second pass finds the id.
         for _ in 0..<2 {
-            var story = StoryReader(
-                of: id, removedFrom: try reader.removed(id: id.integer, now: now)?.position)
-            let outcome = try reader.forEachEvent(catalogue: catalogue) { event in
-                story.fold(event)
-                try body(event)
-                return event.position < last
-            }
-            guard let position = story.position else { continue }
-            let segment = try LogDirectory.segments(of: directory, fileSystem).last {
-                SegmentName.base($0).map { $0 <= position } ?? false
-            }
-            return (story.finished(at: position, in: segment), outcome.tornTail)
+            let removed = try reader.removed(id: id.integer, now: now)?.position
+            let (stories, tornTail) = try read(
+                StoriesReader([StoryReader(of: id, removedFrom: removed)]), reader, fileSystem,
+                catalogue, through: last, body)
+            if let story = stories[id] { return (story, tornTail) }
         }
         return nil
     }
+
+    /// Reads a log once for the stories of several events that are in it.
+    ///
+    /// - Parameter last: the last position to read.
+    /// - Returns: the stories by id, without those of events that are not in the log.
+    /// - Throws: `LogError` as `LogReader.forEachEvent`.
+    /// - Complexity: O(bytes of the log + stories × (records + events of an outbox)).
+    package static func read(
+        of ids: [UUID], in directory: String, _ fileSystem: any FileSystem,
+        catalogue: EventCatalogue, through last: Position
+    ) throws -> [UUID: EventStory] {
+        try read(
+            StoriesReader(ids.map { StoryReader(of: $0, removedFrom: nil) }),
+            LogReader(directory, fileSystem: fileSystem), fileSystem, catalogue, through: last
+        ) { _ in }.stories
+    }
+
+    private static func read(
+        _ stories: consuming StoriesReader, _ reader: LogReader, _ fileSystem: any FileSystem,
+        _ catalogue: EventCatalogue, through last: Position, _ body: (Event) throws -> Void
+    ) throws -> (stories: [UUID: EventStory], tornTail: TornTail?) {
+        var stories = stories
+        let outcome = try reader.forEachEvent(catalogue: catalogue) { event in
+            stories.fold(event)
+            try body(event)
+            return event.position < last
+        }
+        let segments = try LogDirectory.segments(of: reader.directory, fileSystem)
+        return (stories.finished(in: segments), outcome.tornTail)
+    }
 }
 
-/// Folds the events of a log into the story of one.
-private struct StoryReader {
-    private let id: UUID
+/// Folds the events of a log into the stories of some.
+private struct StoriesReader {
     private var outbox = Outbox()
+    private var readers: [UUID: StoryReader]
+    private var lastRecord = Position.zero
+
+    init(_ readers: [StoryReader]) {
+        self.readers = Dictionary(readers.map { ($0.id, $0) }, uniquingKeysWith: { $1 })
+    }
+
+    /// Folds the next event of the log.
+    mutating func fold(_ next: Event) {
+        readers[next.id]?.found(next)
+        guard next.isOwn, LogRecord.isType(next.type) || next.content.causeID != nil else {
+            return outbox.fold(next)
+        }
+        let json = next.content.json ?? []
+        switch next.type {
+        case SyncSettled.type: fold(settled: json, next)
+        case EventsDiscarded.type:
+            outbox.fold(next)
+            guard let record = try? EventsDiscarded(json: json) else { return }
+            forEachReader { $0.fold(record, next) }
+        case EventsReinstated.type:
+            outbox.fold(next)
+            guard let record = try? EventsReinstated(json: json) else { return }
+            forEachReader { $0.fold(record, next) }
+        default:
+            outbox.fold(next)
+            forEachReader { $0.fold(replacement: next) }
+        }
+    }
+
+    private mutating func forEachReader(_ body: (inout StoryReader) -> Void) {
+        for index in readers.values.indices { body(&readers.values[index]) }
+    }
+
+    private mutating func fold(settled json: [UInt8], _ event: Event) {
+        let waiting = readers.filter { _, reader in
+            reader.position.map { outbox.entry(at: $0) != nil } ?? false
+        }
+        outbox.fold(event)
+        guard let record = try? SyncSettled(json: json), Outbox.isOwn(record, event) else { return }
+        let last = lastRecord
+        lastRecord = event.position
+        if let replaces = record.replaces {
+            // It was computed before the records that came after `replaces`, so it has no effect.
+            guard last <= replaces, replaces < event.position else { return }
+        }
+        let settled = outbox
+        forEachReader { reader in
+            guard let position = reader.position else { return }
+            reader.fold(
+                record, event, at: position, wasWaiting: waiting[reader.id] != nil,
+                isWaiting: settled.entry(at: position) != nil)
+        }
+    }
+
+    /// The stories as of the last event, without those of events that are not in the log.
+    consuming func finished(in segments: [String]) -> [UUID: EventStory] {
+        let outbox = outbox
+        return readers.compactMapValues { reader in
+            guard let position = reader.position else { return nil }
+            let segment = segments.last { SegmentName.base($0).map { $0 <= position } ?? false }
+            return reader.finished(at: position, in: segment, outbox)
+        }
+    }
+}
+
+/// The story of one event, as far as it was read.
+private struct StoryReader {
+    let id: UUID
     /// The event's position; nil until the event was read.
     private(set) var position: Position?
     private var event: Event?
     private var steps: [EventStory.Step] = []
     private var lastAttempt: Attempt?
-    private var lastRecord = Position.zero
     private var isRetracted = false
     /// The events that were superseded together with this one, itself included.
     private var superseded: Set<UUID> = []
@@ -69,22 +159,8 @@ private struct StoryReader {
         self.position = position
     }
 
-    /// Folds the next event of the log.
-    mutating func fold(_ next: Event) {
-        if next.id == id { (event, position) = (next, next.position) }
-        let isWaiting = position.map { outbox.entry(at: $0) != nil } ?? false
-        outbox.fold(next)
-        guard next.isOwn else { return }
-        let json = next.content.json ?? []
-        if next.type == SyncSettled.type { fold(settled: json, next, wasWaiting: isWaiting) }
-        guard let position, next.position > position else { return }
-        switch next.type {
-        case SyncSettled.type: break
-        case EventsDiscarded.type: fold(discarded: json, next, position)
-        case EventsReinstated.type: fold(reinstated: json, next, position)
-        default: fold(replacement: next)
-        }
-    }
+    /// Takes the event itself.
+    mutating func found(_ event: Event) { (self.event, position) = (event, event.position) }
 
     private mutating func appendStep(
         _ kind: EventStory.Kind, _ event: Event, at time: Timestamp?, _ description: String
@@ -96,20 +172,18 @@ private struct StoryReader {
 
     // MARK: Verdicts
 
-    private mutating func fold(settled json: [UInt8], _ event: Event, wasWaiting: Bool) {
-        guard let record = try? SyncSettled(json: json), Outbox.isOwn(record, event) else { return }
-        let before = lastRecord
-        lastRecord = event.position
-        if let replaces = record.replaces {
-            // It was computed before the records that came after `replaces`, so it has no effect.
-            guard before <= replaces, replaces < event.position else { return }
-        }
-        guard let position, wasWaiting || self.event == nil else { return }
+    /// - Parameters:
+    ///   - wasWaiting: true if the event was in the outbox before the record, and `isWaiting` after it.
+    mutating func fold(
+        _ record: SyncSettled, _ event: Event, at position: Position, wasWaiting: Bool,
+        isWaiting: Bool
+    ) {
+        guard wasWaiting || self.event == nil else { return }
         for entry in record.entries
         where entry.position == position.rawValue && entry.id == id {
             fold(entry, of: record, event)
         }
-        guard wasWaiting, outbox.entry(at: position) == nil else { return }
+        guard wasWaiting, !isWaiting else { return }
         if record.replaces != nil {
             appendStep(
                 .settled, event, at: nil,
@@ -155,10 +229,16 @@ private struct StoryReader {
 
     // MARK: Decisions
 
-    private mutating func fold(discarded json: [UInt8], _ event: Event, _ position: Position) {
-        guard let record = try? EventsDiscarded(json: json), record.by == event.source,
-            record.events.contains(where: { $0.position == position }), !isRetracted
-        else { return }
+    /// True if a decision, recorded by this log, names the event.
+    private func isNamed(in events: [EventTarget], by source: UUID, _ record: Event) -> Bool {
+        guard let position, record.position > position, source == record.source else {
+            return false
+        }
+        return events.contains { $0.position == position }
+    }
+
+    mutating func fold(_ record: EventsDiscarded, _ event: Event) {
+        guard isNamed(in: record.events, by: record.by, event), !isRetracted else { return }
         isRetracted = true
         switch record.reason {
         case .superseded:
@@ -173,18 +253,16 @@ private struct StoryReader {
         }
     }
 
-    private mutating func fold(reinstated json: [UInt8], _ event: Event, _ position: Position) {
-        guard let record = try? EventsReinstated(json: json), record.by == event.source,
-            record.events.contains(where: { $0.position == position }), isRetracted
-        else { return }
+    mutating func fold(_ record: EventsReinstated, _ event: Event) {
+        guard isNamed(in: record.events, by: record.by, event), isRetracted else { return }
         isRetracted = false
         appendStep(
             .reinstated, event, at: event.time,
             "the server turned out to have it: it counts again")
     }
 
-    private mutating func fold(replacement event: Event) {
-        guard let cause = event.content.causeID,
+    mutating func fold(replacement event: Event) {
+        guard let position, event.position > position, let cause = event.content.causeID,
             cause == id || superseded.contains(cause)
         else { return }
         let isDirect = cause == id
@@ -202,7 +280,9 @@ private struct StoryReader {
     // MARK: The end
 
     /// The story as of the last event.
-    consuming func finished(at position: Position, in segment: String?) -> EventStory {
+    consuming func finished(
+        at position: Position, in segment: String?, _ outbox: Outbox
+    ) -> EventStory {
         let areDirect = replacements.contains(where: \.isDirect)
         let shown = replacements.filter { $0.isDirect || !areDirect }.map(\.step)
         if let index = steps.lastIndex(where: { $0.kind == .superseded }) {
@@ -213,10 +293,10 @@ private struct StoryReader {
         }
         return EventStory(
             id: id, position: position, segment: event == nil ? nil : segment, event: event,
-            steps: steps, status: status)
+            steps: steps, status: status(in: outbox))
     }
 
-    private var status: EventStory.Status {
+    private func status(in outbox: Outbox) -> EventStory.Status {
         guard let event else { return .removed }
         guard let entry = outbox.entry(at: event.position) else {
             if isRetracted { return .retracted }
