@@ -61,7 +61,6 @@ public struct PreferencesRows: ViewTable {
 /// The table `progress`: one row for each learner. `courses` is a JSON array.
 public struct ProgressRows: ViewTable {
     public typealias View = ProgressView
-    public static let indexes = [["userId"]]
     public init() {}
 }
 

@@ -195,26 +195,46 @@ public struct ProgressView: ListableView {
 
     /// The ids of all learners, sorted. O(learners).
     public var userIDs: [String] { learners.keys.sorted().map(\.string) }
+}
 
+extension ProgressView: KeyedView {
     public static let columns = ["userId", "activeCourseId", "courses"]
+    public static let keyNames = ["userId"]
 
     public func rows() -> ViewRows {
-        ViewRows(userIDs) { userId in
-            var row = ViewRow()
-            row.appendField("userId", userId)
-            row.appendField("activeCourseId", activeCourse(of: userId))
-            let courses = courses(of: userId).map { course in
-                var writer = JSONObjectWriter()
-                writer.appendMember("courseId", course.courseId)
-                writer.appendMember("lessonsCompleted", course.lessonsCompleted)
-                writer.appendMember("reviewsCompleted", course.reviewsCompleted)
-                writer.appendMember("itemsSeen", course.itemsSeen)
-                writer.appendMember("itemsCorrect", course.itemsCorrect)
-                return writer.finished()
+        ViewRows(ids: learners.keys) { row(of: $0.string) }
+    }
+
+    public func rowKeys(changedBy event: Event) -> [[String]]? {
+        let id: String? =
+            switch event.type {
+            case CourseActivated.type: try? event.payload(as: CourseActivated.self).userId
+            case LessonCompleted.type: try? event.payload(as: LessonCompleted.self).userId
+            case ReviewCompleted.type: try? event.payload(as: ReviewCompleted.self).userId
+            default: nil
             }
-            row.appendField("courses", raw: JSONObjectWriter.array(courses))
-            return row
+        return id.map { [[$0]] } ?? []
+    }
+
+    public func row(key: [String]) -> ViewRow? {
+        learners[EntityID(key[0])].map { _ in row(of: key[0]) }
+    }
+
+    private func row(of userId: String) -> ViewRow {
+        var row = ViewRow()
+        row.appendField("userId", userId)
+        row.appendField("activeCourseId", activeCourse(of: userId))
+        let courses = courses(of: userId).map { course in
+            var writer = JSONObjectWriter()
+            writer.appendMember("courseId", course.courseId)
+            writer.appendMember("lessonsCompleted", course.lessonsCompleted)
+            writer.appendMember("reviewsCompleted", course.reviewsCompleted)
+            writer.appendMember("itemsSeen", course.itemsSeen)
+            writer.appendMember("itemsCorrect", course.itemsCorrect)
+            return writer.finished()
         }
+        row.appendField("courses", raw: JSONObjectWriter.array(courses))
+        return row
     }
 }
 
