@@ -78,7 +78,7 @@ import Testing
     ) async throws {
         let folder = try TemporaryFolder.withProblem(problem)
         defer { folder.remove() }
-        let followed = FollowedLog(folder.log)
+        let followed = FollowedLog(LogFolder(folder.log))
         defer { followed.stop() }
         try await followed.follow()
         let api = API(followed, isWritable: false)
@@ -95,7 +95,7 @@ import Testing
     {
         let folder = try TemporaryFolder.withProblem("damaged")
         defer { folder.remove() }
-        let followed = FollowedLog(folder.log)
+        let followed = FollowedLog(LogFolder(folder.log))
         defer { followed.stop() }
         try await followed.follow()
         let api = API(followed, isWritable: false)

@@ -42,7 +42,7 @@ import Testing
     @Test(.verifies("STU-3")) func `a log is shown as soon as there is one`() async throws {
         let folder = try TemporaryFolder()
         defer { folder.remove() }
-        let followed = FollowedLog(folder.log)
+        let followed = FollowedLog(LogFolder(folder.log))
         defer { followed.stop() }
         try await followed.follow()
         #expect(followed.withState { $0.problem?.code } == "noLog")
@@ -59,7 +59,7 @@ import Testing
     @Test(.verifies("STU-2", "STU-9")) func `a compaction is followed`() async throws {
         let log = try await CompactedLog()
         defer { log.folder.remove() }
-        let followed = FollowedLog(log.directory)
+        let followed = FollowedLog(LogFolder(log.directory))
         defer { followed.stop() }
         try await followed.follow()
         let through = followed.withState { $0.fold.compactedThrough }

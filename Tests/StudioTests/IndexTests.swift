@@ -232,7 +232,9 @@ private func bytes(_ text: String?) -> [UInt8]? { text.map { Array($0.utf8) } }
                 choices.array(0...12) { UInt64($0.int(in: 1...1_600)) }
             ).sorted()
             var found: [UInt64] = []
-            try LineReading.forEachLine(at: positions, in: log.directory) { prefix, line in
+            try LineReading.forEachLine(
+                at: positions, in: LogFolder(log.directory)
+            ) { prefix, line in
                 let event = events[Int(prefix.position.rawValue) - 1]
                 let bytes = line.array + [UInt8(ascii: "\n")]
                 try #require(bytes == event.storedLine)

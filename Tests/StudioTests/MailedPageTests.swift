@@ -111,7 +111,8 @@ import Testing
         #expect(throws: LogError.self) { try page.write(to: log.directory + "/studio.html") }
         #expect(try log.folder.names(in: ".") == ["log", "studio.html"])
         let policy =
-            "content=\"default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'\""
+            "content=\"default-src 'none'; script-src 'unsafe-inline'; "
+            + "style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'\""
         #expect(html.contains(policy))
         let links = html.matches(of: #/(?:src|href)=["']([^"']*)/#).map { String($0.1) }
         #expect(links.allSatisfy { $0.hasPrefix("#") }, "\(links)")
@@ -172,6 +173,70 @@ import Testing
                 try Set(rows.values) == Set(expected.map { try JSONValue(text: $0.json) }),
                 "\(ViewTimeline.names[number])")
         }
+    }
+
+    /// Every step of every history, against the rows of a fold of its own.
+    @Test func `the histories have the rows at every position, also of a compacted log`()
+        async throws
+    {
+        let (whole, compacted) = (try SampleLog(Histories.rich()), try await CompactedLog())
+        defer {
+            whole.remove()
+            compacted.folder.remove()
+        }
+        for folder in [whole.folder, compacted.folder] {
+            let api = try API(reading: folder.log)
+            let path = folder.appending("page.html").path
+            try MailedPage(of: folder.log, account: nil).write(to: path)
+            let data = try data(String(contentsOfFile: path, encoding: .utf8))
+            for (number, view) in (data["views"]?.list ?? []).enumerated() {
+                var rows: [String: JSONValue] = [:]
+                for step in view["history"]?.list ?? [] {
+                    if case .object(let set)? = step["set"] { rows.merge(set) { $1 } }
+                    for key in step["removed"]?.list ?? [] { rows[key.stringValue ?? ""] = nil }
+                    let position = Position(UInt64(step["position"]?.int ?? 0))
+                    let expected = try api.views.rows(of: number, at: position)
+                    #expect(
+                        try Set(rows.values) == Set(expected.map { try JSONValue(text: $0.json) }),
+                        "\(ViewTimeline.names[number]) at \(position)")
+                }
+            }
+        }
+    }
+
+    @Test func `the history of a view with many rows has fewer steps, and the same end`() throws {
+        let log = try SampleLog(Histories.settings(Array(0..<5_000)), commit: 500)
+        defer { log.remove() }
+        let data = try data(html(MailedPage(of: log.directory, account: nil), in: log.folder))
+        let settings = try #require(ViewTimeline.names.firstIndex(of: SettingsView.name))
+        let history = data["views"]?.list[settings]["history"]?.list ?? []
+        #expect((1_000...2_000).contains(history.count))
+        #expect(history.last?["position"]?.int == 5_000)
+    }
+
+    @Test func `a copy of a log stays as it is while the log is written and compacted`()
+        async throws
+    {
+        let events = try Histories.rich()
+        let log = try SampleLog(Array(events[..<200]))
+        defer { log.remove() }
+        let folder = LogFolder(log.directory, try LogSnapshot(of: log.directory))
+        func lines(_ folder: LogFolder) throws -> [String] {
+            var lines: [String] = []
+            try folder.reader.forEachLine { _, line in
+                lines.append(String(decoding: line.array, as: UTF8.self))
+                return true
+            }
+            return lines
+        }
+        let before = try lines(folder)
+        #expect(before.count == 200)
+        try log.append(events[200...])
+        try log.close()
+        #expect(try lines(folder) == before)
+        try await CompactedLog.compact(log.directory)
+        #expect(try lines(LogFolder(log.directory)) != before)
+        #expect(try lines(folder) == before)
     }
 
     @Test func `a log that does not exist has no file`() throws {

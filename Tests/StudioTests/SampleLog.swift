@@ -26,7 +26,7 @@ final class SampleLog: Sendable {
         var environment = LogEnvironment()
         environment.sizes.framePlaintextBytes = 4_096
         log = try Log(at: folder.log, environment: environment)
-        followed = FollowedLog(folder.log)
+        followed = FollowedLog(LogFolder(folder.log))
         try append(events, commit: commit)
     }
 
@@ -273,7 +273,7 @@ extension SampleLog {
 extension FollowedLog {
     /// Reads the log to its end at once, as the threads do in the background.
     func readToEnd() throws {
-        let directory = directory
+        let (directory, folder) = (directory, folder)
         let through = try LogReader(directory).compactedThrough()
         try withState { state in
             var cursor = LogCursor(
@@ -286,9 +286,9 @@ extension FollowedLog {
             state.last = cursor.position
             state.fold.compactedThrough = through
             let records = state.index.positions(ofTypes: DiscardedEvents.recordTypes)
-            try state.fold.readRecords(records, in: directory)
+            try state.fold.readRecords(records, in: folder)
             try state.fold.advance(
-                through: Position(state.index.positions.last ?? 0), in: directory
+                through: Position(state.index.positions.last ?? 0), in: folder
             )
             state.version += 1
             state.statusVersion += 1
@@ -304,7 +304,7 @@ extension FollowedLog {
 extension API {
     /// The API of a log that has been read to its end.
     convenience init(reading directory: String) throws {
-        let followed = FollowedLog(directory)
+        let followed = FollowedLog(LogFolder(directory))
         try followed.readToEnd()
         self.init(followed, isWritable: false)
     }

@@ -16,7 +16,7 @@ import Testing
     private func kinds(_ directory: String) throws -> [[String]] {
         let names = try LogDirectory.segments(of: directory, POSIXFileSystem())
         return try names.enumerated().map { number, name in
-            let map = try SegmentMap(name, in: directory)
+            let map = try SegmentMap(name, in: LogFolder(directory))
             let size = try Data(contentsOf: URL(filePath: directory + "/" + name)).count
             #expect(map.fileBytes == size)
             let ranges = map.ranges(mayBeTorn: number == names.count - 1)
@@ -35,7 +35,8 @@ import Testing
     private func checkPlaces(_ directory: String) throws {
         var count = 0
         try LogReader(directory).forEachLine { prefix, line in
-            let place = try #require(try SegmentMap.place(of: prefix.position, in: directory))
+            let place = try #require(
+                try SegmentMap.place(of: prefix.position, in: LogFolder(directory)))
             var scanner = SegmentScanner(
                 try POSIXFileSystem().open(directory + "/" + place.segment, .read),
                 at: place.frame.offset, expecting: place.frame.first, allowsHoles: true)
@@ -67,13 +68,13 @@ import Testing
         #expect(live[0].last == "footer")
         #expect(live[0].count { $0 == "frame" } > 1)
         #expect(live[1].last == "preallocated")
-        #expect(SegmentMap.isOpenEnded(log.directory))
+        #expect(SegmentMap.isOpenEnded(LogFolder(log.directory)))
         try checkPlaces(log.directory)
         try log.close()
         let closed = try kinds(log.directory)
         #expect(closed[0] == live[0])
         #expect(closed[1].last == "marker")
-        #expect(!SegmentMap.isOpenEnded(log.directory))
+        #expect(!SegmentMap.isOpenEnded(LogFolder(log.directory)))
         try checkPlaces(log.directory)
     }
 
@@ -91,7 +92,8 @@ import Testing
         // A removed event has no location.
         let removed = try #require(
             try (1...28).first { number in
-                try SegmentMap.place(of: Position(UInt64(number)), in: log.directory) == nil
+                try SegmentMap.place(of: Position(UInt64(number)), in: LogFolder(log.directory))
+                    == nil
             })
         #expect(removed < 28)
     }

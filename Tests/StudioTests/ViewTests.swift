@@ -110,7 +110,7 @@ import Testing
         let log = try SampleLog(events, commit: 1_000)
         defer { log.remove() }
         var fold = LogFold()
-        try fold.advance(through: Position(5_000), in: log.directory)
+        try fold.advance(through: Position(5_000), in: LogFolder(log.directory))
         #expect(fold.last == Position(5_000))
         #expect(fold.snapshots.map(\.position.rawValue) == [0, 1_024, 2_048, 3_072, 4_096])
         #expect(fold.snapshot(before: Position(2_047)).position == Position(1_024))
@@ -278,6 +278,13 @@ struct CompactedLog {
         try await EventStore.open(
             at: directory, catalogue: OfflineModel.catalogue,
             views: OfflineModel.views + [Outbox.self], keepingUnknownStates: true)
+    }
+
+    static func compact(_ directory: String) async throws {
+        let store = try await open(directory)
+        try store.log.roll()
+        try await store.compact()
+        try await store.close()
     }
 
     init() async throws {

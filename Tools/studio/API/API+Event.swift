@@ -18,7 +18,7 @@ extension API {
         reply.appendMember("row", raw: try row(line.span.bytes).finished())
         reply.appendMember("event", raw: line)
         reply.appendMember("eventText", String(decoding: line, as: UTF8.self))
-        let place = try SegmentMap.place(of: position, in: log.directory)
+        let place = try SegmentMap.place(of: position, in: log.folder)
         reply.appendMember("place", raw: place?.json.finished() ?? Array("null".utf8))
         reply.appendMember("causes", list: try causes(of: event))
         reply.appendMember("effects", list: try effects(of: event))
@@ -27,7 +27,7 @@ extension API {
 
     private func line(at position: Position) throws -> [UInt8]? {
         var found: [UInt8]?
-        try LineReading.forEachLine(at: [position.rawValue], in: log.directory) { _, line in
+        try LineReading.forEachLine(at: [position.rawValue], in: log.folder) { _, line in
             found = line.array
         }
         return found
@@ -62,14 +62,14 @@ extension API {
         }
         var links: [JSONObjectWriter] = []
         for position in dependents.prefix(Self.effectsMax) {
-            try LineReading.forEachLine(at: [position], in: log.directory) { _, line in
+            try LineReading.forEachLine(at: [position], in: log.folder) { _, line in
                 let other = try LogReader.event(
                     line, OfflineModel.catalogue, directory: log.directory)
                 let isCause = other.content.string("causationid") == event.id.text
                 links.append(link(isCause ? "replaced by" : "base of", other))
             }
         }
-        try LineReading.forEachLine(at: records, in: log.directory) { _, line in
+        try LineReading.forEachLine(at: records, in: log.folder) { _, line in
             guard links.count < Self.effectsMax else { return }
             let record = try LogReader.event(
                 line, OfflineModel.catalogue, directory: log.directory)
@@ -156,29 +156,38 @@ extension API {
         // Not beyond the last readable event: the log may be damaged there.
         let last = log.withState { Position($0.index.positions.last ?? 0) }
         let result = try EventStory.read(
-            of: event.id, in: log.directory, POSIXFileSystem(), catalogue: OfflineModel.catalogue,
+            of: event.id, in: log.directory, log.folder.fileSystem,
+            catalogue: OfflineModel.catalogue,
             through: last, now: LogEnvironment.systemTime())
         guard let story = result?.story else {
             throw APIError.notFound("compaction has removed the event at position \(position)")
         }
-        var reply = JSONObjectWriter()
-        reply.appendMember(
-            "steps",
-            list: [
-                step(
-                    "recorded", position, event.time,
-                    event.isOwn ? "by this device" : "by another device, and received here")
-            ]
-                + story.steps.map {
-                    step($0.kind.rawValue, $0.position, $0.time, $0.description)
-                })
-        reply.appendMember(
-            "status",
-            log.withState { state in
-                state.index.ordinal(at: position.rawValue).map { state.status($0).rawValue }
-            } ?? "unknown")
-        reply.appendMember("detail", story.status.description)
-        return reply
+        return json(of: story, event)
+    }
+
+    /// The story of an event that is in the log.
+    func json(of story: EventStory, _ event: Event) -> JSONObjectWriter {
+        .object {
+            $0.appendMember(
+                "steps",
+                list: [
+                    step(
+                        "recorded", event.position, event.time,
+                        event.isOwn
+                            ? "by this device" : "by another device, and received here")
+                ]
+                    + story.steps.map {
+                        step($0.kind.rawValue, $0.position, $0.time, $0.description)
+                    })
+            $0.appendMember(
+                "status",
+                log.withState { state in
+                    state.index.ordinal(at: event.position.rawValue).map {
+                        state.status($0).rawValue
+                    }
+                } ?? "unknown")
+            $0.appendMember("detail", story.status.description)
+        }
     }
 
     private func step(

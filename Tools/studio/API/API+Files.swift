@@ -9,10 +9,10 @@ import LogStorage
 extension API {
     /// GET /api/files
     func files() throws -> JSONObjectWriter {
-        let fileSystem = POSIXFileSystem()
+        let fileSystem = log.folder.fileSystem
         // A folder that is no log has none, and the overview says so.
-        let names = (try? LogDirectory.segments(of: log.directory, fileSystem)) ?? []
-        let maps = try names.map { try SegmentMap($0, in: log.directory) }
+        let names = (try? log.folder.segments()) ?? []
+        let maps = try names.map { try SegmentMap($0, in: log.folder) }
         let problem = log.withState { $0.problem }
         var reply = JSONObjectWriter()
         reply.appendMember("bytes", maps.reduce(0) { $0 + $1.fileBytes })
@@ -156,7 +156,7 @@ extension API {
     /// GET /api/compaction
     func compaction() throws -> JSONObjectWriter {
         let report = try CompactionPreview(
-            log.directory, catalogue: OfflineModel.catalogue,
+            log.directory, fileSystem: log.folder.fileSystem, catalogue: OfflineModel.catalogue,
             views: OfflineModel.views + [Outbox.self]
         ).report(
             now: LogEnvironment.systemTime(), summary: Outbox.foldedRecord, progress: { _ in })
@@ -210,10 +210,10 @@ extension API {
 
     /// GET /api/files/NAME
     func segment(_ name: String) throws -> JSONObjectWriter {
-        guard try LogDirectory.segments(of: log.directory, POSIXFileSystem()).contains(name) else {
+        guard try log.folder.segments().contains(name) else {
             throw APIError.notFound("\(name) is no segment of the log")
         }
-        let map = try SegmentMap(name, in: log.directory)
+        let map = try SegmentMap(name, in: log.folder)
         return .object {
             $0.appendMember("name", name)
             $0.appendMember(
@@ -245,7 +245,7 @@ extension API {
     /// GET /api/verify
     func verify() throws -> JSONObjectWriter {
         let verification = try Verification(
-            of: log.directory, POSIXFileSystem(), catalogue: OfflineModel.catalogue,
+            of: log.directory, log.folder.fileSystem, catalogue: OfflineModel.catalogue,
             views: OfflineModel.views + [Outbox.self]
         ) { _ in }
         return .object {

@@ -73,7 +73,7 @@ extension API {
 
     private func batches(_ positions: ArraySlice<UInt64>) throws -> [JSONObjectWriter] {
         var batches: [JSONObjectWriter] = []
-        try LineReading.forEachLine(at: Array(positions), in: log.directory) { prefix, line in
+        try LineReading.forEachLine(at: Array(positions), in: log.folder) { prefix, line in
             let event = try LogReader.event(
                 line, OfflineModel.catalogue, directory: log.directory)
             guard let record = try? SyncSettled(json: event.content.json ?? []) else { return }

@@ -9,13 +9,13 @@ import LogStorage
 extension API {
     /// GET /api/log
     func overview() throws -> JSONObjectWriter {
-        let files = try? LogReader(log.directory).files()
+        let files = try? log.folder.reader.files()
         var reply = JSONObjectWriter()
         reply.appendMember("folder", log.directory)
         reply.appendMember("log", optional: files?.logID)
         reply.appendMember("account", optional: files?.account)
         reply.appendMember("writable", isWritable)
-        reply.appendMember("isOpen", SegmentMap.isOpenEnded(log.directory))
+        reply.appendMember("isOpen", SegmentMap.isOpenEnded(log.folder))
         reply.appendMember("bytes", files?.bytes ?? 0)
         reply.appendMembers(of: counts())
         return reply
@@ -127,7 +127,7 @@ extension API {
             (page.ordinals.map { state.index.positions[$0] }, state.isIndexed)
         }
         var rows: [UInt64: JSONObjectWriter] = [:]
-        try LineReading.forEachLine(at: positions.sorted(), in: log.directory) { prefix, line in
+        try LineReading.forEachLine(at: positions.sorted(), in: log.folder) { prefix, line in
             rows[prefix.position.rawValue] = try row(line)
         }
         var reply = JSONObjectWriter()
@@ -271,7 +271,7 @@ extension API {
         }
         var body: [UInt8] = []
         if format == "csv" { body += Array((Self.csvColumns.joined(separator: ",") + "\r\n").utf8) }
-        try LineReading.forEachLine(at: positions, in: log.directory) { prefix, line in
+        try LineReading.forEachLine(at: positions, in: log.folder) { prefix, line in
             guard format == "csv" else {
                 prefix.appendExported(line, to: &body)
                 return body.append(UInt8(ascii: "\n"))

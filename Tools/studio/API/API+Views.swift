@@ -44,7 +44,7 @@ extension API {
     /// The stored states of the views that only the app knows.
     private func storedStates() -> [StoredState] {
         let known = Set(ViewTimeline.names + [Outbox.name])
-        let checkpoint = CheckpointSlots(log.directory, fileSystem: POSIXFileSystem()).usable()
+        let checkpoint = CheckpointSlots(log.directory, fileSystem: log.folder.fileSystem).usable()
             .first { _ in true }
         return (checkpoint?.states ?? []).filter {
             !$0.isOfStore && !known.contains($0.name)
@@ -197,7 +197,7 @@ extension API {
 
     private func event(linkedAt position: UInt64) throws -> JSONObjectWriter? {
         var result: JSONObjectWriter?
-        try LineReading.forEachLine(at: [position], in: log.directory) { _, line in
+        try LineReading.forEachLine(at: [position], in: log.folder) { _, line in
             result = link(
                 "cause",
                 try LogReader.event(line, OfflineModel.catalogue, directory: log.directory))

@@ -17,7 +17,7 @@ struct APIReply: Sendable {
 
     init(_ writer: JSONObjectWriter) { body = writer.finished() }
 
-    init(contentType: String, fileName: String, _ body: [UInt8]) {
+    init(contentType: String, fileName: String? = nil, _ body: [UInt8]) {
         self.contentType = contentType
         self.fileName = fileName
         self.body = body
@@ -27,6 +27,13 @@ struct APIReply: Sendable {
         status = error.status
         body = error.json
     }
+
+    /// A reply without a body.
+    static let noContent = {
+        var reply = APIReply(contentType: "", [])
+        reply.status = 204
+        return reply
+    }()
 }
 
 /// The answers to questions about one log.

@@ -47,8 +47,8 @@ struct SegmentMap {
     ///
     /// - Throws: `LogError`.
     /// - Complexity: O(bytes).
-    init(_ name: String, in directory: String) throws {
-        let file = try POSIXFileSystem().open(directory + "/" + name, .read)
+    init(_ name: String, in folder: LogFolder) throws {
+        let file = try folder.open(name)
         self.name = name
         fileBytes = try file.size()
         let isCompacted = try SegmentFooter.read(atEndOf: file)?.footer.isCompacted ?? false
@@ -86,13 +86,12 @@ struct SegmentMap {
 
     /// True if a writer has the log open, or has left it without closing it. Reads the end of a file; false if
     /// it cannot be read.
-    static func isOpenEnded(_ directory: String) -> Bool {
-        let fileSystem = POSIXFileSystem()
+    static func isOpenEnded(_ folder: LogFolder) -> Bool {
         do {
-            guard let name = try LogDirectory.segments(of: directory, fileSystem).last else {
+            guard let name = try folder.segments().last else {
                 return false
             }
-            let file = try fileSystem.open(directory + "/" + name, .read)
+            let file = try folder.open(name)
             guard try SegmentFooter.read(atEndOf: file) == nil else { return false }
             let start = max(0, try file.size() - CleanShutdownMarker.encodedBytes)
             let end = try file.read(at: start, count: CleanShutdownMarker.encodedBytes)
@@ -208,15 +207,14 @@ struct SegmentMap {
     ///
     /// - Throws: `LogError`.
     /// - Complexity: O(bytes of the segment).
-    static func place(of position: Position, in directory: String) throws -> Place? {
-        let fileSystem = POSIXFileSystem()
-        let names = try LogDirectory.segments(of: directory, fileSystem)
+    static func place(of position: Position, in folder: LogFolder) throws -> Place? {
+        let names = try folder.segments()
         guard
             let name = names.last(where: {
                 SegmentName.base($0).map { $0 <= position } ?? false
             })
         else { return nil }
-        let map = try SegmentMap(name, in: directory)
+        let map = try SegmentMap(name, in: folder)
         guard
             let number = map.frames.lastIndex(where: { $0.first <= position }),
             let block = map.frames[number].blocks.lastIndex(where: {
@@ -225,8 +223,7 @@ struct SegmentMap {
         else { return nil }
         let frame = map.frames[number]
         var scanner = SegmentScanner(
-            try fileSystem.open(directory + "/" + name, .read), at: frame.offset,
-            expecting: frame.first, allowsHoles: true)
+            try folder.open(name), at: frame.offset, expecting: frame.first, allowsHoles: true)
         while case .commit(let commit) = try scanner.next() {
             guard let line = commit.lines.first(where: { $0.prefix.position == position }) else {
                 if commit.positions.lowerBound > position { return nil }

@@ -24,6 +24,8 @@ struct LogFold {
 
     /// The positions of the events that changed each view, ascending, in the order of `OfflineModel.views`.
     private var changes: [[UInt64]] = OfflineModel.views.map { _ in [] }
+    /// The histories of the views in the order of `OfflineModel.views`, if they are kept.
+    private(set) var histories: [ViewHistory]
     private var lagPoints: [LagPoint] = []
     private var lastTime: Timestamp?
     private var states: [any ListableView] = OfflineModel.views.map { $0.init() }
@@ -45,6 +47,13 @@ struct LogFold {
     /// The numbers of the views that fold all types.
     private static let foldingAll = OfflineModel.views.indices.filter {
         OfflineModel.views[$0].eventTypes == nil
+    }
+
+    /// Creates a fold of no events.
+    ///
+    /// - Parameter keepsHistories: true to keep the states of each view at up to 2,000 positions.
+    init(keepsHistories: Bool = false) {
+        histories = keepsHistories ? OfflineModel.views.map { _ in ViewHistory() } : []
     }
 
     /// The states of all views at a position, in the order of `OfflineModel.views`.
@@ -84,31 +93,28 @@ struct LogFold {
 
     /// Reads the records of retracted and reinstated events. If they change what was folded, the fold begins
     /// anew.
-    mutating func readRecords(_ positions: [UInt64], in directory: String) throws {
+    mutating func readRecords(_ positions: [UInt64], in folder: LogFolder) throws {
         var changed: [Position] = []
         var discarded = discarded
-        for position in positions where position > recordsRead.rawValue {
-            var cursor = LogCursor(directory, after: Position(position).advanced(by: -1))
-            try cursor.poll(through: Position(position)) { prefix, line in
-                let event = try LogReader.event(
-                    line, OfflineModel.catalogue, directory: directory)
-                changed += discarded.apply(event)
-                return false
-            }
-            recordsRead = Position(position)
+        let unread = positions.filter { $0 > recordsRead.rawValue }
+        try LineReading.forEachLine(at: unread, in: folder) { _, line in
+            let event = try LogReader.event(
+                line, OfflineModel.catalogue, directory: folder.directory)
+            changed += discarded.apply(event)
         }
+        recordsRead = unread.last.map { Position($0) } ?? recordsRead
         self.discarded = discarded
         guard changed.contains(where: { $0 <= last }) else { return }
         let (read, through) = (recordsRead, compactedThrough)
-        self = LogFold()
+        self = LogFold(keepsHistories: !histories.isEmpty)
         (self.discarded, recordsRead, compactedThrough) = (discarded, read, through)
     }
 
     /// Folds the events up to a position, at which there is an event or the log was compacted.
-    mutating func advance(through end: Position, in directory: String) throws {
-        var cursor = LogCursor(directory, after: last)
+    mutating func advance(through end: Position, in folder: LogFolder) throws {
+        var cursor = folder.cursor(after: last)
         try cursor.poll(through: end) { prefix, line in
-            fold(try LogReader.event(line, OfflineModel.catalogue, directory: directory))
+            fold(try LogReader.event(line, OfflineModel.catalogue, directory: folder.directory))
             // Not beyond, where the log may be damaged.
             return last < end
         }
@@ -143,7 +149,11 @@ struct LogFold {
 
     private mutating func fold(_ event: Event, into view: Int) {
         states[view].fold(event)
-        if states[view].isChanged(byLast: event) { changes[view].append(event.position.rawValue) }
+        let isChange = states[view].isChanged(byLast: event)
+        if isChange { changes[view].append(event.position.rawValue) }
+        guard !histories.isEmpty else { return }
+        histories[view].add(
+            event, states[view], isChange: isChange, after: compactedThrough ?? .zero)
     }
 
     private func lagPoint(at time: Timestamp) -> LagPoint {

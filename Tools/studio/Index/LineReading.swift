@@ -14,7 +14,7 @@ enum LineReading {
     /// - Throws: `LogError`, and what `body` throws.
     /// - Complexity: O(bytes from the frame of the first position of each dense run to its last).
     static func forEachLine(
-        at positions: [UInt64], in directory: String,
+        at positions: [UInt64], in folder: LogFolder,
         _ body: (LinePrefix, RawSpan) throws -> Void
     ) throws {
         var start = 0
@@ -24,7 +24,7 @@ enum LineReading {
                 end += 1
             }
             let first = Position(positions[start])
-            var cursor = LogCursor(directory, after: first.advanced(by: -1))
+            var cursor = folder.cursor(after: first.advanced(by: -1))
             var next = start
             try cursor.poll(through: Position(positions[end])) { prefix, line in
                 while next <= end, positions[next] < prefix.position.rawValue { next += 1 }

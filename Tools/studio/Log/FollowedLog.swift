@@ -10,7 +10,7 @@ import Synchronization
 
 /// A log, read without its lock.
 final class FollowedLog: Sendable {
-    let directory: String
+    let folder: LogFolder
     /// The account that the log must have; nil accepts any.
     private let account: String?
     private let state = Mutex(State())
@@ -39,10 +39,12 @@ final class FollowedLog: Sendable {
     }
 
     /// Creates a follower of the log in a folder. Opens nothing.
-    init(_ directory: String, account: String? = nil) {
-        self.directory = directory
+    init(_ folder: LogFolder, account: String? = nil) {
+        self.folder = folder
         self.account = account
     }
+
+    var directory: String { folder.directory }
 
     /// Starts the threads. They end after `stop()`.
     func start() {
@@ -55,7 +57,7 @@ final class FollowedLog: Sendable {
     /// Throws `wrongAccount` if the log on the disk is not the wanted account's, or its account cannot be read.
     func checkAccount() throws(LogError) {
         guard let account else { return }
-        let files = try LogReader(directory).files()
+        let files = try folder.reader.files()
         guard files.segments > 0, files.account != account else { return }
         throw LogError(
             .wrongAccount, path: directory,
@@ -88,7 +90,7 @@ final class FollowedLog: Sendable {
     // MARK: Reading
 
     private func followLines() {
-        var cursor = LogCursor(directory)
+        var cursor = folder.cursor()
         // Before the first line is read, so that every later compaction is detected.
         var watch = CompactionWatch()
         _ = detectCompaction(&watch)
@@ -104,20 +106,20 @@ final class FollowedLog: Sendable {
                 state.isIndexed = true
                 state.last = cursor.position
             }
-            if problem != nil { cursor = LogCursor(directory, after: cursor.position) }
+            if problem != nil { cursor = folder.cursor(after: cursor.position) }
             if problem?.code == "wrongAccount", before > 0 {
                 // Another log is in the folder now.
                 withState { state in
                     state = State(after: state)
                     state.problem = problem
                 }
-                cursor = LogCursor(directory)
+                cursor = folder.cursor()
             }
             round += 1
             if round % Self.roundsOfCompactionCheck == 0, detectCompaction(&watch) {
                 // Events were removed: all is read anew.
                 withState { $0 = State(after: $0) }
-                cursor = LogCursor(directory)
+                cursor = folder.cursor()
             }
             // Damage is classified with a read of the whole segment.
             Thread.sleep(
@@ -133,9 +135,7 @@ final class FollowedLog: Sendable {
                 return !isStopped.load(ordering: .relaxed)
             }
             return withState { $0.index.count == 0 } ? .empty : nil
-        } catch let error as LogError {
-            return LogProblem(error)
-        } catch { return LogProblem(code: "io", message: "\(error)", remedy: nil) }
+        } catch { return LogProblem(error) }
     }
 
     private func append(_ prefix: LinePrefix, _ line: RawSpan) throws {
@@ -148,7 +148,7 @@ final class FollowedLog: Sendable {
     ///
     /// - Returns: true if a compaction has rewritten a segment since the last call.
     private func detectCompaction(_ watch: inout CompactionWatch) -> Bool {
-        guard let outline = try? LogReader(directory).outline() else { return false }
+        guard let outline = try? folder.reader.outline() else { return false }
         let through = outline.reduce(Position.zero) { max($0, $1.compactedThrough) }
         withState { state in
             guard state.fold.compactedThrough != through else { return }
@@ -156,6 +156,28 @@ final class FollowedLog: Sendable {
             state.version += 1
         }
         return watch.detectRewrite(in: outline)
+    }
+
+    /// Reads the log once to its end, in the calling thread, with the histories of the views.
+    ///
+    /// - Throws: `LogError`. Damage is no error: it is the problem of the state, and the events before it are read.
+    func readOnce() throws {
+        var (cursor, watch) = (folder.cursor(), CompactionWatch())
+        let problem = readLines(&cursor)
+        _ = detectCompaction(&watch)
+        let records = withState { state in
+            (state.problem, state.isIndexed, state.last) = (problem, true, cursor.position)
+            state.version += 1
+            return state.index.positions(ofTypes: DiscardedEvents.recordTypes)
+        }
+        var fold = LogFold(keepsHistories: true)
+        fold.compactedThrough = withState { $0.compactedThrough }
+        try fold.readRecords(records, in: folder)
+        try fold.advance(through: cursor.position, in: folder)
+        withState { state in
+            state.fold = fold
+            state.statusVersion += 1
+        }
     }
 
     // MARK: Folding
@@ -178,13 +200,11 @@ final class FollowedLog: Sendable {
         let records = withState { $0.index.positions(ofTypes: DiscardedEvents.recordTypes) }
         var (fold, beginning) = withState { ($0.fold, $0.beginning) }
         do {
-            try fold.readRecords(records, in: directory)
+            try fold.readRecords(records, in: folder)
             try fold.advance(
-                through: min(last, fold.last.advanced(by: Self.portion)), in: directory)
+                through: min(last, fold.last.advanced(by: Self.portion)), in: folder)
         } catch {
-            let problem =
-                (error as? LogError).map(LogProblem.init)
-                ?? LogProblem(code: "io", message: "\(error)", remedy: nil)
+            let problem = LogProblem(error)
             withState { state in
                 if state.foldProblem != problem { state.version += 1 }
                 state.foldProblem = problem
@@ -298,7 +318,12 @@ struct LogProblem: Hashable, Sendable {
         self.remedy = remedy
     }
 
-    init(_ error: LogError) {
+    init(_ error: any Error) {
+        guard let error = error as? LogError else {
+            let refusal = APIError(error)
+            (code, message, remedy) = ("io", refusal.message, refusal.remedy)
+            return
+        }
         code =
             switch error.code {
             case .corrupt: "damaged"

@@ -179,7 +179,7 @@ final class Selection: Sendable {
         }
         var hits: [UInt32] = []
         var next = 0
-        try LineReading.forEachLine(at: positions, in: log.directory) { prefix, line in
+        try LineReading.forEachLine(at: positions, in: log.folder) { prefix, line in
             while positions[next] < prefix.position.rawValue { next += 1 }
             if search.matches(line) { hits.append(part[part.startIndex + next]) }
         }

@@ -23,22 +23,43 @@ package struct MailedPage {
     private static let lineBytesMax = 64 * 1_024 * 1_024
     private static let storiesMax = 200
 
-    /// Reads a log.
+    /// The number of times that the whole log is read, nearly.
+    package static let reads = 7
+    /// The number of copies that are read until one has no damage at its end, where a writer may be in the middle
+    /// of a write.
+    private static let attemptsMax = 3
+
+    /// Reads a log as it is at this moment, whatever other processes do with it meanwhile.
     ///
-    /// - Parameter account: the account that the log must have; nil accepts any.
+    /// - Parameters:
+    ///   - account: the account that the log must have; nil accepts any.
+    ///   - progress: called with the number of bytes of each read. All of them are about `reads` times those of the
+    ///     log.
     /// - Throws: `LogError` if there is no log, or `wrongAccount`; a damaged log is shown up to the damage.
-    /// - Complexity: O(bytes), and 2,000 states of each view.
-    package init(of directory: String, account: String?) throws {
+    ///   `LogError` (`io`) also soon after the task is cancelled.
+    /// - Complexity: O(bytes), and the rows that changed or, of views without keys, are compared.
+    package init(
+        of directory: String, account: String?,
+        progress: @escaping @Sendable (Int) -> Void = { _ in }
+    ) throws {
         self.directory = directory
-        let log = FollowedLog(directory, account: account)
-        try log.checkAccount()
-        log.start()
-        defer { log.stop() }
-        while !log.withState({ $0.isFolded || $0.foldProblem != nil }) {
-            Thread.sleep(forTimeInterval: 0.02)
-        }
+        var attempt = 1
+        var log: FollowedLog
+        repeat {
+            let files = try CountingFileSystem(LogSnapshot(of: directory)) {
+                bytes throws(FileError) in
+                progress(bytes)
+                guard Task.isCancelled else { return }
+                throw FileError(
+                    .io, operation: "read", path: directory, reason: "the task was cancelled")
+            }
+            log = FollowedLog(LogFolder(directory, files), account: account)
+            try log.checkAccount()
+            try log.readOnce()
+            attempt += 1
+        } while attempt <= Self.attemptsMax && log.withState { $0.problem?.code == "damaged" }
         // Throws what a log that cannot be read at all is refused for.
-        _ = try LogReader(directory).files()
+        _ = try log.folder.reader.files()
         let api = API(log, isWritable: false)
         let (positions, all) = log.withState { state in
             var bytes = 0
@@ -51,28 +72,33 @@ package struct MailedPage {
         }
         events = positions.count
         leftOut = all - positions.count
+        html = try Self.html(Self.data(positions, api))
+    }
+
+    private static func data(_ positions: [UInt64], _ api: API) throws -> [UInt8] {
+        let log = api.log
         var data = JSONObjectWriter()
         data.appendMember("form", 1)
         data.appendMember("log", raw: try api.overview().finished())
-        data.appendMember("lines", raw: try Self.lines(positions, log))
-        data.appendMember("views", list: try ViewHistory.all(of: api, log))
-        data.appendMember("stories", raw: Self.stories(api, log).finished())
+        data.appendMember("lines", raw: try lines(positions, log))
+        data.appendMember("views", list: try views(api))
+        data.appendMember("stories", raw: try stories(api).finished())
         data.appendMember("outbox", raw: try api.outbox().finished())
         data.appendMember("files", raw: try api.files().finished())
         var segments = JSONObjectWriter()
-        for name in try LogDirectory.segments(of: directory, POSIXFileSystem()) {
+        for name in try log.folder.segments() {
             segments.appendMember(name, raw: try api.segment(name).finished())
         }
         data.appendMember("segments", raw: segments.finished())
         data.appendMember(
             "compaction", raw: (try? api.compaction().finished()) ?? Array("null".utf8))
         data.appendMember("verify", raw: try api.verify().finished())
-        html = Self.html(data.finished())
+        return data.finished()
     }
 
     private static func lines(_ positions: [UInt64], _ log: FollowedLog) throws -> [UInt8] {
         var lines: [[UInt8]] = []
-        try LineReading.forEachLine(at: positions, in: log.directory) { prefix, line in
+        try LineReading.forEachLine(at: positions, in: log.folder) { prefix, line in
             let status = log.withState { state in
                 state.index.ordinal(at: prefix.position.rawValue).map { state.status($0) }
             }
@@ -85,15 +111,31 @@ package struct MailedPage {
         return JSONObjectWriter.array(lines)
     }
 
+    private static func views(_ api: API) throws -> [JSONObjectWriter] {
+        try ViewTimeline.names.indices.map { view in
+            let (points, changes) = api.log.withState { state in
+                (
+                    state.fold.histories[view].finished(after: state.compactedThrough),
+                    state.changes(of: view).map { Int(clamping: $0) }
+                )
+            }
+            return try ViewRowsHistory(of: view, points).json(api.views, changes: changes)
+        }
+    }
+
     /// The stories of the events that wait, those that are held first.
-    private static func stories(_ api: API, _ log: FollowedLog) -> JSONObjectWriter {
-        let entries = log.withState { $0.fold.outbox.entries.map { $0 } }
+    private static func stories(_ api: API) throws -> JSONObjectWriter {
+        let (entries, last) = api.log.withState { ($0.fold.outbox.entries.map { $0 }, $0.last) }
         let shown =
             entries.filter { $0.status != .pending } + entries.filter { $0.status == .pending }
+        let stories = try EventStory.read(
+            of: shown.prefix(storiesMax).map(\.id), in: api.log.directory,
+            api.log.folder.fileSystem, catalogue: OfflineModel.catalogue, through: last)
         return .object { writer in
-            for entry in shown.prefix(storiesMax) {
-                guard let story = try? api.story(at: entry.position) else { continue }
-                writer.appendMember("\(entry.position)", raw: story.finished())
+            for story in stories.values.sorted(by: { $0.position < $1.position }) {
+                guard let event = story.event else { continue }
+                writer.appendMember(
+                    "\(story.position)", raw: api.json(of: story, event).finished())
             }
         }
     }
@@ -103,7 +145,8 @@ package struct MailedPage {
     private static func html(_ data: [UInt8]) -> [UInt8] {
         let policy =
             "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
-            + "script-src 'unsafe-inline'; style-src 'unsafe-inline'\">"
+            + "script-src 'unsafe-inline'; style-src 'unsafe-inline'; base-uri 'none'; "
+            + "form-action 'none'\">"
         let page = StudioPages.text("index.html").replacing(
             "<link rel=\"stylesheet\" href=\"studio.css\">",
             with: "\(policy)<style>\(StudioPages.text("studio.css"))</style>")

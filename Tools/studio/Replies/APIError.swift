@@ -6,7 +6,7 @@ import LogFormat
 import LogStorage
 
 /// The reason for which a request is refused.
-struct APIError: Error {
+struct APIError: Error, CustomStringConvertible {
     var status: Int
     var code: String
     var message: String
@@ -55,9 +55,14 @@ struct APIError: Error {
             self.init(
                 status, "\(error.code.rawValue)", error.description,
                 remedy: error.recoverySuggestion)
-        default: self.init(500, "internal", "\(error)")
+        case let error as FileError: self.init(LogError(error))
+        case let error as any CustomStringConvertible:
+            self.init(500, "internal", error.description)
+        default: self.init(500, "internal", error.localizedDescription)
         }
     }
+
+    var description: String { remedy.map { "\(message); \($0)" } ?? message }
 
     /// The body of the reply.
     var json: [UInt8] {

@@ -131,7 +131,7 @@ final class ViewTimeline: Sendable {
             }
         }
         let missing = wanted.filter { $0 > known.position.rawValue }
-        try LineReading.forEachLine(at: missing, in: log.directory) { _, line in
+        try LineReading.forEachLine(at: missing, in: log.folder) { _, line in
             let event = try LogReader.event(
                 line, OfflineModel.catalogue, directory: log.directory)
             guard let counted = discarded.counted(event, by: OfflineModel.catalogue) else { return }
@@ -154,7 +154,7 @@ final class ViewTimeline: Sendable {
             ids.compactMap { id in state.index.ordinal(of: id).map { state.index.positions[$0] } }
         }
         var data: [UUID: [UInt8]] = [:]
-        try LineReading.forEachLine(at: positions.sorted(), in: log.directory) { _, line in
+        try LineReading.forEachLine(at: positions.sorted(), in: log.folder) { _, line in
             let event = try LogReader.event(
                 line, OfflineModel.catalogue, directory: log.directory)
             data[event.id] = OfflineModel.catalogue.newestForm(of: event).content.json
