@@ -210,7 +210,6 @@ let package = Package(
             name: "Studio",
             dependencies: [
                 "CStudioPages", "DaybookOffline", "EventSourcing", "LogFormat", "LogStorage",
-                forTools("FlyingFox", "FlyingFox"), forTools("FlyingSocks", "FlyingFox"),
             ],
             path: "Tools/studio", exclude: ["Embedded", "Pages"], swiftSettings: strict),
         .executableTarget(
@@ -467,7 +466,6 @@ let package = Package(
                 "EventGenerators",
                 "DaybookOffline", "DaybookTestKit", "EventSourcing", "LogFormat", "LogStorage",
                 "Studio", "TestSupport", "logtool",
-                forTools("FlyingFox", "FlyingFox"),
             ],
             swiftSettings: strict),
         .testTarget(

@@ -89,14 +89,13 @@ class Studio:
             raise AssertionError(f"logtool studio printed {line!r}: {self.process.communicate()[1].decode()}")
         self.address, self.origin, port, self.token = match.groups()
         self.port = int(port)
-        self.cookie = f"daybook-studio-{self.port}={self.token}"
 
-    def request(self, path, method="GET", headers=None, body=None, cookie=True):
+    def request(self, path, method="GET", headers=None, body=None, key=True):
         """Sends a request outside of a browser. `headers` replace those that a browser would send."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         sent = {"Host": f"127.0.0.1:{self.port}"}
-        if cookie:
-            sent["Cookie"] = self.cookie
+        if key:
+            sent["Authorization"] = f"Bearer {self.token}"
         if method == "POST":
             sent |= {"Origin": self.origin, "Content-Type": "application/json"}
         sent |= headers or {}

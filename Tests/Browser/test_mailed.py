@@ -108,7 +108,7 @@ def test_events_are_downloaded_from_the_file(offline, mailed, field):
     show(offline, mailed, "timeline?status=parked")
     offline.get_by_role("button", name="data out").click()
     with offline.expect_download() as download:
-        offline.get_by_role("link", name="events as ndjson").click()
+        offline.get_by_role("button", name="events as ndjson").click()
     [line] = download.value.path().read_bytes().splitlines()
     assert json.loads(line) == json.loads(field.request("/api/export?status=parked&format=ndjson").body)
 

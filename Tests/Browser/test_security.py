@@ -13,7 +13,9 @@ import events
 import screen
 import studio
 
-PATHS = ["/", "/studio.js", "/studio.css", "/api/log", "/api/events", "/api/histogram", "/api/views", "/api/outbox",
+# What a browser loads before it has the key, and which has nothing of the log.
+PAGES = ["/", "/studio.js", "/studio.css"]
+PATHS = [*PAGES, "/api/log", "/api/events", "/api/histogram", "/api/views", "/api/outbox",
          "/api/files", "/api/verify", "/api/export?format=ndjson", "/api/nothing", "/nothing"]
 DECISIONS = ["/api/outbox/retry", "/api/outbox/discard", "/api/outbox/resolve"]
 
@@ -47,37 +49,36 @@ class Attacker:
 # Without a browser
 
 
-@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("path", [path for path in PATHS if path not in PAGES])
 def test_a_request_without_the_token_is_refused(field, path):
-    reply = field.request(path, cookie=False)
+    reply = field.request(path, key=False)
     assert (reply.status, reply.code) == (401, "noToken")
 
 
 @pytest.mark.parametrize("path", DECISIONS)
 def test_a_decision_without_the_token_is_refused(field, path):
-    reply = field.request(path, "POST", body={"id": events.identifier("rejected")}, cookie=False)
+    reply = field.request(path, "POST", body={"id": events.identifier("rejected")}, key=False)
     assert (reply.status, reply.code) == (401, "noToken")
 
 
 @pytest.mark.parametrize("token", ["", "0", "0" * 32, "%C3%A9", "%00"])
 def test_a_wrong_token_is_refused(field, token):
-    assert field.request(f"/?token={token}", cookie=False).status == 401
-    assert field.request("/api/log", headers={"Cookie": f"daybook-studio-{field.port}={token}"}).status == 401
+    assert field.request(f"/api/log?token={token}", key=False).status == 401
+    assert field.request("/api/log", headers={"Authorization": f"Bearer {token}"}).status == 401
 
 
 def test_the_token_is_random_and_long(field, serve, field_log):
     other = serve(field_log)
     assert len(bytes.fromhex(field.token)) >= 16
     assert field.token != other.token
-    assert other.request("/api/log", headers={"Cookie": f"daybook-studio-{other.port}={field.token}"}).status == 401
+    assert other.request("/api/log", headers={"Authorization": f"Bearer {field.token}"}).status == 401
 
 
-def test_the_token_becomes_a_cookie_that_no_script_and_no_other_site_gets(field):
-    reply = field.request(f"/?token={field.token}", cookie=False)
-    assert (reply.status, reply.headers["location"]) == (303, "/")
-    value, *flags = [part.strip() for part in reply.headers["set-cookie"].split(";")]
-    assert value == field.cookie
-    assert {"HttpOnly", "SameSite=Strict", "Path=/"} <= set(flags)
+def test_there_is_no_cookie(field):
+    for path in [*PATHS, f"/?token={field.token}"]:
+        assert "set-cookie" not in field.request(path).headers
+    cookie = {"Cookie": f"daybook-studio-{field.port}={field.token}"}
+    assert field.request("/api/log", headers=cookie, key=False).status == 401
 
 
 @pytest.mark.parametrize("host", [
@@ -123,8 +124,8 @@ def test_other_methods_are_refused(field, method):
 
 def test_every_answer_has_the_headers_that_protect_it(field):
     for path in PATHS:
-        for cookie in [True, False]:
-            headers = field.request(path, cookie=cookie).headers
+        for key in [True, False]:
+            headers = field.request(path, key=key).headers
             policy = [part.strip() for part in headers["content-security-policy"].split(";")]
             assert "default-src 'self'" in policy
             assert "frame-ancestors 'none'" in policy
@@ -214,9 +215,58 @@ def test_a_request_head_without_end_takes_little_memory(serve, field_log, filler
 def test_the_token_is_not_in_the_address_after_the_first_request(page, field):
     screen.show(page, field)
     assert page.evaluate("() => location.search") == ""
-    assert page.evaluate("() => document.cookie") == ""
-    [cookie] = page.context.cookies()
-    assert cookie["httpOnly"] and cookie["sameSite"] == "Strict" and cookie["expires"] == -1
+    assert field.token not in page.url
+    assert page.context.cookies() == []
+
+
+def test_a_page_that_is_loaded_again_and_a_tab_beside_it_have_the_key(page, field):
+    screen.show(page, field)
+    page.reload()
+    screen.wait_until_shown(page, "timeline")
+    other = screen.watched(page.context.new_page())
+    other.goto(f"{field.origin}/#timeline")
+    screen.wait_until_shown(other, "timeline")
+    assert screen.faults(other) == []
+
+
+def test_the_key_goes_to_no_other_port(page, field):
+    screen.show(page, field)
+    got = []
+
+    class Listener(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            got.append(str(self.headers))
+            self.send_response(204)
+            self.end_headers()
+
+        def log_message(self, *_):
+            pass
+
+    with http.server.HTTPServer(("127.0.0.1", 0), Listener) as server:
+        threading.Thread(target=server.handle_request, daemon=True).start()
+        with contextlib.suppress(Exception):  # a page without content
+            page.goto(f"http://127.0.0.1:{server.server_port}/")
+    [headers] = got
+    assert field.token not in headers
+
+
+def test_four_large_posts_without_the_token_stop_nothing(serve, field_log):
+    server = serve(field_log, "--write")
+    head = f"POST /api/outbox/retry HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nContent-Length: 41943040\r\n\r\n"
+
+    def post():
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", server.port), timeout=10) as connection:
+            connection.sendall(head.encode())
+            for _ in range(640):
+                connection.sendall(b"x" * 65_536)
+
+    threads = [threading.Thread(target=post) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    assert server.api("log")["writable"]
+    for thread in threads:
+        thread.join()
+    assert server.api("log")["writable"]
 
 
 ATTACK = """<!DOCTYPE html><title>attack</title><body><script>
@@ -275,7 +325,7 @@ FORM = """<!DOCTYPE html><title>form</title><form method="post" enctype="text/pl
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "rebound.example"])
 def test_a_page_of_another_origin_gets_nothing(page, serve, field_log, host):
     server = serve(field_log, "--write")
-    screen.show(page, server)  # the browser has the cookie now
+    screen.show(page, server)  # the browser has the key now
     before = server.api("outbox")
     identifier = events.identifier("rejected")
     values = {"origin": server.origin, "paths": [path for path in PATHS if path != "/"], "decisions": DECISIONS,

@@ -29,15 +29,15 @@ def dialog(page, server):
     return page.get_by_role("dialog")
 
 
-def downloaded(page, link):
-    """Follows a link to a download; returns its name and its bytes."""
+def downloaded(page, button):
+    """Presses a button that downloads; returns the file's name and its bytes."""
     with page.expect_download() as download:
-        link.click()
+        button.click()
     return download.value.suggested_filename, download.value.path().read_bytes()
 
 
 def test_the_filtered_events_are_downloaded_as_ndjson(page, long):
-    name, content = downloaded(page, dialog(page, long).get_by_role("link", name="events as ndjson"))
+    name, content = downloaded(page, dialog(page, long).get_by_role("button", name="events as ndjson"))
     lines = [json.loads(line) for line in content.splitlines()]
     assert name == "events.ndjson"
     assert [line["id"] for line in lines] == [event["id"] for _, event in wanted()]
@@ -45,13 +45,13 @@ def test_the_filtered_events_are_downloaded_as_ndjson(page, long):
 
 
 def test_the_download_can_be_imported_into_another_log(page, long, tmp_path):
-    _, content = downloaded(page, dialog(page, long).get_by_role("link", name="events as ndjson"))
+    _, content = downloaded(page, dialog(page, long).get_by_role("button", name="events as ndjson"))
     printed = studio.logtool("import", tmp_path / "other", "-", stdin=content)
     assert json.loads(printed)["appended"] == len(wanted())
 
 
 def test_the_filtered_events_are_downloaded_as_csv(page, long):
-    name, content = downloaded(page, dialog(page, long).get_by_role("link", name="events as csv"))
+    name, content = downloaded(page, dialog(page, long).get_by_role("button", name="events as csv"))
     rows = list(csv.DictReader(io.StringIO(content.decode(), newline="")))
     assert name == "events.csv"
     assert [int(row["position"]) for row in rows] == [position for position, _ in wanted()]

@@ -23,12 +23,20 @@ struct Logtool {
     }
 
     /// Runs logtool to its end.
-    static func run(_ arguments: [String]) throws -> Logtool {
+    ///
+    /// - Parameter fileBytesMax: the size that no file of the process may exceed, a multiple of 512; nil for no bound.
+    static func run(_ arguments: [String], fileBytesMax: Int? = nil) throws -> Logtool {
         let folder = try TemporaryFolder()
         defer { folder.remove() }
         let process = Process()
         process.executableURL = binary
         process.arguments = arguments
+        if let fileBytesMax {
+            // Ignored, the signal is the error of the write.
+            let script = "trap '' XFSZ; ulimit -f \(fileBytesMax / 512); exec \"$0\" \"$@\""
+            process.executableURL = URL(filePath: "/bin/sh")
+            process.arguments = ["-c", script, binary.path] + arguments
+        }
         // Files, because a full pipe would block.
         let (output, messages) = (try folder.file("output"), try folder.file("messages"))
         process.standardOutput = try FileHandle(forWritingTo: output)
@@ -51,7 +59,13 @@ final class RunningStudio {
     let token: String
     private let process = Process()
 
-    init(_ arguments: String...) throws {
+    /// - Parameter folder: a folder in which commands are looked for first; nil for none.
+    init(_ arguments: String..., pathFirst folder: String? = nil) throws {
+        if let folder {
+            var environment = ProcessInfo.processInfo.environment
+            environment["PATH"] = "\(folder):\(environment["PATH"] ?? "/usr/bin:/bin")"
+            process.environment = environment
+        }
         process.executableURL = Logtool.binary
         process.arguments = ["studio"] + arguments
         process.standardError = FileHandle.nullDevice
@@ -73,11 +87,19 @@ final class RunningStudio {
     }
 
     /// The reply to a GET request, with its head.
-    func get(_ target: String, cookie: String? = nil) throws -> String {
-        let socket = try TCPSocket(to: port, stop: StopSignal())
+    func get(_ target: String, key: String? = nil) throws -> String {
+        let socket = try connect()
         var head = "GET \(target) HTTP/1.1\r\nHost: 127.0.0.1:\(port)\r\nConnection: close\r\n"
-        if let cookie { head += "Cookie: \(cookie)\r\n" }
+        if let key { head += "Authorization: Bearer \(key)\r\n" }
         try socket.send("\(head)\r\n".utf8)
+        return try Self.reply(from: socket)
+    }
+
+    /// Connects to the server.
+    func connect() throws -> TCPSocket { try TCPSocket(to: port, stop: StopSignal()) }
+
+    /// All that the server sends until it closes the connection.
+    static func reply(from socket: TCPSocket) throws -> String {
         var reply: [UInt8] = []
         do { while true { try socket.receive(into: &reply) } } catch SocketError.ended {}
         return String(decoding: reply, as: UTF8.self)

@@ -45,7 +45,7 @@ struct StudioCommand: AsyncParsableCommand {
 
     func run() async throws {
         try await Exit.mapping {
-            if let html { return try writePage(to: html) }
+            if let html { return try await writePage(to: html) }
             let result = await Interruption.result { try await serve() }
             do { try result.get() } catch is CancellationError {}
         }
@@ -53,15 +53,15 @@ struct StudioCommand: AsyncParsableCommand {
 
     private func serve() async throws {
         let (directory, account, opensBrowser) = (directory, account, open)
-        let server = try StudioServer(
+        let server = StudioServer(
             directory, account: account, port: port,
             open: write
                 ? { @Sendable in try await ToolStore.open(directory, account: account) } : nil)
         do {
-            try await server.run { address in
+            try await server.run { address, origin in
                 Stdout.write(Array("listening on \(address)\n".utf8))
                 Stdout.flush()
-                if opensBrowser { Self.openBrowser(at: address) }
+                if opensBrowser { Self.openBrowser(at: server, origin) }
             }
         } catch let error as StudioError {
             Message.error(error.description)
@@ -69,25 +69,65 @@ struct StudioCommand: AsyncParsableCommand {
         }
     }
 
-    /// Starts the system's command that opens an address.
-    private static func openBrowser(at address: String) {
-        let process = Process()
-        process.executableURL = URL(filePath: "/usr/bin/env")
-        #if os(macOS)
-            process.arguments = ["open", address]
-        #else
-            process.arguments = ["xdg-open", address]
-        #endif
-        process.standardOutput = FileHandle.nullDevice
-        process.standardError = FileHandle.nullDevice
-        do { try process.run() } catch {
+    /// Starts the system's command that opens a page.
+    private static func openBrowser(at server: StudioServer, _ origin: String) {
+        do {
+            let process = Process()
+            process.executableURL = URL(filePath: "/usr/bin/env")
+            #if os(macOS)
+                let command = "open"
+            #else
+                let command = "xdg-open"
+            #endif
+            process.arguments = [command, try server.writeOpeningFile(for: origin)]
+            process.standardOutput = FileHandle.nullDevice
+            process.standardError = FileHandle.nullDevice
+            try process.run()
+        } catch {
             Message.note("the browser could not be opened: open the address yourself")
         }
     }
 
-    private func writePage(to path: String) throws {
-        let page = try MailedPage(of: directory, account: account)
+    private func writePage(to path: String) async throws {
+        do {
+            try await Interruption.result { try writePageNow(to: path) }.get()
+        } catch is CancellationError {
+            Message.error("interrupted; nothing was written")
+            throw Exit.interrupted
+        }
+    }
+
+    private func writePageNow(to path: String) throws {
+        Self.allowManyOpenFiles()
+        let progress = Progress(
+            "read", unit: nil,
+            of: .bytes(LogReader(directory).bytesToRead() * MailedPage.reads))
+        defer { progress.finish() }
+        let page: MailedPage
+        do {
+            page = try MailedPage(of: directory, account: account) { progress.add(bytes: $0) }
+        } catch {
+            try Task.checkCancellation()
+            throw error
+        }
+        progress.finish()
+        try Task.checkCancellation()
         try page.write(to: path)
         Message.note("wrote \(path): \(page.events) events, \(page.byteCount) bytes")
+    }
+
+    #if canImport(Darwin)
+        private static let openFiles = RLIMIT_NOFILE
+    #else
+        private static let openFiles = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
+    #endif
+
+    /// Raises the number of files that this process may open as far as the system allows: the segments of the log
+    /// stay open while the page is put together.
+    private static func allowManyOpenFiles() {
+        var limit = rlimit()
+        guard getrlimit(Self.openFiles, &limit) == 0 else { return }
+        limit.rlim_cur = limit.rlim_max
+        setrlimit(Self.openFiles, &limit)
     }
 }

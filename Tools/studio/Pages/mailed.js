@@ -227,10 +227,10 @@ export class MailedSource {
     return this.#data.verify;
   }
 
-  exportURL(filter, format) {
+  async download(filter, format) {
     const lines = this.#found(filter, 'oldest');
     const text = format === 'csv' ? this.#csv(lines) : lines.map((line) => `${this.#outgoing(line)}\n`).join('');
-    return URL.createObjectURL(new Blob([text], { type: format === 'csv' ? 'text/csv' : 'application/x-ndjson' }));
+    return new Blob([text], { type: format === 'csv' ? 'text/csv' : 'application/x-ndjson' });
   }
 
   #found(filter, order) {

@@ -1,29 +1,86 @@
 // The data source of the served form: requests to `/api/…` of the server that sent the pages.
 import { SourceFailure } from './failure.js';
 
-async function requestJSON(path, options) {
-  let response;
+const keyName = 'daybook-studio-key';
+const keyWait = 300;
+
+async function request(path, options) {
   try {
-    response = await fetch(path, { ...options, credentials: 'same-origin', cache: 'no-store' });
+    return await fetch(path, { ...options, credentials: 'omit', cache: 'no-store' });
   } catch (error) {
     if (error.name === 'AbortError') throw error;
     throw new SourceFailure('gone', 'the server does not answer');
   }
-  let body;
+}
+
+async function bodyOf(response) {
   try {
-    body = await response.json();
+    return await response.json();
   } catch (error) {
     if (error.name === 'AbortError') throw error;
-    body = null;
+    return null;
   }
-  if (response.ok && body !== null) return body;
+}
+
+/** The failure that a refused request reports. */
+function failureOf(response, body) {
   const { code, message, remedy, ...details } = body?.error ?? {};
-  if (code) throw new SourceFailure(code, message, remedy, details);
-  if (response.status === 401 || response.status === 403) {
-    throw new SourceFailure('token', 'the page belongs to an earlier run of the server',
-      'open the address that `logtool studio` has printed');
+  if (code) return new SourceFailure(code, message, remedy, details);
+  return new SourceFailure('http', `the server answered with status ${response.status} and no reason`);
+}
+
+function storedKey() {
+  try {
+    return sessionStorage.getItem(keyName);
+  } catch {
+    return null;
   }
-  throw new SourceFailure('http', `the server answered with status ${response.status} and no reason`);
+}
+
+function storeKey(key) {
+  try {
+    sessionStorage.setItem(keyName, key);
+  } catch {
+    // The page has the key until it is loaded again.
+  }
+}
+
+/** The key in the address, of which the address bar and the history keep nothing, or the one of an earlier load. */
+async function keyOfPage() {
+  const query = new URLSearchParams(location.search);
+  const code = query.get('code');
+  const key = query.get('token') ?? (code === null ? storedKey() : null);
+  if (location.search !== '') history.replaceState(history.state, '', location.pathname + location.hash);
+  return code === null ? key : keyForCode(code);
+}
+
+/** The key that the server gives for a code, once; null if the code is worthless. */
+async function keyForCode(code) {
+  const response = await request('/api/key', { method: 'POST', body: JSON.stringify({ code }) });
+  return response.ok ? (await bodyOf(response))?.key ?? null : null;
+}
+
+/** The key of another tab; null if none answers. A tab that a link has opened has no address with the key. */
+function keyOfOtherTab(channel) {
+  return new Promise((resolve) => {
+    channel.onmessage = ({ data }) => data.key && resolve(data.key);
+    channel.postMessage({});
+    setTimeout(() => resolve(null), keyWait);
+  });
+}
+
+/**
+ * The key that every request needs; null if the page has none. It is kept in the tab, because a cookie would be
+ * sent to every port of this machine.
+ */
+async function findKey() {
+  const channel = new BroadcastChannel(keyName);
+  const key = await keyOfPage() ?? await keyOfOtherTab(channel);
+  if (key !== null) storeKey(key);
+  channel.onmessage = ({ data }) => {
+    if (key !== null && !data.key) channel.postMessage({ key });
+  };
+  return key;
 }
 
 function pathOf(name, parameters) {
@@ -34,22 +91,29 @@ function pathOf(name, parameters) {
 /** Asks the server. Every method takes an `AbortSignal` last, and throws `SourceFailure`. */
 export class ServedSource {
   form = 'served';
+  #key = findKey();
 
   /** The address of an answer as JSON. */
   address(name, parameters = {}) {
     return location.origin + pathOf(name, parameters);
   }
 
-  #get(name, parameters, signal) {
-    return requestJSON(pathOf(name, parameters), { signal });
+  /** Sends a request with the key. */
+  async #request(path, options) {
+    const key = await this.#key;
+    const headers = key === null ? {} : { authorization: `Bearer ${key}` };
+    const response = await request(path, { ...options, headers: { ...headers, ...options.headers } });
+    if (!response.ok) throw failureOf(response, await bodyOf(response));
+    return response;
   }
 
-  #post(name, body) {
-    return requestJSON(pathOf(name, {}), {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify(body),
-    });
+  async #get(name, parameters, signal) {
+    return (await this.#request(pathOf(name, parameters), { signal })).json();
+  }
+
+  async #post(name, body) {
+    const headers = { 'content-type': 'application/json' };
+    return (await this.#request(pathOf(name, {}), { method: 'POST', headers, body: JSON.stringify(body) })).json();
   }
 
   log(signal) {
@@ -133,7 +197,8 @@ export class ServedSource {
     return this.#get('verify', {}, signal);
   }
 
-  exportURL(filter, format) {
-    return pathOf('export', [...filter, ['format', format]]);
+  /** The events that pass a filter, as a file in the browser: a link could not send the key. */
+  async download(filter, format) {
+    return (await this.#request(pathOf('export', [...filter, ['format', format]]), {})).blob();
   }
 }

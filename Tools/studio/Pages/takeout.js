@@ -1,5 +1,5 @@
 // The dialog that takes data out: downloads of the filtered events, commands that give the same, the JSON address.
-import { content, copyButton, element, noteLine } from './dom.js';
+import { button, content, copyButton, element, noteLine } from './dom.js';
 import { filterOf } from './route.js';
 import { openDialog } from './table.js';
 import { countOf } from './text.js';
@@ -21,8 +21,19 @@ function inspectCommand(folder, filter) {
 }
 
 function curlCommand(address) {
-  // The server names its cookie by its port: cookies are shared by all ports of a host.
-  return `curl --cookie 'daybook-studio-${location.port || '80'}=…' ${shellQuoted(address)}`;
+  return `curl --header 'Authorization: Bearer …' ${shellQuoted(address)}`;
+}
+
+/** Downloads the events that pass a filter. */
+async function save(studio, filter, format) {
+  try {
+    const address = URL.createObjectURL(await studio.source.download(filter, format));
+    element('a', { href: address, download: `events.${format}` }).click();
+    // The browser has the file's content once the download has begun.
+    setTimeout(() => URL.revokeObjectURL(address), 60_000);
+  } catch (error) {
+    studio.reportFailure(error);
+  }
 }
 
 function command(label, text) {
@@ -34,22 +45,17 @@ function command(label, text) {
 export function openTakeout(studio, parameters, address) {
   const filter = filterOf(parameters);
   const isServed = studio.source.form === 'served';
-  const download = (format) => element('a', {
-    class: 'button primary', href: studio.source.exportURL(filter, format), download: `events.${format}`,
-  }, `events as ${format}`);
+  const download = (format) => button(`events as ${format}`, () => save(studio, filter, format), { class: 'primary' });
   const inspect = inspectCommand(studio.log.folder ?? 'LOG', filter);
   const selected = filter.size === 0 ? `all ${countOf(studio.log.events, 'event')}` : 'the events that pass the filters of the timeline';
-  const downloads = ['ndjson', 'csv'].map(download);
-  const dialog = openDialog('Data out',
+  openDialog('Data out',
     element('p', {}, `Downloads contain ${selected}.`),
-    element('p', { class: 'actions' }, downloads),
+    element('p', { class: 'actions' }, ['ndjson', 'csv'].map(download)),
     inspect === null
       ? noteLine('logtool inspect cannot express these filters; it knows one type, one subject and positions.')
       : command('with logtool', inspect),
     isServed ? [
       command('with curl', curlCommand(studio.source.address('export', [...filter, ['format', 'ndjson']]))),
-      noteLine('The cookie is the token in the address that logtool studio has printed.'),
+      noteLine('Instead of … put the token in the address that logtool studio has printed.'),
       command('this screen as JSON', address)] : '');
-  // Those of a mailed file hold memory; others are left as they are.
-  dialog.addEventListener('close', () => downloads.forEach((link) => URL.revokeObjectURL(link.href)));
 }

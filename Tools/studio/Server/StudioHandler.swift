@@ -3,24 +3,30 @@
 
 import DaybookOffline
 import EventSourcing
-import FlyingFox
 import Foundation
 import Synchronization
 
 /// The handler of all requests.
-final class StudioHandler: HTTPHandler {
-    let token: String
+final class StudioHandler: Sendable {
+    /// The key, which every request for anything of the log must have.
+    let key: String
     private let api: API
     private let open: (@Sendable () async throws -> EventStore)?
     /// The port, once the server listens.
     private let port = Mutex<UInt16>(0)
+    /// The code that can be exchanged for the key once.
+    private let code = Mutex<OneTimeCode?>(nil)
     private let queue = DispatchQueue(label: "studio", attributes: .concurrent)
 
-    init(
-        _ api: API, token: String, open: (@Sendable () async throws -> EventStore)?
-    ) {
+    private struct OneTimeCode {
+        var text: String
+        /// Called when the code is used or withdrawn.
+        var onEnd: @Sendable () -> Void
+    }
+
+    init(_ api: API, key: String, open: (@Sendable () async throws -> EventStore)?) {
         self.api = api
-        self.token = token
+        self.key = key
         self.open = open
     }
 
@@ -28,64 +34,65 @@ final class StudioHandler: HTTPHandler {
 
     private static let bodyBytesMax = 64 * 1_024
 
-    func handleRequest(_ request: HTTPRequest) async throws -> HTTPResponse {
-        let parameters = Parameters(query: request.target.query(percentEncoded: true))
-        do {
-            try checkHost(request)
-            // Browsers ask for it without being told to.
-            if request.path == "/favicon.ico" {
-                return HTTPResponse(statusCode: .noContent, headers: Self.headers)
-            }
-            if request.path == "/", let given = parameters.string("token") {
-                return try welcome(given)
-            }
-            try checkToken(request)
-            if request.method == .GET {
-                return try await get(request.path, parameters)
-            }
-            guard request.method == .POST else {
-                throw APIError(405, "methodNotAllowed", "only GET and POST are answered")
-            }
-            try checkOrigin(request)
-            return response(to: try await post(request))
-        } catch {
-            return response(to: APIReply(APIError(error)))
-        }
-    }
-
     // MARK: Access
 
-    private var authority: String { "127.0.0.1:\(port.withLock { $0 })" }
-    private var cookieName: String { "daybook-studio-\(port.withLock { $0 })" }
-
-    /// A page of another site whose name was made to resolve to this machine (DNS rebinding) sends its own
-    /// name as the host.
-    private func checkHost(_ request: HTTPRequest) throws(APIError) {
-        guard request.headers.values(for: .host) == [authority] else {
-            throw APIError(421, "wrongHost", "this server answers at \(authority) only")
+    /// Decides by the head whether a request is answered. Nothing of its body is read before.
+    ///
+    /// - Throws: `APIError`.
+    func check(_ head: RequestHead) throws(APIError) {
+        try checkHost(head)
+        guard head.method == "GET" || head.method == "POST" else {
+            throw APIError(405, "methodNotAllowed", "only GET and POST are answered")
         }
-        // A browser that knows says whether another site asked.
-        let site = request.headers[HTTPHeader("Sec-Fetch-Site")]
-        guard site == nil || site == "same-origin" || site == "none" || request.path == "/" else {
-            throw APIError(403, "crossSite", "another site's page may not ask this server")
-        }
-    }
-
-    private func checkOrigin(_ request: HTTPRequest) throws(APIError) {
-        guard request.headers[HTTPHeader("Origin")] == "http://\(authority)" else {
-            throw APIError(403, "crossSite", "another site's page may not ask this server")
-        }
-    }
-
-    private func checkToken(_ request: HTTPRequest) throws(APIError) {
-        let cookies = (request.headers[.cookie] ?? "").split(separator: ";").map {
-            $0.trimmingCharacters(in: .whitespaces)
-        }
-        guard cookies.contains(where: { isEqual($0, "\(cookieName)=\(token)") }) else {
+        if head.method == "POST" { try checkOrigin(head) }
+        guard hasKey(head) || Self.isPublic(head) else {
             throw APIError(
                 401, "noToken", "open the address that logtool studio printed",
                 remedy: "copy the whole address, with its token, into the browser")
         }
+        guard head.bodyBytes <= Self.bodyBytesMax else {
+            throw APIError(
+                413, "tooLarge", "the body has more than \(Self.bodyBytesMax) bytes")
+        }
+    }
+
+    /// True for the pages, which contain nothing of the log, for the icon that browsers ask for without being
+    /// told to, and for the exchange of a code.
+    private static func isPublic(_ head: RequestHead) -> Bool {
+        head.method == "GET"
+            ? head.path == iconPath || StudioPages.page(head.path) != nil
+            : head.path == keyPath
+    }
+
+    private static let iconPath = "/favicon.ico"
+    private static let keyPath = "/api/key"
+
+    private var authority: String { "127.0.0.1:\(port.withLock { $0 })" }
+
+    /// A page of another site whose name was made to resolve to this machine (DNS rebinding) sends its own
+    /// name as the host.
+    private func checkHost(_ head: RequestHead) throws(APIError) {
+        guard head.values("host") == [authority] else {
+            throw APIError(421, "wrongHost", "this server answers at \(authority) only")
+        }
+        // A browser that knows says whether another site asked.
+        let sites = head.values("sec-fetch-site")
+        guard sites.allSatisfy({ $0 == "same-origin" || $0 == "none" }) || head.path == "/" else {
+            throw APIError(403, "crossSite", "another site's page may not ask this server")
+        }
+    }
+
+    private func checkOrigin(_ head: RequestHead) throws(APIError) {
+        guard head.values("origin") == ["http://\(authority)"] else {
+            throw APIError(403, "crossSite", "another site's page may not ask this server")
+        }
+    }
+
+    /// True for a request with the key. A browser adds no such field by itself, as it adds a cookie to requests
+    /// for every port of this machine.
+    func hasKey(_ head: RequestHead) -> Bool {
+        let values = head.values("authorization")
+        return values.count == 1 && isEqual(values[0], "Bearer \(key)")
     }
 
     /// Compares in a time that does not depend on where the texts differ.
@@ -95,36 +102,74 @@ final class StudioHandler: HTTPHandler {
         return zip(one, other).reduce(UInt8(0)) { $0 | ($1.0 ^ $1.1) } == 0
     }
 
-    /// Exchanges the token in the address for a cookie, so that the address bar and the history have none.
-    private func welcome(_ given: String) throws(APIError) -> HTTPResponse {
-        guard isEqual(given, token) else {
-            throw APIError(
-                401, "noToken", "the token is not that of this run of logtool studio",
-                remedy: "open the address that logtool studio printed last")
-        }
-        var response = HTTPResponse(statusCode: .seeOther, headers: Self.headers)
-        response.headers[.location] = "/"
-        response.headers[.setCookie] =
-            "\(cookieName)=\(token); Path=/; HttpOnly; SameSite=Strict"
-        return response
+    // MARK: Codes
+
+    /// Sets the code that can be exchanged for the key once, in place of an earlier one.
+    ///
+    /// - Parameter onEnd: called when the code is used or withdrawn.
+    func setCode(_ text: String, onEnd: @escaping @Sendable () -> Void) {
+        withdrawCode()
+        code.withLock { $0 = OneTimeCode(text: text, onEnd: onEnd) }
     }
 
-    private static let headers: FlyingFox.HTTPHeaders = [
-        HTTPHeader("Content-Security-Policy"):
-            "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; object-src 'none'",
-        HTTPHeader("Cross-Origin-Opener-Policy"): "same-origin",
-        HTTPHeader("Cross-Origin-Resource-Policy"): "same-origin",
-        HTTPHeader("Referrer-Policy"): "no-referrer",
-        HTTPHeader("X-Content-Type-Options"): "nosniff",
-        HTTPHeader("X-Frame-Options"): "DENY",
-        .cacheControl: "no-store",
-    ]
+    /// Makes the code, if it has not been used, worthless.
+    func withdrawCode() {
+        code.withLock { code in
+            defer { code = nil }
+            return code
+        }?.onEnd()
+    }
+
+    private func exchange(_ body: [UInt8]) throws(APIError) -> APIReply {
+        let given = (try? JSONValue(body.span.bytes)).flatMap { body -> String? in
+            if case .object(let members) = body { members["code"]?.stringValue } else { nil }
+        }
+        let isRight = code.withLock { code in
+            given.flatMap { given in code.map { isEqual($0.text, given) } } ?? false
+        }
+        guard isRight else {
+            throw APIError(
+                401, "usedCode", "the code was used already, or is too old",
+                remedy: "open the address that logtool studio printed")
+        }
+        withdrawCode()
+        return APIReply(.object { $0.appendMember("key", key) })
+    }
 
     // MARK: Replies
 
-    private func get(_ path: String, _ parameters: Parameters) async throws -> HTTPResponse {
+    /// Waits for the reply to a request whose head `check` has accepted. Blocks the thread, which must not be one
+    /// of those that run tasks.
+    func waitForReply(to head: RequestHead, _ body: [UInt8]) -> APIReply {
+        final class Result: Sendable {
+            let reply = Mutex<APIReply?>(nil)
+            let isThere = DispatchSemaphore(value: 0)
+        }
+        let result = Result()
+        Task {
+            let reply = await self.reply(to: head, body)
+            result.reply.withLock { $0 = reply }
+            result.isThere.signal()
+        }
+        result.isThere.wait()
+        return result.reply.withLock { $0 } ?? .noContent
+    }
+
+    /// The reply to a request whose head `check` has accepted.
+    func reply(to head: RequestHead, _ body: [UInt8]) async -> APIReply {
+        do {
+            if head.method == "GET" {
+                return try await get(head.path, Parameters(query: head.query))
+            }
+            if head.path == Self.keyPath { return try exchange(body) }
+            return try await decide(head.path, body)
+        } catch { return APIReply(APIError(error)) }
+    }
+
+    private func get(_ path: String, _ parameters: Parameters) async throws -> APIReply {
+        if path == Self.iconPath { return .noContent }
         if let page = StudioPages.page(path) {
-            return response(contentType: page.contentType, body: Data(page.bytes))
+            return APIReply(contentType: page.contentType, page.bytes)
         }
         let parts = path.split(separator: "/").map { $0.removingPercentEncoding ?? String($0) }
         guard parts.first == "api" else {
@@ -133,7 +178,7 @@ final class StudioHandler: HTTPHandler {
         var attempts = 0
         while true {
             do {
-                return response(to: try await answer(Array(parts.dropFirst()), parameters))
+                return try await answer(Array(parts.dropFirst()), parameters)
             } catch let error as APIError
                 where error.code == APIError.notReady.code && attempts < Self.attemptsMax
             {
@@ -156,39 +201,20 @@ final class StudioHandler: HTTPHandler {
         }
     }
 
-    private func response(to reply: APIReply) -> HTTPResponse {
-        var response = response(contentType: reply.contentType, body: Data(reply.body))
-        response.statusCode = HTTPStatusCode(reply.status, phrase: "")
-        if let name = reply.fileName {
-            response.headers[.contentDisposition] = "attachment; filename=\"\(name)\""
-        }
-        return response
-    }
-
-    private func response(contentType: String, body: Data) -> HTTPResponse {
-        var response = HTTPResponse(
-            statusCode: .ok, headers: Self.headers,
-            body: HTTPBodySequence(data: body, suggestedBufferSize: 256 * 1_024))
-        response.headers[.contentType] = contentType
-        return response
-    }
-
     // MARK: Decisions
 
-    private func post(_ request: HTTPRequest) async throws -> APIReply {
+    private func decide(_ path: String, _ body: [UInt8]) async throws -> APIReply {
         guard let open else {
             throw APIError(
                 403, "readOnly", "this run of logtool studio only reads",
                 remedy: "start it with --write")
         }
-        guard (request.bodySequence.count ?? .max) <= Self.bodyBytesMax,
-            case .object(let body)? = try? EventSourcing.JSONValue(
-                Array(try await request.bodyData).span.bytes),
+        guard case .object(let body)? = try? JSONValue(body.span.bytes),
             let id = body["id"]?.stringValue.flatMap(UUID.init(uuidString:))
         else { throw APIError.badRequest("the body must be a JSON object with an id") }
         let store = try await open()
         do {
-            let done = try await decide(request.path, id, body, Decisions(store))
+            let done = try await decide(path, id, body, Decisions(store))
             try await store.close()
             return APIReply(
                 .object {
@@ -208,7 +234,7 @@ final class StudioHandler: HTTPHandler {
     }
 
     private func decide(
-        _ path: String, _ id: UUID, _ body: [String: EventSourcing.JSONValue],
+        _ path: String, _ id: UUID, _ body: [String: JSONValue],
         _ decisions: Decisions
     ) async throws -> [Decisions.Done] {
         do {

@@ -1,12 +1,11 @@
 // The server of Studio, for one browser on this machine. Spec/operations/studio.md, "Access".
 
 import DaybookOffline
-import FlyingFox
 import Foundation
 
 /// A server of a log's pages and JSON interface, at a port of the loopback interface.
 package final class StudioServer: Sendable {
-    private let server: HTTPServer
+    private let port: UInt16
     private let handler: StudioHandler
     private let log: FollowedLog
 
@@ -20,45 +19,58 @@ package final class StudioServer: Sendable {
     package init(
         _ directory: String, account: String?, port: UInt16,
         open: (@Sendable () async throws -> EventStore)?
-    ) throws {
-        log = FollowedLog(directory, account: account)
+    ) {
+        self.port = port
+        log = FollowedLog(LogFolder(directory), account: account)
         handler = StudioHandler(
-            API(log, isWritable: open != nil), token: Self.newToken(), open: open)
-        server = HTTPServer(
-            address: try .inet(ip4: "127.0.0.1", port: port), timeout: Self.timeout,
-            pool: UndelayedSocketPool(), logger: .disabled, handler: handler)
+            API(log, isWritable: open != nil), key: Self.randomText(), open: open)
     }
-
-    /// The seconds in which a request must be answered: a verification reads the whole log.
-    private static let timeout = 300.0
 
     /// Serves until the task is cancelled.
     ///
-    /// - Parameter ready: called with the address of the first page once the server listens.
+    /// - Parameter ready: called when the server listens, with the address of the first page, which has the key,
+    ///   and with the address without it.
     /// - Throws: `StudioError` if the port cannot be opened; `CancellationError`.
-    package func run(ready: @escaping @Sendable (String) -> Void) async throws {
+    package func run(
+        ready: (_ address: String, _ origin: String) -> Void
+    ) async throws {
+        let listener = try StudioListener(port: port, handler)
+        handler.setPort(listener.port)
         log.start()
-        defer { log.stop() }
-        try await withThrowingTaskGroup(of: Void.self) { group in
-            group.addTask {
-                do { try await self.server.run() } catch {
-                    try Task.checkCancellation()
-                    throw StudioError(description: "the port cannot be opened: \(error)")
-                }
-            }
-            group.addTask {
-                try await self.server.waitUntilListening()
-                guard case .ip4(_, let port)? = await self.server.listeningAddress else { return }
-                self.handler.setPort(port)
-                ready("http://127.0.0.1:\(port)/?token=\(self.handler.token)")
-            }
-            // The first error ends the other task.
-            while try await group.next() != nil {}
+        listener.start()
+        defer {
+            listener.stop()
+            log.stop()
+            handler.withdrawCode()
         }
+        let origin = "http://127.0.0.1:\(listener.port)"
+        ready("\(origin)/?token=\(handler.key)", origin)
+        while true { try await Task.sleep(for: .seconds(3_600)) }
     }
 
-    /// 128 random bits.
-    private static func newToken() -> String {
+    /// Writes a file that leads a browser to the pages, with a code that can be exchanged for the key once. The
+    /// file is removed when the code is used, after a minute, or when the server ends.
+    ///
+    /// The arguments of a command can be read by every user of this machine; so a browser gets the path of the
+    /// file, and not the address with the key.
+    ///
+    /// - Parameter origin: the address of the running server, as `run` has given it.
+    /// - Returns: the path.
+    /// - Throws: `StudioError`.
+    package func writeOpeningFile(for origin: String) throws -> String {
+        let code = Self.randomText()
+        let file = try OpeningFile(leadingTo: "\(origin)/?code=\(code)")
+        handler.setCode(code) { file.remove() }
+        DispatchQueue.global().asyncAfter(deadline: .now() + Self.codeSeconds) { [handler] in
+            handler.withdrawCode()
+        }
+        return file.path
+    }
+
+    private static let codeSeconds = 60.0
+
+    /// 128 random bits in hexadecimal.
+    private static func randomText() -> String {
         (0..<16).map { _ in
             let byte = UInt8.random(in: 0...255)
             return String(byte >> 4, radix: 16) + String(byte & 15, radix: 16)
