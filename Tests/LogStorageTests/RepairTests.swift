@@ -45,6 +45,46 @@ import Testing
         }
     }
 
+    @Test(.verifies("REP-7"))
+    func `a repair names lines of a second writer that have the positions of others`() throws {
+        func commit(_ ids: ClosedRange<UInt64>, salt: UInt64) -> [UInt8] {
+            ids.flatMap { position in
+                var line: [UInt8] = []
+                LinePrefix(own: UInt128(position + salt), source: 7, at: Position(position))
+                    .append(to: &line)
+                return line + Array("x\",\"time\":\"2026-02-22T10:30:14.425Z\",\"data\":{}}\n".utf8)
+            }
+        }
+        let files = InMemoryFileSystem()
+        let segment = TestLog.path + "/" + SegmentName.of(Position(1))
+        var environment = TestLog.environment(files)
+        // Each commit is a frame of its own.
+        environment.sizes.blockPlaintextBytes = 1
+        var end = 0
+        var rival: [UInt8] = []
+        do {
+            let log = try Log(at: TestLog.path, environment: environment)
+            try log.append(commit(1...1, salt: 0))
+            let start = log.liveBytes
+            let twin = files.snapshot()
+            environment.fileSystem = twin
+            let second = try Log(at: TestLog.path, environment: environment)
+            try second.append(commit(2...3, salt: 100))
+            try second.append(commit(4...5, salt: 100))
+            rival = Array(try #require(twin[segment])[start..<second.liveBytes])
+            try log.append(commit(2...3, salt: 0))
+            end = log.liveBytes
+        }
+        files[segment]?.replaceSubrange(end..<end + rival.count, with: rival)
+        let repair = LogRepair(TestLog.path, environment: TestLog.environment(files))
+        let action = try #require(try repair.repair().actions.first)
+        #expect(action.reason.contains("from byte \(end) on it has lines of a second writer"))
+        #expect(action.secondWriter == [Position(2)...Position(3)])
+        let kept = try TestLog.read(files).map { try LinePrefix($0.span.bytes).id }
+        #expect(kept == [1, 2, 3, 104, 105])
+        try Log(at: TestLog.path, environment: TestLog.environment(files)).close()
+    }
+
     // MARK: Blocks and frames
 
     @Test(.verifies("REP-2"), arguments: DamagedLog.Ending.allCases)

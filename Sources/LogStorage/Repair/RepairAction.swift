@@ -24,6 +24,8 @@ package struct RepairAction: Hashable, Sendable {
     /// False if the number of lost lines is not known. Then `lost` extends to the last position that the
     /// file can have contained.
     package var endIsKnown = true
+    /// The positions at which the old file also has lines of a second writer, which the new one lacks.
+    package var secondWriter: [ClosedRange<Position>] = []
     /// The size of the quarantined file.
     package var bytes: Int?
     /// The description of the damage.

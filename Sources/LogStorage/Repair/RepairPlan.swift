@@ -230,6 +230,12 @@ struct RepairPlan {
                 keepsBase: header.base == file.base,
                 compactedThrough: salvage.isCompacted || !lost.isEmpty
                     ? salvage.footer?.compaction?.through ?? .zero : nil))
+        if let second = salvage.secondWriter {
+            actions[actions.count - 1].secondWriter = second.positions
+            actions[actions.count - 1].reason +=
+                "; from byte \(second.offset) on it has lines of a second writer, with positions that "
+                + "the lines before have; they are kept in the quarantined file only"
+        }
         next = range.upperBound.next
     }
 

@@ -57,6 +57,8 @@ struct SegmentSalvage {
     private var lacksEnd = false
     /// True if positions are missing inside a block.
     private var hasHolesInBlock = false
+    /// The lines of a second writer; nil if there are none.
+    var secondWriter: SecondWriter?
 
     private let keepsPartsOfCommits: Bool
 
@@ -139,12 +141,7 @@ struct SegmentSalvage {
         _ body: (LinePrefix, RawSpan) throws(LogError) -> Void
     ) throws(LogError) {
         for piece in pieces where piece.positions.overlaps(range) {
-            let frame = try storage { () throws(FileError) in
-                piece.lacksHeader
-                    ? try SalvagedFrame.read(
-                        file, withoutHeaderAt: piece.offset, allowsHoles: isCompacted)
-                    : try SalvagedFrame.read(file, at: piece.offset, allowsHoles: isCompacted)
-            }
+            let frame = try storage { () throws(FileError) in try self.frame(of: piece, in: file) }
             guard let frame, frame.positions == piece.positions else {
                 throw LogError(
                     .io, path: "", offset: piece.offset,
@@ -154,6 +151,14 @@ struct SegmentSalvage {
                 try body(line.prefix, frame.plaintext.span.bytes.extracting(line.range))
             }
         }
+    }
+
+    /// Reads the frame of a piece again.
+    func frame(of piece: Piece, in file: any File) throws(FileError) -> SalvagedFrame? {
+        piece.lacksHeader
+            ? try SalvagedFrame.read(
+                file, withoutHeaderAt: piece.offset, allowsHoles: isCompacted)
+            : try SalvagedFrame.read(file, at: piece.offset, allowsHoles: isCompacted)
     }
 
     /// Reads the bytes of the lists of removed ids, except lists with positions outside `positions`, which
@@ -277,6 +282,7 @@ struct SegmentSalvage {
             hasHolesInBlock = hasHolesInBlock || frame.hasHolesInBlock
             hasTrailer = false
             hasDamagedEnding = false
+            if !isNew { try findSecondWriter(in: frame, at: offset, of: file) }
             isInOrder = frame.isWhole && isNew
             isExact = frame.isWhole
             offset = frame.end
