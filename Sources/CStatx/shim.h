@@ -17,3 +17,16 @@ static inline long statx_link_count(int descriptor) {
 #endif
     return -1;
 }
+
+/* The creation time of an open file in nanoseconds since 1970; -1 if it is unknown. */
+static inline long long statx_birth_time(int descriptor) {
+#if defined(STATX_BTIME) && defined(__NR_statx)
+    struct statx status;
+    const int empty_path = 0x1000; /* AT_EMPTY_PATH */
+    if (syscall(__NR_statx, descriptor, "", empty_path, STATX_BTIME, &status) == 0
+        && (status.stx_mask & STATX_BTIME)) {
+        return status.stx_btime.tv_sec * 1000000000LL + status.stx_btime.tv_nsec;
+    }
+#endif
+    return -1;
+}

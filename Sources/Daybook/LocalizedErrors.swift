@@ -36,7 +36,8 @@ extension LogError: LocalizedError {
         switch code {
         case .noSuchLog:
             "Check the path. Only EventStore.open creates a log, in a folder whose parent exists, and not "
-                + "with create: false."
+                + "with create: false. If the files were removed or replaced under an open store, close the "
+                + "store and open it again."
         case .notALog where !isDamage: "Choose an empty folder, or the folder of a log."
         case .newerVersion, .unknownFeature: "Update the app."
         case .corrupt, .notALog:

@@ -174,7 +174,7 @@ private func code(_ body: () async throws -> Void) async -> LogError.Code? {
 
     // MARK: Copies
 
-    @Test(.verifies("LINE-4"))
+    @Test(.verifies("LINE-8"))
     func `a copied folder gets a new incarnation, a moved one keeps its own`()
         async throws
     {

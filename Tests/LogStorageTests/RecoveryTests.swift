@@ -439,7 +439,7 @@ import Testing
         _ = try test.open()
     }
 
-    @Test(.verifies("LINE-4"))
+    @Test(.verifies("LINE-8"))
     func `a copied folder gets an incarnation of its own, a reopened one keeps it`() throws {
         let test = TestLog()
         let log = try test.open()

@@ -186,10 +186,10 @@ import Testing
     }
 
     #if os(Linux)
-        @Test(.verifies("LINE-4"))
-        func `a closed log can be opened while another process has a copy of its descriptor`()
-            throws
-        {
+        @Test(.verifies("LINE-4"), arguments: ["", "/lock"])
+        func `a closed log can be opened while another process has a copy of its descriptor`(
+            locked: String
+        ) throws {
             let folder = try TemporaryFolder()
             defer { folder.remove() }
             let path = folder.log
@@ -200,7 +200,7 @@ import Testing
                     let link = "/proc/self/fd/\(descriptor)"
                     let target = try? FileManager.default.destinationOfSymbolicLink(
                         atPath: link)
-                    return target?.hasSuffix(path + "/lock") == true
+                    return target?.hasSuffix(path + locked) == true
                 })
             let copy = dup(Int32(lock))
             defer { close(copy) }

@@ -97,9 +97,10 @@ import Testing
         let log = try test.open()
         let created = record.removeAll()
         #expect(
-            created.suffix(5) == [
+            created.suffix(9) == [
                 "grow \(Self.segment)", "sync \(Self.segment)", "write \(Self.segment)",
-                "sync \(Self.segment)", "sync /log",
+                "sync \(Self.segment)", "sync /log", "write /log/lock", "truncate /log/lock",
+                "sync /log/lock", "sync /log",
             ])
         try test.append(to: log, paddings: [200_000])
         #expect(
@@ -219,21 +220,25 @@ import Testing
         }
     }
 
-    @Test(.verifies("LINE-4"))
-    func `the lock file names the incarnation and itself, and anything else means a new one`()
+    @Test(.verifies("LINE-4", "LINE-8"))
+    func `the lock file names itself and the end of the log, else the incarnation is new`()
         throws
     {
         let test = TestLog()
         let log = try test.open()
         try log.close()
         let marker = try #require(test.files["/log/lock"])
-        let inode = String(try test.files.open("/log/lock", .read).identity())
         var expected: [UInt8] = []
         LineText.append(uuid: log.incarnation, to: &expected)
-        expected += Array(
-            " \(String(repeating: "0", count: 20 - inode.count))\(inode)\n".utf8)
+        expected.append(UInt8(ascii: " "))
+        LineText.append(number: try #require(try test.files.identity("/log/lock")), to: &expected)
+        expected.append(UInt8(ascii: " "))
+        LineText.append(uuid: log.id, to: &expected)
+        expected += Array(" 00000000000000000001 ".utf8)
+        LineText.append(number: try #require(try test.files.identity(Self.segment)), to: &expected)
+        expected.append(UInt8(ascii: "\n"))
         #expect(marker == expected)
-        #expect(marker.count == 58)
+        #expect(marker.count == 137)
         #expect(marker[14] == UInt8(ascii: "4"))
 
         let text = String(decoding: marker, as: UTF8.self)

@@ -22,6 +22,7 @@ public final class SimulatedFileSystem: FileSystem {
     struct State {
         var disk: SimulatedDisk
         var locks: [Int: ObjectIdentifier] = [:]
+        var folderLocks: [String: FolderLock] = [:]
         var openFiles: [String: Int] = [:]
         var callNames: [StaticString] = []
         var cutAt: Int?
@@ -46,6 +47,11 @@ public final class SimulatedFileSystem: FileSystem {
                 numbers.isEmpty ? "" : " " + numbers.map(String.init).joined(separator: "@")
             return "\(name)\(numbers)\(failed ? " (fails)" : "") \(path)"
         }
+    }
+
+    /// The lock of a folder while its holder keeps it.
+    struct FolderLock {
+        weak var lock: SimulatedDirectoryLock?
     }
 
     let state: Mutex<State>
@@ -286,6 +292,14 @@ public final class SimulatedFileSystem: FileSystem {
         }
     }
 
+    /// The number of the file at a path; nil if there is none.
+    public func identity(_ path: String) throws(FileError) -> UInt64? {
+        let (folder, name) = SimulatedDisk.split(path)
+        return try performRead("inspect", path) { (disk) throws(FileError) in
+            disk.folder(folder)?.cached[name].map(UInt64.init)
+        }
+    }
+
     /// Renames a file.
     public func rename(_ path: String, to newPath: String) throws(FileError) {
         let (folder, name) = SimulatedDisk.split(path)
@@ -330,6 +344,21 @@ public final class SimulatedFileSystem: FileSystem {
     public func syncDirectory(_ path: String) throws(FileError) {
         try performOperation("sync folder", path) { (disk) throws(FileError) in
             disk.sync(folder: path)
+        }
+    }
+
+    /// Acquires a folder's lock, which the model keeps by the folder's path.
+    public func lockDirectory(_ path: String) throws(FileError) -> (any DirectoryLock)? {
+        try performRead("lock", path) { (disk) throws(FileError) in
+            guard disk.folder(path) != nil else {
+                throw FileError(.notFound, operation: "lock", path: path, reason: "no such folder")
+            }
+        }
+        return state.withLock { state -> (any DirectoryLock)? in
+            if state.folderLocks[path]?.lock != nil { return nil }
+            let lock = SimulatedDirectoryLock()
+            state.folderLocks[path] = FolderLock(lock: lock)
+            return lock
         }
     }
 
@@ -422,3 +451,6 @@ public final class SimulatedFileSystem: FileSystem {
         }
     }
 }
+
+/// The lock of a simulated folder.
+final class SimulatedDirectoryLock: DirectoryLock {}

@@ -16,7 +16,7 @@ package final class ClaimedLog: Sendable {
     package init(_ directory: String, _ environment: LogEnvironment) throws(LogError) {
         self.directory = directory
         self.environment = environment
-        lock = Mutex(try WriterLock(directory, environment))
+        lock = Mutex(try WriterLock(directory, environment.fileSystem))
     }
 
     private var erasure: LogErasure {
@@ -69,9 +69,9 @@ package final class ClaimedLog: Sendable {
     /// the lock, also on failure; a second call does nothing.
     package func erase() throws(LogError) {
         try lock.withLock { (lock) throws(LogError) in
-            guard var held = lock else { return }
+            guard lock != nil else { return }
             defer { lock = nil }
-            try erasure.finishWithLock(&held, environment)
+            try erasure.finishWithLock()
         }
     }
 

@@ -43,9 +43,9 @@ struct LogErasure {
         try marker(withSecrets: unfinished == .logAndSecrets).makeDurable()
     }
 
-    /// Deletes everything but the lock, which gets a new incarnation, since a log created here later is
-    /// another log. Durable on return. The caller has deleted the secrets.
-    func finish(_ lock: inout WriterLock, _ environment: LogEnvironment) throws(LogError) {
+    /// Deletes everything but the lock, whose incarnation is not that of a log created here later. Durable on
+    /// return. The caller has deleted the secrets.
+    func finish() throws(LogError) {
         try makeDurable(try unfinished ?? .log)
         let kept = [LogDirectory.lock, LogDirectory.erasing, LogDirectory.erasingWithSecrets]
         try storage { () throws(FileError) in
@@ -54,14 +54,13 @@ struct LogErasure {
             }
             try fileSystem.syncDirectory(directory)
         }
-        try lock.mint(directory, environment)
         for isWithSecrets in [false, true] { try marker(withSecrets: isWithSecrets).remove() }
     }
 
     /// As `finish`, and removes the lock file: last, and while it is locked, so that a writer that waits for
     /// it sees that the file has no name any more.
-    func finishWithLock(_ lock: inout WriterLock, _ environment: LogEnvironment) throws(LogError) {
-        try finish(&lock, environment)
+    func finishWithLock() throws(LogError) {
+        try finish()
         try storage { () throws(FileError) in
             try fileSystem.remove(directory + "/" + LogDirectory.lock)
             try fileSystem.syncDirectory(directory)

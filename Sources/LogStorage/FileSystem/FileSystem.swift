@@ -12,6 +12,9 @@ public protocol FileSystem: Sendable {
     func list(_ path: String) throws(FileError) -> [String]
     /// Opens a file. A new one is readable and writable by its owner only (0600).
     func open(_ path: String, _ mode: OpenMode) throws(FileError) -> any File
+    /// The inode number of the file that a path leads to, without opening it; nil if there is none. A
+    /// symbolic link counts as a file of its own.
+    func identity(_ path: String) throws(FileError) -> UInt64?
     /// Renames an entry, replacing one with the new name. The new path is on the same device. Durable after
     /// `syncDirectory` of both folders.
     func rename(_ path: String, to newPath: String) throws(FileError)
@@ -23,7 +26,17 @@ public protocol FileSystem: Sendable {
     func removeDirectory(_ path: String) throws(FileError)
     /// Makes creations, renames and removals in a folder durable.
     func syncDirectory(_ path: String) throws(FileError)
+    /// Acquires the exclusive lock of a folder. It stays valid if entries of the folder are removed or
+    /// replaced, and if the folder is renamed.
+    ///
+    /// - Returns: nil if the lock is held through another value. Where folders cannot be locked, a value that
+    ///   excludes nothing.
+    func lockDirectory(_ path: String) throws(FileError) -> (any DirectoryLock)?
 }
+
+/// The lock of a folder. Released with the last reference to the value, even if a process that is being
+/// spawned has a copy of the descriptor.
+public protocol DirectoryLock: AnyObject, Sendable {}
 
 extension FileSystem {
     /// Creates a folder and its missing parents. Durable on return, including folders that were created
@@ -80,6 +93,9 @@ public protocol File: AnyObject, Sendable {
     func size() throws(FileError) -> Int
     /// The inode number, which distinguishes the file from its copies on the same device.
     func identity() throws(FileError) -> UInt64
+    /// A number made of the inode number and the creation time. A file that gets the inode number of a
+    /// removed one has another fingerprint.
+    func fingerprint() throws(FileError) -> UInt64
     /// True while the file has a name in some folder. A file that was removed can still be written
     /// and synced, and all of that is lost once it is closed.
     func isLinked() throws(FileError) -> Bool
@@ -103,6 +119,9 @@ public protocol File: AnyObject, Sendable {
 }
 
 extension File {
+    /// The inode number, for file systems that never give one to another file.
+    public func fingerprint() throws(FileError) -> UInt64 { try identity() }
+
     /// Checks that the file still has a name, since synced bytes of a removed file are lost.
     ///
     /// - Throws: `notFound` if it was removed; the errors of `isLinked`.

@@ -15,6 +15,9 @@ extension ForwardingFileSystem {
     package func open(_ path: String, _ mode: OpenMode) throws(FileError) -> any File {
         try base.open(path, mode)
     }
+    package func identity(_ path: String) throws(FileError) -> UInt64? {
+        try base.identity(path)
+    }
     package func rename(_ path: String, to newPath: String) throws(FileError) {
         try base.rename(path, to: newPath)
     }
@@ -23,6 +26,9 @@ extension ForwardingFileSystem {
         try base.removeDirectory(path)
     }
     package func syncDirectory(_ path: String) throws(FileError) { try base.syncDirectory(path) }
+    package func lockDirectory(_ path: String) throws(FileError) -> (any DirectoryLock)? {
+        try base.lockDirectory(path)
+    }
 }
 
 /// A file that forwards to another one all operations that it does not implement itself.
@@ -34,6 +40,7 @@ package protocol ForwardingFile: File {
 extension ForwardingFile {
     package func size() throws(FileError) -> Int { try file.size() }
     package func identity() throws(FileError) -> UInt64 { try file.identity() }
+    package func fingerprint() throws(FileError) -> UInt64 { try file.fingerprint() }
     package func isLinked() throws(FileError) -> Bool { try file.isLinked() }
     package func read(at offset: Int, count: Int) throws(FileError) -> [UInt8] {
         try file.read(at: offset, count: count)

@@ -45,6 +45,14 @@ public final class InMemoryFileSystem: FileSystem {
         return InMemoryFile(self, node: node, path: path, isReadOnly: mode == .read)
     }
 
+    /// The number of the file at a path; nil if there is none.
+    public func identity(_ path: String) throws(FileError) -> UInt64? {
+        try state.withLock { (state) throws(FileError) in
+            try state.check("inspect", path)
+            return state.names[path]
+        }
+    }
+
     /// Renames a file, replacing one with the new name, or a folder with its content.
     public func rename(_ path: String, to newPath: String) throws(FileError) {
         try state.withLock { (state) throws(FileError) in
@@ -79,6 +87,7 @@ public final class InMemoryFileSystem: FileSystem {
             }
             guard state.entries(of: path).isEmpty else { throw state.error(.io, "remove", path) }
             state.directories.remove(path)
+            state.directoryLocks[path] = nil
         }
     }
 
@@ -89,6 +98,20 @@ public final class InMemoryFileSystem: FileSystem {
             guard state.directories.contains(path) else {
                 throw state.error(.notFound, "sync", path)
             }
+        }
+    }
+
+    /// Acquires a folder's lock, which moves with the folder.
+    public func lockDirectory(_ path: String) throws(FileError) -> (any DirectoryLock)? {
+        try state.withLock { (state) throws(FileError) -> (any DirectoryLock)? in
+            try state.check("lock", path)
+            guard state.directories.contains(path) else {
+                throw state.error(.notFound, "lock", path)
+            }
+            if state.directoryLocks[path]?.lock != nil { return nil }
+            let lock = InMemoryDirectoryLock()
+            state.directoryLocks[path] = InMemoryState.WeakLock(lock: lock)
+            return lock
         }
     }
 

@@ -1,6 +1,9 @@
 // The tables of InMemoryFileSystem. Names are separate from files, as in a POSIX file system, so that an open
 // file outlives its name.
 
+/// The lock of a folder in memory.
+final class InMemoryDirectoryLock: DirectoryLock {}
+
 /// Names, files and folders.
 struct InMemoryState {
     struct Node {
@@ -9,9 +12,15 @@ struct InMemoryState {
         var lockedBy: ObjectIdentifier?
     }
 
+    /// The lock of a folder while its holder keeps it.
+    struct WeakLock {
+        weak var lock: InMemoryDirectoryLock?
+    }
+
     var names: [String: UInt64] = [:]
     var nodes: [UInt64: Node] = [:]
     var directories: Set<String> = ["/"]
+    var directoryLocks: [String: WeakLock] = [:]
     var quota: Int?
     var failure: (@Sendable (String, String) -> FileError?)?
     private var lastNode: UInt64 = 0
@@ -71,6 +80,8 @@ struct InMemoryState {
         }
         directories = Set(directories.map(moved))
         names = Dictionary(uniqueKeysWithValues: names.map { (moved($0), $1) })
+        directoryLocks = Dictionary(
+            uniqueKeysWithValues: directoryLocks.map { (moved($0), $1) })
     }
 
     mutating func close(_ node: UInt64, _ owner: ObjectIdentifier) {

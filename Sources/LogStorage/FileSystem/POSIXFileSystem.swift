@@ -1,5 +1,7 @@
 // The real file system. All system calls of the log are in this file.
 
+import LogFormat
+
 #if canImport(Darwin)
     import Darwin
 #elseif canImport(Musl)
@@ -65,6 +67,15 @@ public struct POSIXFileSystem: FileSystem {
         return file
     }
 
+    public func identity(_ path: String) throws(FileError) -> UInt64? {
+        var status = stat()
+        if lstat(path, &status) == 0 { return UInt64(status.st_ino) }
+        guard errno == ENOENT || errno == ENOTDIR else {
+            throw FileError(errno: errno, "inspect", path)
+        }
+        return nil
+    }
+
     public func rename(_ path: String, to newPath: String) throws(FileError) {
         #if canImport(Darwin)
             let result = Darwin.rename(path, newPath)
@@ -85,15 +96,7 @@ public struct POSIXFileSystem: FileSystem {
     }
 
     public func syncDirectory(_ path: String) throws(FileError) {
-        let descriptor = try retrying("sync", path) { () -> Int32 in
-            #if canImport(Darwin)
-                Darwin.open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-            #elseif canImport(Musl)
-                Musl.open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-            #else
-                Glibc.open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-            #endif
-        }
+        let descriptor = try openDirectory("sync", path)
         defer { close(descriptor) }
         #if canImport(Darwin)
             // fsync leaves the data in the drive's cache.
@@ -102,6 +105,36 @@ public struct POSIXFileSystem: FileSystem {
             _ = try retrying("sync", path) { fsync(descriptor) }
         #endif
     }
+
+    public func lockDirectory(_ path: String) throws(FileError) -> (any DirectoryLock)? {
+        let lock = POSIXDirectoryLock(descriptor: try openDirectory("lock", path))
+        switch acquireLock(lock.descriptor) {
+        case 0, EBADF, EINVAL, ENOLCK, ENOSYS, ENOTSUP, EOPNOTSUPP: return lock
+        case EWOULDBLOCK: return nil
+        case let code: throw FileError(errno: code, "lock", path)
+        }
+    }
+
+    private func openDirectory(_ operation: String, _ path: String) throws(FileError) -> Int32 {
+        try retrying(operation, path) { () -> Int32 in
+            #if canImport(Darwin)
+                Darwin.open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+            #elseif canImport(Musl)
+                Musl.open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+            #else
+                Glibc.open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+            #endif
+        }
+    }
+}
+
+/// An open folder and its lock.
+private final class POSIXDirectoryLock: DirectoryLock {
+    let descriptor: Int32
+
+    init(descriptor: Int32) { self.descriptor = descriptor }
+
+    deinit { releaseLock(descriptor) }
 }
 
 /// One open descriptor.
@@ -114,12 +147,7 @@ private final class POSIXFile: File {
         self.path = path
     }
 
-    deinit {
-        // Closing alone would not release the lock while a process is being spawned: it has a copy of every
-        // descriptor until it executes its own program.
-        flock(descriptor, LOCK_UN)
-        close(descriptor)
-    }
+    deinit { releaseLock(descriptor) }
 
     func status(_ operation: String) throws(FileError) -> stat {
         var status = stat()
@@ -132,6 +160,22 @@ private final class POSIXFile: File {
     func size() throws(FileError) -> Int { Int(try status("inspect").st_size) }
 
     func identity() throws(FileError) -> UInt64 { UInt64(try status("inspect").st_ino) }
+
+    func fingerprint() throws(FileError) -> UInt64 {
+        let inode = try identity()
+        #if os(Linux)
+            let birth = statx_birth_time(descriptor)
+        #else
+            let time = try status("inspect").st_birthtimespec
+            let birth = Int64(time.tv_sec) &* 1_000_000_000 &+ Int64(time.tv_nsec)
+        #endif
+        // Some file systems do not store the time.
+        guard birth > 0 else { return inode }
+        var bytes: [UInt8] = []
+        bytes.append(littleEndian: inode)
+        bytes.append(littleEndian: UInt64(birth))
+        return XXH64.hash(bytes.span.bytes)
+    }
 
     func isLinked() throws(FileError) -> Bool {
         #if os(Linux)
@@ -220,15 +264,29 @@ private final class POSIXFile: File {
     }
 
     func lock() throws(FileError) -> Bool {
-        while true {
-            if flock(descriptor, LOCK_EX | LOCK_NB) == 0 { return true }
-            switch errno {
-            case EINTR: continue
-            case EWOULDBLOCK: return false
-            default: throw FileError(errno: errno, "lock", path)
-            }
+        switch acquireLock(descriptor) {
+        case 0: true
+        case EWOULDBLOCK: false
+        case let code: throw FileError(errno: code, "lock", path)
         }
     }
+}
+
+/// Acquires the exclusive lock without waiting.
+///
+/// - Returns: 0, or the system's error number.
+private func acquireLock(_ descriptor: Int32) -> Int32 {
+    while flock(descriptor, LOCK_EX | LOCK_NB) != 0 {
+        if errno != EINTR { return errno }
+    }
+    return 0
+}
+
+/// Releases the lock and closes the descriptor. Closing alone would not release the lock while a process is
+/// being spawned: it has a copy of every descriptor until it executes its own program.
+private func releaseLock(_ descriptor: Int32) {
+    flock(descriptor, LOCK_UN)
+    close(descriptor)
 }
 
 private func retrying(

@@ -1,101 +1,177 @@
-// Ensures one writer at a time and one incarnation per device. The lock file's content is the incarnation
-// and the file's own inode number. In a copied or restored folder the inode differs, so the log gets a
-// new incarnation there. Spec/format/line.md, LINE-4.
+// Ensures one writer at a time, and one incarnation for each state of a log that is written to. Two locks: one
+// of the file `lock`, and one of the folder itself, since files are deleted and replaced. The lock file names
+// the incarnation and the files that it was made for. A copied, restored or emptied folder has other files,
+// so the log gets a new incarnation there. Spec/format/line.md, LINE-4 and LINE-8.
 
 import LogFormat
 
-/// The acquired lock of a log, and the incarnation that its file names.
+/// The acquired locks of a log, and the incarnation that its lock file names.
 struct WriterLock {
+    /// The end of a log, to which an incarnation is bound.
+    struct LogEnd {
+        var logID: UInt128
+        /// The first position of the last segment.
+        var base: Position
+        /// The file of the last segment; nil if it is sealed, since compaction may replace it then.
+        var file: (any File)?
+    }
+
+    private let folder: any DirectoryLock
     private let file: any File
-    /// The writer id of new lines.
-    private(set) var incarnation: UInt128
+    private let path: String
+    private let directory: String
+    private let fileSystem: any FileSystem
+    private var end: LogEnd?
+    /// The writer id of new lines; 0 until `bind(to:_:)`.
+    private(set) var incarnation: UInt128 = 0
 
-    private static let lengthMax = 128
+    /// More than the 137 bytes of a marker, so that a longer content is recognised as another one.
+    private static let markerBytesMax = 256
+    /// The last field of a marker: 20 digits and the newline.
+    private static let fileBytes = 21
 
-    init(_ directory: String, _ environment: LogEnvironment) throws(LogError) {
-        file = try Self.acquire(directory, environment.fileSystem)
-        let identity = try storage { [file] () throws(FileError) in try file.identity() }
-        let marker = try storage { [file] () throws(FileError) in
-            try file.read(at: 0, count: Self.lengthMax)
+    /// Acquires both locks, creating the lock file if it is missing.
+    ///
+    /// - Parameter folder: the folder's lock if the caller holds it.
+    /// - Throws: `LogError` (`locked`) while another writer has the log open.
+    init(
+        _ directory: String, _ fileSystem: any FileSystem,
+        holding folder: (any DirectoryLock)? = nil
+    ) throws(LogError) {
+        self.directory = directory
+        self.fileSystem = fileSystem
+        path = directory + "/" + LogDirectory.lock
+        // The folder first: a writer that is refused creates no lock file.
+        if let folder {
+            self.folder = folder
+        } else {
+            self.folder = try Self.lockFolder(directory, fileSystem)
         }
-        if let known = Self.incarnation(in: marker, identity: identity) {
-            incarnation = known
-            return
-        }
-        incarnation = 0
-        try mint(directory, environment)
+        file = try Self.acquire(path, directory, fileSystem)
+    }
+
+    /// Acquires the folder's lock, which outlives the deletion and the replacement of every file in it.
+    static func lockFolder(
+        _ directory: String, _ fileSystem: any FileSystem
+    ) throws(LogError) -> any DirectoryLock {
+        guard
+            let lock = try storage({ () throws(FileError) in
+                try fileSystem.lockDirectory(directory)
+            })
+        else { throw isLocked(directory) }
+        return lock
+    }
+
+    static func isLocked(_ directory: String) -> LogError {
+        LogError(
+            .locked, path: directory,
+            "another writer has the log open; close it there, or wait until it has finished; deleting "
+                + "the file lock does not release it")
     }
 
     /// Locks the lock file, creating it if it is missing.
     private static func acquire(
-        _ directory: String, _ fileSystem: any FileSystem
+        _ path: String, _ directory: String, _ fileSystem: any FileSystem
     ) throws(LogError) -> any File {
-        let path = directory + "/" + LogDirectory.lock
         let locked = try storage { () throws(FileError) -> (any File)? in
             let file = try fileSystem.open(path, .createIfMissing)
             guard try file.lock() else { return nil }
             // An erasure that ended meanwhile has removed the file's name. The lock of a file without a
             // name excludes no other writer.
-            return try isNamed(file, path, fileSystem) ? file : nil
+            return try fileSystem.identity(path) == file.identity() ? file : nil
         }
-        guard let locked else {
-            throw LogError(
-                .locked, path: directory,
-                "another writer has the log open; close it there, or wait until it has finished")
-        }
+        guard let locked else { throw isLocked(directory) }
         return locked
     }
 
-    /// True if `path` leads to this file.
-    private static func isNamed(
-        _ file: any File, _ path: String, _ fileSystem: any FileSystem
-    ) throws(FileError) -> Bool {
-        do throws(FileError) {
-            let named = try fileSystem.open(path, .read)
-            return try named.identity() == file.identity()
-        } catch let error where error.code == .notFound { return false }
-    }
+    // MARK: While the log is open
 
-    /// Checks that the folder is still the one that was locked.
+    /// Checks that `lock` still leads to the locked file.
     ///
-    /// - Throws: `noSuchLog` if it was removed, renamed or replaced.
-    func requireInPlace(_ directory: String, _ fileSystem: any FileSystem) throws(LogError) {
-        let path = directory + "/" + LogDirectory.lock
-        guard try storage({ () throws(FileError) in try Self.isNamed(file, path, fileSystem) })
-        else {
+    /// - Throws: `noSuchLog` if the file or the folder was removed, renamed or replaced.
+    func requireInPlace() throws(LogError) {
+        let isInPlace = try storage { () throws(FileError) in
+            try fileSystem.identity(path) == file.identity()
+        }
+        guard isInPlace else {
             throw LogError(
                 .noSuchLog, path: directory,
-                "the log's folder was removed, renamed or replaced while the log was open")
+                "the file lock or the log's folder was removed, renamed or replaced while the log was "
+                    + "open, so another writer may have it open")
         }
     }
 
+    /// Checks that the locked file still has a name. Cheaper than `requireInPlace()`.
+    ///
+    /// - Throws: `noSuchLog` if the file was removed or replaced.
+    func requireLinked() throws(LogError) {
+        try storage { () throws(FileError) in try file.requireLinked(path) }
+    }
+
+    // MARK: Incarnation
+
+    /// Reads the incarnation, or stores a new, random one if the lock file does not name exactly this end of
+    /// the log. Durable on return.
+    mutating func bind(to end: LogEnd, _ environment: LogEnvironment) throws(LogError) {
+        self.end = end
+        let known = try storage { () throws(FileError) in
+            try storedIncarnation(in: file.read(at: 0, count: Self.markerBytesMax), end)
+        }
+        guard let known else { return try mint(environment) }
+        incarnation = known
+    }
+
+    /// Binds the incarnation to a new segment. If that fails, the next opening finds another end than the lock
+    /// file names, and mints.
+    mutating func follow(to end: LogEnd) {
+        self.end = end
+        try? store(marker(incarnation, end))
+    }
+
     /// Stores a new, random incarnation; durable on return.
-    mutating func mint(_ directory: String, _ environment: LogEnvironment) throws(LogError) {
+    mutating func mint(_ environment: LogEnvironment) throws(LogError) {
+        guard let end else { return }
         let minted = environment.randomUUID()
-        try storage { [file] () throws(FileError) in
-            let marker = Self.marker(minted, identity: try file.identity())
-            try file.truncate(to: 0)
-            try file.write(marker, at: 0)
-            try file.sync()
-            try environment.fileSystem.syncDirectory(directory)
+        try storage { () throws(FileError) in
+            try store(marker(minted, end))
+            try fileSystem.syncDirectory(directory)
         }
         incarnation = minted
     }
 
-    /// `<uuid> <inode, 20 digits>` and a newline.
-    private static func marker(_ incarnation: UInt128, identity: UInt64) -> [UInt8] {
+    private func store(_ marker: [UInt8]) throws(FileError) {
+        try file.write(marker, at: 0)
+        try file.truncate(to: marker.count)
+        try file.sync()
+    }
+
+    /// `<incarnation> <fingerprint> <log id> <base> <fingerprint of the segment>` and a newline.
+    private func marker(_ incarnation: UInt128, _ end: LogEnd) throws(FileError) -> [UInt8] {
+        let space = UInt8(ascii: " ")
         var bytes: [UInt8] = []
         LineText.append(uuid: incarnation, to: &bytes)
-        bytes.append(UInt8(ascii: " "))
-        LineText.append(number: identity, to: &bytes)
+        bytes.append(space)
+        LineText.append(number: try file.fingerprint(), to: &bytes)
+        bytes.append(space)
+        LineText.append(uuid: end.logID, to: &bytes)
+        bytes.append(space)
+        LineText.append(number: end.base.rawValue, to: &bytes)
+        bytes.append(space)
+        LineText.append(number: try end.file?.fingerprint() ?? 0, to: &bytes)
         bytes.append(UInt8(ascii: "\n"))
         return bytes
     }
 
-    private static func incarnation(in marker: [UInt8], identity: UInt64) -> UInt128? {
+    /// The incarnation in a marker that names this lock file and this end of the log; nil if it names others.
+    private func storedIncarnation(
+        in marker: [UInt8], _ end: LogEnd
+    ) throws(FileError) -> UInt128? {
         guard
-            let uuid = LineText.uuid(marker.span.bytes, at: 0, acceptUppercase: false),
-            marker == Self.marker(uuid, identity: identity)
+            let uuid = LineText.uuid(marker.span.bytes, at: 0, acceptUppercase: false)
+        else { return nil }
+        let expected = try self.marker(uuid, end)
+        let compared = end.file == nil ? expected.count - Self.fileBytes : expected.count
+        guard marker.count == expected.count, marker.prefix(compared) == expected.prefix(compared)
         else { return nil }
         return uuid
     }

@@ -104,7 +104,7 @@ public final class Log: Sendable {
     public func mintIncarnation() throws(LogError) {
         try state.withLock { (state) throws(LogError) in
             try checkUsable(state)
-            try state.lock?.mint(directory, environment)
+            try state.lock?.mint(environment)
             state.incarnation = state.lock?.incarnation ?? state.incarnation
         }
     }
@@ -146,9 +146,8 @@ public final class Log: Sendable {
     /// - Parameter lines: lines with their newlines, with consecutive positions from `next`.
     /// - Throws: `LogError`: `tooLarge`, `closed`; `diskFull` with nothing changed; `corrupt` or `io`
     ///   if the ids of the segment to seal cannot be read; `indeterminate` after a failed write or sync,
-    ///   and from then on; `noSuchLog` if the segment's file was removed, and from then on: lines appended
-    ///   since the removal are lost. A renamed or replaced folder is detected when a segment ends or a
-    ///   checkpoint is written (REC-11).
+    ///   and from then on; `noSuchLog` if the segment's file, the file `lock` or the folder was removed,
+    ///   renamed or replaced, and from then on (REC-11).
     /// - Complexity: O(bytes).
     package func append(_ lines: [UInt8]) throws(LogError) {
         precondition(!lines.isEmpty, "a commit has at least one line")
@@ -225,8 +224,13 @@ public final class Log: Sendable {
                 preallocatedBytes: isUrgent
                     ? FormatLimit.growthGranularityBytes : SegmentWriter.creationBytes)
         }
+        // Before the write: another writer's bytes must not be overwritten. After it: a commit counts only if
+        // the lock was held until it was durable.
+        try requireInPlace(&state)
         do throws(LogError) {
-            return try state.live?.commit(lines)
+            let newFrame = try state.live?.commit(lines)
+            try state.lock?.requireLinked()
+            return newFrame
         } catch { throw poison(&state, error) }
     }
 
@@ -273,13 +277,16 @@ public final class Log: Sendable {
         state.live = try SegmentWriter.create(
             header, preallocatedBytes: preallocatedBytes, environment.sizes, in: directory,
             environment.fileSystem)
+        let end = WriterLock.LogEnd(
+            logID: id, base: header.base, file: state.live?.reading().file)
+        state.lock?.follow(to: end)
     }
 
-    /// Checks that the log's path still leads to this log. In a renamed folder the open segment still
-    /// accepts commits, but a new segment, checkpoint or compacted segment would be created elsewhere.
+    /// Checks that the log's path still leads to this log. Elsewhere another writer may append to the same
+    /// segment, and a new segment, checkpoint or compacted segment would be created in another folder.
     func requireInPlace(_ state: inout State) throws(LogError) {
         do throws(LogError) {
-            try state.lock?.requireInPlace(directory, environment.fileSystem)
+            try state.lock?.requireInPlace()
         } catch { throw error.code == .noSuchLog ? poison(&state, error) : error }
     }
 
@@ -509,7 +516,7 @@ public final class Log: Sendable {
     ///
     /// - Throws: `LogError` (`io`, `indeterminate`) if the clean-shutdown marker could not be written; the
     ///   log is closed nevertheless, and every acknowledged line is durable. `noSuchLog` if the log's files
-    ///   were removed while it was open: then the log is lost.
+    ///   were removed, renamed or replaced while it was open: then nothing more was written.
     public func close() throws(LogError) {
         try state.withLock { (state) throws(LogError) in
             state.isSuspended = false
@@ -560,12 +567,13 @@ public final class Log: Sendable {
     /// - Throws: `LogError`: `noSuchLog` as `beginErasure()`; `io`, `readOnly`.
     package func finishErasure() throws(LogError) {
         try state.withLock { (state) throws(LogError) in
-            guard var lock = state.lock else { return try checkUsable(state) }
+            guard let lock = state.lock else { return try checkUsable(state) }
+            defer { withExtendedLifetime(lock) {} }
             drop(&state)
             state.failure = nil
-            try lock.requireInPlace(directory, environment.fileSystem)
+            try lock.requireInPlace()
             try LogErasure(directory: directory, fileSystem: environment.fileSystem)
-                .finishWithLock(&lock, environment)
+                .finishWithLock()
         }
     }
 
@@ -588,6 +596,7 @@ public final class Log: Sendable {
         guard state.lock != nil else { return }
         defer { drop(&state) }
         guard state.failure == nil, state.live != nil else { return }
+        try requireInPlace(&state)
         try state.live?.close(last: Position(state.contents.next.rawValue - 1))
     }
 

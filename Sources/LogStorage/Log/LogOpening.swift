@@ -41,7 +41,7 @@ struct LogOpening: ~Copyable {
         if try erasure.unfinished == nil {
             try prepareFolder(directory, create: create, fileSystem)
         }
-        var lock = try WriterLock(directory, environment)
+        var lock = try WriterLock(directory, fileSystem)
         if let unfinished = try erasure.unfinished {
             guard unfinished == .log else {
                 throw LogError(
@@ -49,7 +49,7 @@ struct LogOpening: ~Copyable {
                     "the erasure of the log and its secrets is unfinished; open a store there with "
                         + "its secret store to finish it")
             }
-            try erasure.finish(&lock, environment)
+            try erasure.finish()
             try prepareFolder(directory, create: create, fileSystem)
         }
         // Another writer may have changed the log before the lock was acquired.
@@ -85,6 +85,11 @@ struct LogOpening: ~Copyable {
                 createdAt: environment.now())
         if inspection.header == nil {
             live = try SegmentWriter.create(header, environment.sizes, in: directory, fileSystem)
+        }
+        if let base = live?.base ?? inspection.sealed.ranges.last?.lowerBound {
+            let end = WriterLock.LogEnd(
+                logID: header.logID, base: base, file: live?.reading().file)
+            try lock.bind(to: end, environment)
         }
         return LogOpening(
             lock: lock, report: report, sealed: inspection.sealed, live: live,

@@ -36,7 +36,7 @@ package struct LogCopy {
                 .io, path: target, "the copy would be in the log's folder; choose another one")
         }
         _ = try LogDirectory.segments(of: directory, environment.fileSystem)
-        let lock = try WriterLock(directory, environment)
+        let lock = try WriterLock(directory, environment.fileSystem)
         defer { withExtendedLifetime(lock) {} }
         // Only a folder that was created here is removed after an error.
         do throws(FileError) { try environment.fileSystem.createDirectory(target) } catch {

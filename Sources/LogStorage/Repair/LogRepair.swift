@@ -51,9 +51,11 @@ package struct LogRepair {
     /// - Complexity: O(bytes of the log); memory for one frame and one footer, and for the frame lists of
     ///   damaged segments.
     package func plan() throws(LogError) -> RepairReport {
+        _ = try segmentNames()
+        let folder = try WriterLock.lockFolder(directory, fileSystem)
         let lockDamage = try lockDamage()
         let lock = try acquireLock()
-        defer { withExtendedLifetime(lock) {} }
+        defer { withExtendedLifetime((folder, lock)) {} }
         let (plan, otherActions) = try makePlan()
         return RepairReport(
             actions: (lockDamage.map { [$0] } ?? []) + (try misplaced()) + otherActions
@@ -79,11 +81,12 @@ package struct LogRepair {
         var report = RepairReport()
         // Throws for a folder that is no log, before a lock file is created in it.
         _ = try segmentNames()
+        let folder = try WriterLock.lockFolder(directory, fileSystem)
         if var damage = try lockDamage() {
             damage.quarantinedAs = try quarantine.move(path(damage.name), damage.name, Self.suffix)
             report.actions.append(damage)
         }
-        let lock = try WriterLock(directory, environment)
+        let lock = try WriterLock(directory, fileSystem, holding: folder)
         defer { withExtendedLifetime(lock) {} }
         for var action in try misplaced() {
             action.quarantinedAs = try quarantine.move(
@@ -316,9 +319,7 @@ package struct LogRepair {
 
     private func lock(_ file: any File) throws(LogError) {
         guard try storage({ () throws(FileError) in try file.lock() }) else {
-            throw LogError(
-                .locked, path: directory,
-                "another writer has the log open; close it there, or wait until it has finished")
+            throw WriterLock.isLocked(directory)
         }
     }
 

@@ -111,8 +111,8 @@ actor WireDevice {
     }
 
     /// Replaces the folder by the copy. Events that were recorded since and not shipped are lost. The store
-    /// must then use a new incarnation. If the old folder is removed before, the system may reuse its inodes,
-    /// so that the store cannot detect the copy; the server does.
+    /// must then use a new incarnation. If the old folder is removed before, the system may reuse its inodes.
+    /// Where it stores no creation times, the store cannot detect the copy; the server does.
     private func restoreCopy() async throws {
         guard let copy else { return }
         isRestored = true

@@ -24,10 +24,12 @@ errno_t memset_s(
 #define ENOENT 2
 #define EINTR 4
 #define ENXIO 6
+#define EBADF 9
 #define EACCES 13
 #define EEXIST 17
 #define ENOTDIR 20
 #define EISDIR 21
+#define EINVAL 22
 #define ENOSPC 28
 #define EROFS 30
 #define EAGAIN 35
@@ -37,6 +39,8 @@ errno_t memset_s(
 #define ECONNREFUSED 61
 #define ELOOP 62
 #define EDQUOT 69
+#define ENOLCK 77
+#define ENOSYS 78
 #define EOPNOTSUPP 102
 
 // stdio.h and pthread.h, for swift-log
@@ -114,9 +118,11 @@ struct stat {
     mode_t st_mode;
     nlink_t st_nlink;
     ino_t st_ino;
+    struct timespec st_birthtimespec;
     off_t st_size;
 };
 int fstat(int descriptor, struct stat *_Null_unspecified status);
+int lstat(const char *path, struct stat *_Null_unspecified status);
 int mkdir(const char *path, mode_t mode);
 
 // dirent.h
