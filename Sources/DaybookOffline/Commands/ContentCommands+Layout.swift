@@ -10,23 +10,36 @@ public struct ContentImport: Hashable, Sendable {
     public var events = 0
     /// The number of cities in the folder.
     public var cities = 0
-    /// The number of pages in all languages.
+    /// The number of pages in all languages that are stored as the folder has them, or newer.
     public var pages = 0
     /// The number of resources that were read.
     public var resources = 0
-    /// A description of each skipped entry.
+    /// A description of each file, page and entry that was not imported, with its place in the folder.
     public var notes: [String] = []
+
+    /// Runs `body`. If data cannot be recorded, adds a note.
+    @discardableResult
+    fileprivate mutating func noting<Result>(
+        _ place: String, _ body: () async throws -> Result
+    ) async throws -> Result? {
+        do { return try await body() } catch let error as EventError where error.code != .refused {
+            notes.append("\(place): \(error.detail)")
+            return nil
+        }
+    }
 }
 
 extension ContentCommands {
     /// Imports a content folder, which another app may have written: `cities-meta.json`, `cities.json`,
-    /// `content` and `resource-cache` (`Spec/model/content.md`, CONT-30 and CONT-35). Records what the log
-    /// does not have yet, so a repeated import records nothing. The whole folder is read and checked
-    /// first. Durable on return.
+    /// `content` and `resource-cache` (`Spec/model/content.md`, CONT-30 and CONT-35), also in the shapes of
+    /// other years (CONT-38). Records what the log does not have yet, so a repeated import records nothing.
+    /// Durable on return.
     ///
-    /// - Throws: `EventError` with file and path for malformed data, before anything is recorded;
-    ///   `FileStoreError` for a folder or a file that cannot be read; as
-    ///   `store(city:language:pages:resources:lastUpdate:)`.
+    /// What cannot be read or recorded is left out, with a note that names its place; everything else is
+    /// imported. Content that the log has from a later update is not replaced.
+    ///
+    /// - Throws: `FileStoreError` for a folder or a file that the system cannot read: repeating the call
+    ///   imports the rest; as `store(city:language:pages:resources:lastUpdate:)`.
     /// - Complexity: O(bytes of the folder); memory for one language at a time.
     @discardableResult
     public func importFolder(_ folder: URL) async throws -> ContentImport {
@@ -37,80 +50,97 @@ extension ContentCommands {
         } catch let error as FileError { throw FileStoreError(error) }
     }
 
-    /// Imports a content folder that is open. The whole folder is read and checked first. The check of a
-    /// resource file is that it exists, can be opened and is not too large.
+    /// Imports a content folder that is open.
     ///
-    /// - Throws: `EventError` with file and path, before anything is recorded; as
+    /// - Throws: `FileError` for a file that the system cannot read; as
     ///   `store(city:language:pages:resources:lastUpdate:)`.
     @discardableResult
     public func importFolder(_ folder: ContentLayoutReader) async throws -> ContentImport {
-        var result = ContentImport(notes: try check(folder))
+        var result = ContentImport()
         var folder = folder
         let before = await store.lastDurable
-        if let cities = folder.cityList { try await list(cities) }
+        let known = store.view(ContentView.self)
+        let updates = (
+            folder: folder.cities.compactMap { folder.lastUpdate(of: $0) }.max(),
+            log: known.cityCodes.compactMap { known.lastUpdate(of: $0) }.max()
+        )
+        if let cities = folder.cityList,
+            known.cityList == nil || Self.isCurrent(updates.folder, updates.log)
+        {
+            try await result.noting(ContentLayout.cities) { try await list(cities) }
+        }
         for city in folder.cities {
             result.cities += 1
-            try await importPages(of: city, &folder, &result)
+            try await importPages(of: city, &folder, known, &result)
             // After the pages: a list that equals the languages of the pages is not recorded.
-            if let languages = try folder.languageList(of: city) {
-                try await list(languages, of: city)
+            if let languages = try folder.languageList(of: city),
+                known.languages(of: city) == nil
+                    || Self.isCurrent(folder.lastUpdate(of: city), known.lastUpdate(of: city))
+            {
+                try await result.noting("languages of \(city)") {
+                    try await list(languages, of: city)
+                }
             }
             if let usage = folder.lastUsage(of: city) {
-                try await store.write { transaction in
-                    guard transaction.view(ContentView.self).lastUsage(of: city) != usage else {
-                        return
-                    }
-                    try transaction.append(
-                        ContentUsed(city: city, lastUsage: usage),
-                        replacing: transaction.view(ContentView.self).usageTimestamp(of: city))
+                try await result.noting("last use of \(city)") {
+                    try await recordUse(ContentUsed(city: city, lastUsage: usage))
                 }
             }
         }
         result.events = Int(clamping: await store.lastDurable.rawValue - before.rawValue)
+        result.notes = folder.notes + result.notes
         return result
     }
 
-    private func importPages(
-        of city: String, _ folder: inout ContentLayoutReader, _ result: inout ContentImport
-    ) async throws {
-        let files = try folder.resources(of: city)
-        for language in languages(of: city, folder, files) {
-            let pages = try folder.pages(of: city, language: language)
-            let resources = files.map { $0[EntityID(language)] ?? [] }
-            _ = try await replace(
-                city: city, language: language, pages: pages, resources: resources,
-                lastUpdate: folder.lastUpdate(of: city, language: language))
-            result.pages += pages?.count ?? 0
-            result.resources += (resources ?? []).count { !$0.content.isKept }
+    /// Whether content of a folder may replace content of the log, by the times of their last updates.
+    /// Content without a time may be older than any.
+    private static func isCurrent(_ folder: Timestamp?, _ log: Timestamp?) -> Bool {
+        guard let folder, let log else { return false }
+        return folder >= log
+    }
+
+    /// Records a use that is later than the recorded one.
+    private func recordUse(_ used: ContentUsed) async throws {
+        _ = try EventDraft.checked(used)
+        try await store.write { transaction in
+            let content = transaction.view(ContentView.self)
+            let last = content.lastUsage(of: used.city)?.moment
+            guard last.map({ $0 < used.lastUsage.moment }) ?? true else { return }
+            try transaction.append(used, replacing: content.usageTimestamp(of: used.city))
         }
     }
 
-    /// Checks everything that recording would refuse.
-    ///
-    /// - Returns: descriptions of the skipped entries.
-    private func check(_ folder: ContentLayoutReader) throws -> [String] {
-        var folder = folder
-        let content = store.view(ContentView.self)
-        if let cities = folder.cityList {
-            _ = try EventDraft.checked(CitiesListed(cities: cities))
+    private func importPages(
+        of city: String, _ folder: inout ContentLayoutReader, _ known: ContentView,
+        _ result: inout ContentImport
+    ) async throws {
+        let files = try folder.resources(of: city)
+        for language in languages(of: city, folder, files) {
+            let update = folder.lastUpdate(of: city, language: language)
+            let stored = known.lastUpdate(of: city, language: language)
+            let isCurrent = Self.isCurrent(update?.moment, stored?.moment)
+            if let stored, !isCurrent {
+                guard folder.languages(of: city).contains(language) else { continue }
+                result.notes.append(
+                    "\(city), \(language): the log has the update of \(stored), which is later than "
+                        + "the folder's (\(update?.text ?? "no time"))")
+                continue
+            }
+            let pages = try folder.pages(of: city, language: language)
+            let resources = files.map { $0[EntityID(language)] ?? [] }
+            let isComplete = folder.isComplete(city, language: language)
+            let changes = try await result.noting("\(city), \(language)") {
+                try await replace(
+                    city: city, language: language, pages: pages, resources: resources,
+                    lastUpdate: isComplete ? update : nil,
+                    from: .folder(removesOthers: isComplete && isCurrent))
+            }
+            guard let changes else { continue }
+            result.notes += changes.leftOut.map { "\(city), \(language): \($0)" }
+            result.pages += (pages?.count ?? 0) - changes.leftOut.count { $0.url == nil }
+            let files = changes.leftOut.count { $0.url != nil }
+            result.resources += max(0, (resources ?? []).count { !$0.content.isKept } - files)
         }
-        for city in folder.cities {
-            if let languages = try folder.languageList(of: city) {
-                _ = try EventDraft.checked(LanguagesListed(city: city, languages: languages))
-            }
-            if let usage = folder.lastUsage(of: city) {
-                _ = try EventDraft.checked(ContentUsed(city: city, lastUsage: usage))
-            }
-            let files = try folder.resources(of: city)
-            for language in languages(of: city, folder, files) {
-                _ = try ContentUpdate(
-                    city: city, language: language,
-                    pages: try folder.pages(of: city, language: language),
-                    resources: files?[EntityID(language)],
-                    lastUpdate: folder.lastUpdate(of: city, language: language), content)
-            }
-        }
-        return folder.notes
     }
 
     /// The languages to import. A city's list of files covers all languages, also the stored ones: a
@@ -125,5 +155,12 @@ extension ContentCommands {
             languages.formUnion(known.map(EntityID.init))
         }
         return languages.sorted().map(\.string)
+    }
+}
+
+extension ContentView {
+    /// The latest time of an update of a city's languages.
+    fileprivate func lastUpdate(of city: String) -> Timestamp? {
+        lastUpdates(of: city).map(\.time.moment).max()
     }
 }

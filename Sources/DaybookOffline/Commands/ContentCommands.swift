@@ -72,9 +72,10 @@ public struct ContentCommands: Sendable {
     /// detected: the time of the update is recorded only in a commit at which all given content is
     /// stored. Then files that no view names are deleted.
     ///
-    /// Storing is no use and evicts nothing. So an app can show a city without keeping it (peeking): it
-    /// stores and reads the city and does not call `use(_:)`. Such a city is evicted first at the next
-    /// use of another one.
+    /// Storing is no use. So an app can show a city without keeping it (peeking): it stores and reads the
+    /// city and does not call `use(_:)`. That evicts nothing, and such a city is evicted first at the next
+    /// use of another one. If a city gets its first content after its use was recorded, storing evicts the
+    /// surplus, as `use(_:)` does for a city with content.
     ///
     /// - Parameters:
     ///   - city: the city's code.
@@ -82,13 +83,14 @@ public struct ContentCommands: Sendable {
     ///   - pages: all pages of the language, each path once.
     ///   - resources: all files of these pages; nil keeps the stored ones.
     ///   - lastUpdate: the time of the update, from which the app computes when the next one is due.
-    /// - Returns: the changes.
-    /// - Throws: `EventError` before anything is recorded: `invalidData` for data that breaks the rules
-    ///   of its type (`Spec/model/events.md`, EVT-7), such as an invalid URL; `tooLarge` for a page of
-    ///   more than 1 MiB; `refused` for a duplicate path, or for a resource given as `.stored` that is not
-    ///   stored or is damaged. `FileStoreError` for a file. `LogError` as `EventStore.append`. Later, and
-    ///   without the time of the update recorded: `refused` if other commands keep changing this language
-    ///   meanwhile.
+    /// - Returns: the changes, and in `leftOut` the pages and files that could not be stored: data that
+    ///   break the rules of their type (`Spec/model/events.md`, EVT-7), such as an invalid URL; a page of
+    ///   more than 1 MiB; the second page of a path; a resource given as `.stored` that is not stored; a
+    ///   file that is missing, damaged or too large. What is stored under their paths and URLs stays, and
+    ///   all other content is stored, with the time of the update.
+    /// - Throws: `EventError` (`refused`) for an empty code, before anything is recorded. `FileStoreError`
+    ///   if a file cannot be read or written. `LogError` as `EventStore.append`. Later, and without the
+    ///   time of the update recorded: `refused` if other commands keep changing this language meanwhile.
     /// - Complexity: O(bytes given + pages and files stored of the language).
     @discardableResult
     public func store(
@@ -97,7 +99,7 @@ public struct ContentCommands: Sendable {
     ) async throws -> ContentChanges {
         try await replace(
             city: city, language: language, pages: pages, resources: resources,
-            lastUpdate: lastUpdate)
+            lastUpdate: lastUpdate, from: .server)
     }
 
     /// As `store(city:language:pages:resources:lastUpdate:)`.
@@ -108,23 +110,29 @@ public struct ContentCommands: Sendable {
     ///   - pages: nil keeps the stored ones.
     ///   - resources: nil keeps the stored ones.
     ///   - lastUpdate: nil keeps the stored one.
+    ///   - origin: the origin of the content.
     func replace(
         city: String, language: String, pages: [ContentPage]?, resources: [ContentResource]?,
-        lastUpdate: ZonedTime?
+        lastUpdate: ZonedTime?, from origin: ContentUpdate.Origin
     ) async throws -> ContentChanges {
         let content = store.view(ContentView.self)
+        let hadContent = Self.hasContent(city, store.view(PagesView.self), content)
         var update = try ContentUpdate(
             city: city, language: language, pages: pages, resources: resources,
-            lastUpdate: lastUpdate, content)
+            lastUpdate: lastUpdate, origin, content)
         var held: [FileID] = []
         do {
-            for resource in resources ?? [] {
-                let file = try await update.storeFile(
+            for resource in update.resources {
+                let file = try await update.storeFileIfPossible(
                     of: resource, files, content, store.environment.fileSystem)
                 if let file { held.append(file) }
             }
-            let changes = try await update.record(in: store)
+            var changes = try await update.record(in: store)
             await files.release(held)
+            held = []
+            if case .server = origin, !hadContent, content.lastUsage(of: city) != nil {
+                changes.evicted = try await evictSurplus(for: city)
+            }
             if changes.resourcesStored + changes.resourcesRemoved > 0 {
                 // The update is recorded: the next collection deletes what this one cannot.
                 _ = try? await files.collect()
@@ -171,8 +179,9 @@ public struct ContentCommands: Sendable {
 
     // MARK: Use
 
-    /// Records the use of a city and evicts other cities, so that at most three cached cities are kept:
-    /// first cities that were never used, then the least recently used ones.
+    /// Records the use of a city. If it has content, evicts other cities, so that the content of at most
+    /// three is kept: first cities that were never used, then the least recently used ones. The use of a
+    /// city without content, such as one that cannot be fetched now, evicts nothing.
     ///
     /// Cheap if no city is evicted: a use within 5 minutes of the last one of the same city is not
     /// recorded, and others are `.relaxed`, so a kill may lose them. An eviction is durable on return,
@@ -185,28 +194,29 @@ public struct ContentCommands: Sendable {
     @discardableResult
     public func use(_ city: String) async throws -> [String] {
         try ContentUsed.require(city, "city code")
-        let now = await store.timestamp
-        let (pages, content) = (store.view(PagesView.self), store.view(ContentView.self))
-        let used = ContentUsed(city: city, lastUsage: ZonedTime(now))
-        guard !Self.citiesToEvict(for: city, pages, content, at: now).isEmpty else {
-            if Self.isWorthRecording(used, content) {
-                try await store.append(
-                    used, replacing: content.usageTimestamp(of: city), durability: .relaxed)
-            }
-            return []
+        let used = ContentUsed(city: city, lastUsage: ZonedTime(await store.timestamp))
+        let content = store.view(ContentView.self)
+        if Self.isWorthRecording(used, content) {
+            try await store.append(
+                used, replacing: content.usageTimestamp(of: city), durability: .relaxed)
         }
-        let evicted = try await store.write { transaction in
-            let content = transaction.view(ContentView.self)
+        let evicted = try await evictSurplus(for: city)
+        if !evicted.isEmpty { try await files.collect() }
+        return evicted
+    }
+
+    /// Evicts the surplus for a city that is used. Durable on return.
+    private func evictSurplus(for city: String) async throws -> [String] {
+        let (pages, content) = (store.view(PagesView.self), store.view(ContentView.self))
+        let now = await store.timestamp
+        guard !Self.citiesToEvict(for: city, pages, content, at: now).isEmpty else { return [] }
+        return try await store.write { transaction in
             let evicted = Self.citiesToEvict(
-                for: city, transaction.view(PagesView.self), content, at: transaction.now)
-            if Self.isWorthRecording(used, content) {
-                try transaction.append(used, replacing: content.usageTimestamp(of: city))
-            }
+                for: city, transaction.view(PagesView.self), transaction.view(ContentView.self),
+                at: transaction.now)
             for city in evicted { try Self.remove(city, in: &transaction) }
             return evicted
         }
-        try await files.collect()
-        return evicted
     }
 
     /// Whether a use is at least 5 minutes from the last recorded one: after it or, if the clock was set
@@ -217,17 +227,26 @@ public struct ContentCommands: Sendable {
             >= useIntervalMilliseconds
     }
 
-    /// The cities with cached content.
+    /// The cities with anything to remove: content, lists or times.
     private static func cachedCities(_ pages: PagesView, _ content: ContentView) -> [String] {
         Set((pages.cityCodes + content.cityCodes).map(EntityID.init)).sorted().map(\.string)
     }
 
-    /// The cities to evict so that a city can be used: first cities that were never used, then those
+    /// Whether a city has pages or files.
+    private static func hasContent(
+        _ city: String, _ pages: PagesView, _ content: ContentView
+    ) -> Bool {
+        content.hasFiles(of: city) || !pages.languages(of: city).isEmpty
+    }
+
+    /// The cities to evict so that a city can be used; none if it has no content: first cities that were never used, then those
     /// whose last use is in the future because of a wrong clock, then the least recently used.
     private static func citiesToEvict(
         for city: String, _ pages: PagesView, _ content: ContentView, at now: Timestamp
     ) -> [String] {
-        let candidates = cachedCities(pages, content).filter { EntityID($0) != EntityID(city) }
+        guard hasContent(city, pages, content) else { return [] }
+        let candidates = cachedCities(pages, content)
+            .filter { EntityID($0) != EntityID(city) && hasContent($0, pages, content) }
         let count = candidates.count + 1 - keptCitiesMax
         guard count > 0 else { return [] }
         let future = Timestamp(milliseconds: now.milliseconds + useIntervalMilliseconds)

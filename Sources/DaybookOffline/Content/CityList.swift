@@ -42,13 +42,23 @@ public struct ListedCity: Hashable, Sendable {
         ContentSpelling.file.eventsEnabled, ContentSpelling.file.sortingName,
     ]
 
+    /// The names of members in folders of other years.
+    private static let otherNames: KeyValuePairs<StaticString, StaticString> = [
+        "extrasEnabled": ContentSpelling.file.extrasEnabled,
+        "eventsEnabled": ContentSpelling.file.eventsEnabled,
+        "sortingName": ContentSpelling.file.sortingName,
+    ]
+
     init(_ fields: JSONFields, _ spelling: ContentSpelling) throws(EventError) {
+        let fields = try fields.renamed(Self.otherNames, spelling)
         name = try fields.identifier("name")
         code = try fields.identifier("code")
         prefix = try fields.optionalString("prefix")
         isLive = try fields.required(try fields.bool("live"), "live")
-        extrasEnabled = try fields.required(
-            try fields.bool(spelling.extrasEnabled), spelling.extrasEnabled)
+        let extras = try fields.bool(spelling.extrasEnabled)
+        // Folders since 2024 do not have it.
+        extrasEnabled =
+            spelling.isFolder ? extras ?? false : try fields.required(extras, spelling.extrasEnabled)
         eventsEnabled = try fields.required(
             try fields.bool(spelling.eventsEnabled), spelling.eventsEnabled)
         sortingName = try fields.identifier(spelling.sortingName)
@@ -89,6 +99,8 @@ public struct ListedLanguage: Hashable, Sendable {
     private static let memberNames: [StaticString] = ["code", "name"]
 
     init(_ fields: JSONFields, _ spelling: ContentSpelling) throws(EventError) {
+        // Folders until 2023 have these names.
+        let fields = try fields.renamed(["_code": "code", "_name": "name"], spelling)
         code = try fields.identifier("code")
         name = try fields.optionalString("name")
         properties = fields.properties(spelling, beside: Self.memberNames)
@@ -125,6 +137,9 @@ struct ContentSpelling: Sendable {
     let allDay: StaticString
     /// Whether the members that the type does not name are in the member `properties`.
     let nestsProperties: Bool
+
+    /// True for the folder layout.
+    var isFolder: Bool { !nestsProperties }
 
     /// The names in events.
     static let event = ContentSpelling(

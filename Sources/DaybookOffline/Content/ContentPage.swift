@@ -136,7 +136,20 @@ extension ContentPage {
         "address", "town", "postcode", "latitude", "longitude",
     ]
 
+    /// The names of members in folders of other years.
+    private static let otherNames: KeyValuePairs<StaticString, StaticString> = [
+        "lastUpdate": ContentSpelling.file.lastUpdate,
+        "availableLanguages": ContentSpelling.file.availableLanguages,
+        "parentPath": ContentSpelling.file.parentPath,
+    ]
+    private static let otherDateNames: KeyValuePairs<StaticString, StaticString> = [
+        "start": ContentSpelling.file.startDate, "startDate": ContentSpelling.file.startDate,
+        "end": ContentSpelling.file.endDate, "endDate": ContentSpelling.file.endDate,
+        "allDay": ContentSpelling.file.allDay,
+    ]
+
     init(_ fields: JSONFields, kind: PageKind, _ spelling: ContentSpelling) throws(EventError) {
+        let fields = try fields.renamed(Self.otherNames, spelling)
         path = try fields.identifier("path")
         self.kind = kind
         title = try fields.string("title")
@@ -149,9 +162,12 @@ extension ContentPage {
         order = try fields.integer("order")
         hash = try fields.optionalString("hash")
         excerpt = try fields.optionalString("excerpt")
-        if let date = try fields.object("date") {
+        if let date = try fields.object("date")?.renamed(Self.otherDateNames, spelling) {
+            let start = try date.time(spelling.startDate)
+            // In folders since 2025 an event may have no end.
+            let hasNoEnd = spelling.isFolder && !date.has(spelling.endDate)
             self.date = EventDate(
-                start: try date.time(spelling.startDate), end: try date.time(spelling.endDate),
+                start: start, end: hasNoEnd ? start : try date.time(spelling.endDate),
                 isAllDay: try date.required(try date.bool(spelling.allDay), spelling.allDay),
                 properties: date.properties(spelling, beside: Self.dateNames))
         }
@@ -160,8 +176,8 @@ extension ContentPage {
                 address: try location.optionalString("address"),
                 town: try location.optionalString("town"),
                 postcode: try location.optionalString("postcode"),
-                latitude: try location.finite("latitude"),
-                longitude: try location.finite("longitude"),
+                latitude: try location.coordinate("latitude", spelling),
+                longitude: try location.coordinate("longitude", spelling),
                 properties: location.properties(spelling, beside: Self.locationNames))
         }
         properties = fields.properties(spelling, beside: Self.memberNames)
@@ -241,6 +257,22 @@ extension JSONFields {
     fileprivate func finite(_ name: StaticString) throws(EventError) -> Double? {
         guard let value = try double(name) else { return nil }
         guard value.isFinite else {
+            throw EventError(.invalidData, "\(path).\(name) is not a finite number")
+        }
+        return value
+    }
+
+    /// An optional member that must be a finite number; in a folder also as text, as until 2021. An empty
+    /// text counts as missing.
+    fileprivate func coordinate(
+        _ name: StaticString, _ spelling: ContentSpelling
+    ) throws(EventError) -> Double? {
+        guard spelling.isFolder, raw(name)?.first == UInt8(ascii: "\"") else {
+            return try finite(name)
+        }
+        let text = try string(name)
+        guard !text.isEmpty else { return nil }
+        guard let value = Double(text), value.isFinite else {
             throw EventError(.invalidData, "\(path).\(name) is not a finite number")
         }
         return value

@@ -15,6 +15,29 @@ extension JSONFields {
     }
 }
 
+extension JSONFields {
+    /// The object with the names that this project gives to its members. Folders of other years have other
+    /// names for some of them; a member with the present name has precedence. In events nothing is renamed.
+    ///
+    /// - Parameter names: the present name for each other name.
+    func renamed(
+        _ names: KeyValuePairs<StaticString, StaticString>, _ spelling: ContentSpelling
+    ) throws(EventError) -> JSONFields {
+        guard spelling.isFolder else { return self }
+        var object = JSONObjectWriter()
+        var replaced: [StaticString] = []
+        for (other, present) in names where has(other) && !has(present) {
+            guard let value = raw(other), !replaced.contains(where: { "\($0)" == "\(present)" })
+            else { continue }
+            object.appendMember(literal: present, raw: value)
+            replaced += [other, present]
+        }
+        guard !replaced.isEmpty else { return self }
+        if let others = others(than: replaced) { object.appendMembers(of: others) }
+        return try JSONFields(object.finished(), path: path, nullIsMissing: true)
+    }
+}
+
 extension JSONObjectWriter {
     /// Appends the properties in the form that `properties(_:beside:)` reads.
     ///

@@ -75,6 +75,21 @@ public struct ContentResource: Sendable {
     static let memberNames: [StaticString] = ["file_path", "last_update", "hash"]
 }
 
+/// A page or file that could not be stored.
+public struct ContentFault: Hashable, Sendable, CustomStringConvertible {
+    /// The page's path.
+    public let path: String
+    /// The URL of the file; nil for a page.
+    public let url: String?
+    /// The reason.
+    public let reason: String
+
+    /// Page, file and reason in one line.
+    public var description: String {
+        url.map { "\($0) of the page \(path): \(reason)" } ?? "the page \(path): \(reason)"
+    }
+}
+
 /// The changes that storing a language's content has made.
 public struct ContentChanges: Hashable, Sendable {
     /// The number of new and changed pages.
@@ -87,12 +102,16 @@ public struct ContentChanges: Hashable, Sendable {
     public var resourcesRemoved = 0
     /// Whether the time of the update has changed.
     public var isUpdated = false
+    /// The given pages and files that could not be stored. What is stored under their paths and URLs stays.
+    public var leftOut: [ContentFault] = []
+    /// The cities that were evicted, because the content is the first of a city that is in use.
+    public var evicted: [String] = []
 
     /// Creates an empty result.
     public init() {}
 
     /// Whether nothing was recorded.
-    public var isEmpty: Bool { self == ContentChanges() }
+    public var isEmpty: Bool { events == 0 }
 
     /// The number of recorded events.
     var events: Int {
@@ -112,12 +131,12 @@ struct ContentUpdate: Sendable {
 
     /// The page or file that an event stores, or removes if the associated digest or JSON is nil.
     private enum Subject: Sendable {
-        case page(_ path: String, digest: UInt64?)
+        case page(_ path: String, digest: UInt64?, _ lastUpdate: Timestamp?)
         case resource(_ path: String, _ url: String, json: [UInt8]?)
 
         var count: WritableKeyPath<ContentChanges, Int> {
             switch self {
-            case .page(_, digest: nil): \.pagesRemoved
+            case .page(_, digest: nil, _): \.pagesRemoved
             case .page: \.pagesStored
             case .resource(_, _, json: nil): \.resourcesRemoved
             case .resource: \.resourcesStored
@@ -130,8 +149,22 @@ struct ContentUpdate: Sendable {
         var url: EntityID
     }
 
+    /// The origin of given content.
+    enum Origin: Sendable {
+        /// The server: it replaces everything that is stored.
+        case server
+        /// A folder. A stored page stays if it is newer. Other content that is stored is removed if
+        /// `removesOthers`.
+        case folder(removesOthers: Bool)
+    }
+
     private let city: String
     private let language: String
+    private let origin: Origin
+    /// The given files that can be stored.
+    private(set) var resources: [ContentResource] = []
+    /// The given pages and files that cannot be stored.
+    private(set) var leftOut: [ContentFault] = []
     private var candidates: [Candidate] = []
     /// The paths of the given pages; nil keeps all other stored pages.
     private var paths: Set<EntityID>?
@@ -142,17 +175,22 @@ struct ContentUpdate: Sendable {
     /// The maximum bytes of a commit, unless one event has more.
     private static let commitBytes = 1_048_576
 
-    /// Checks the content as far as possible before any file is stored or event recorded.
+    /// Checks the content as far as possible before any file is stored or event recorded. A page or file
+    /// that cannot be stored is left out.
     ///
-    /// - Throws: `EventError`.
+    /// - Throws: `EventError` for the city, the language or the time of the update.
     init(
         city: String, language: String, pages: [ContentPage]?, resources: [ContentResource]?,
-        lastUpdate: ZonedTime?, _ known: ContentView
+        lastUpdate: ZonedTime?, _ origin: Origin, _ known: ContentView
     ) throws {
+        try ContentUpdated.require(city, "city code")
+        try ContentUpdated.require(language, "language code")
         self.city = city
         self.language = language
+        self.origin = origin
         if let pages { try addCandidates(for: pages) }
         if let resources { try checkResources(resources, known) }
+        if case .folder(removesOthers: false) = origin { (paths, resourceKeys) = (nil, nil) }
         if let lastUpdate {
             let updated = ContentUpdated(city: city, language: language, lastUpdate: lastUpdate)
             _ = try EventDraft.checked(updated)
@@ -163,13 +201,20 @@ struct ContentUpdate: Sendable {
     private mutating func addCandidates(for pages: [ContentPage]) throws {
         var paths: Set<EntityID> = []
         for page in pages {
-            guard paths.insert(EntityID(page.path)).inserted else {
-                throw EventError(.refused, "the page \(page.path) occurs twice")
+            do {
+                guard paths.insert(EntityID(page.path)).inserted else {
+                    throw EventError(.refused, "it occurs twice")
+                }
+                let draft = try EventDraft.checked(
+                    PageStored(city: city, language: language, page: page))
+                let digest = PageStored.digest(of: draft.json ?? [])
+                candidates.append(
+                    Candidate(
+                        draft: draft,
+                        subject: .page(page.path, digest: digest, page.lastUpdate.moment)))
+            } catch let error as EventError {
+                leftOut.append(ContentFault(path: page.path, url: nil, reason: error.detail))
             }
-            let draft = try EventDraft.checked(
-                PageStored(city: city, language: language, page: page))
-            let digest = PageStored.digest(of: draft.json ?? [])
-            candidates.append(Candidate(draft: draft, subject: .page(page.path, digest: digest)))
         }
         self.paths = paths
     }
@@ -181,20 +226,24 @@ struct ContentUpdate: Sendable {
     ) throws {
         var keys: Set<Key> = []
         for resource in resources {
-            let key = Key(path: EntityID(resource.path), url: EntityID(resource.url))
-            guard keys.insert(key).inserted else {
-                throw EventError(
-                    .refused, "\(resource.url) occurs twice for the page \(resource.path)")
-            }
-            guard !resource.content.isStored || cachedResource(for: resource, in: content) != nil
-            else {
-                throw Self.notStored(resource)
-            }
-            // The file is not stored yet: every id has this length, and no size is longer.
-            _ = try EventDraft.checked(
-                storedEvent(resource, FileID(of: []), FileStore.fileBytesMax))
+            do {
+                let key = Key(path: EntityID(resource.path), url: EntityID(resource.url))
+                guard keys.insert(key).inserted else {
+                    throw EventError(.refused, "it occurs twice")
+                }
+                let isKnown = cachedResource(for: resource, in: content) != nil
+                guard isKnown || !resource.content.isStored else { throw Self.notStored }
+                // The file is not stored yet: every id has this length, and no size is longer.
+                _ = try EventDraft.checked(
+                    storedEvent(resource, FileID(of: []), FileStore.fileBytesMax))
+                self.resources.append(resource)
+            } catch let error as EventError { leaveOut(resource, error.detail) }
         }
         resourceKeys = keys
+    }
+
+    private mutating func leaveOut(_ resource: ContentResource, _ reason: String) {
+        leftOut.append(ContentFault(path: resource.path, url: resource.url, reason: reason))
     }
 
     private func cachedResource(
@@ -203,9 +252,7 @@ struct ContentUpdate: Sendable {
         content.resource(resource.url, of: resource.path, city: city, language: language)
     }
 
-    private static func notStored(_ resource: ContentResource) -> EventError {
-        EventError(.refused, "\(resource.url) of the page \(resource.path) is not stored")
-    }
+    private static let notStored = EventError(.refused, "it is not stored")
 
     private func storedEvent(
         _ resource: ContentResource, _ file: FileID, _ size: Int
@@ -216,10 +263,30 @@ struct ContentUpdate: Sendable {
             properties: resource.properties)
     }
 
-    /// Stores a resource's file.
+    /// Stores a resource's file. A file that is missing, damaged or too large is left out.
     ///
-    /// - Returns: the file, to be released when its event is recorded.
-    mutating func storeFile(
+    /// - Returns: the file, to be released when its event is recorded; nil if there is none.
+    /// - Throws: `FileStoreError` for other failures.
+    mutating func storeFileIfPossible(
+        of resource: ContentResource, _ files: FileStore, _ content: ContentView,
+        _ fileSystem: any FileSystem
+    ) async throws -> FileID? {
+        do { return try await storeFile(of: resource, files, content, fileSystem) } catch {
+            let isOfFile =
+                switch error {
+                case is EventError: true
+                case let error as FileStoreError:
+                    [.missing, .damaged, .tooLarge].contains(error.code)
+                case let error as FileError: error.code == .notFound
+                default: false
+                }
+            guard isOfFile else { throw error }
+            leaveOut(resource, "\(error)")
+            return nil
+        }
+    }
+
+    private mutating func storeFile(
         of resource: ContentResource, _ files: FileStore, _ content: ContentView,
         _ fileSystem: any FileSystem
     ) async throws -> FileID? {
@@ -239,9 +306,7 @@ struct ContentUpdate: Sendable {
             // It may have been deleted since the check.
             guard let cached = cachedResource(for: resource, in: content),
                 await files.retain(cached.file)
-            else {
-                throw Self.notStored(resource)
-            }
+            else { throw Self.notStored }
             (file, size) = (cached.file, cached.size)
         case .kept: return nil
         }
@@ -295,6 +360,7 @@ struct ContentUpdate: Sendable {
             let start = progress
             progress = try await store.write { try advance(start, &$0) }
         }
+        progress.changes.leftOut = leftOut
         return progress.changes
     }
 
@@ -328,7 +394,9 @@ struct ContentUpdate: Sendable {
         for removal in try removals(pages, content) where !appendIfFits(removal) {
             return progress
         }
-        if let update, content.lastUpdate(of: city, language: language) != update.lastUpdate {
+        if let update, isUpToDate,
+            content.lastUpdate(of: city, language: language) != update.lastUpdate
+        {
             try transaction.append(
                 update, replacing: content.updateTimestamp(of: city, language: language))
             progress.changes.isUpdated = true
@@ -337,10 +405,22 @@ struct ContentUpdate: Sendable {
         return progress
     }
 
+    /// Whether the language equals the server's content after the update. A folder that is not stored as a
+    /// whole does not have it: the app must update then.
+    private var isUpToDate: Bool {
+        if case .folder = origin { leftOut.isEmpty } else { true }
+    }
+
     private func isChange(_ subject: Subject, _ pages: PagesView, _ content: ContentView) -> Bool {
         switch subject {
-        case .page(let path, let digest):
-            return pages.page(path, city: city, language: language)?.digest != digest
+        case .page(let path, let digest, let lastUpdate):
+            let known = pages.page(path, city: city, language: language)
+            if case .folder = origin, let known, let lastUpdate,
+                known.lastUpdate.moment > lastUpdate
+            {
+                return false
+            }
+            return known?.digest != digest
         case .resource(let path, let url, let json):
             let known = content.resource(url, of: path, city: city, language: language)
             return (try? known?.event(city: city, language: language).json()) != json
@@ -351,7 +431,7 @@ struct ContentUpdate: Sendable {
         _ subject: Subject, _ pages: PagesView, _ content: ContentView
     ) -> LWWTimestamp? {
         switch subject {
-        case .page(let path, _): pages.lwwTimestamp(of: path, city: city, language: language)
+        case .page(let path, _, _): pages.lwwTimestamp(of: path, city: city, language: language)
         case .resource(let path, let url, _):
             content.lwwTimestamp(ofResource: url, of: path, city: city, language: language)
         }
@@ -367,7 +447,7 @@ struct ContentUpdate: Sendable {
                 removals.append(
                     Candidate(
                         draft: try EventDraft.checked(removed),
-                        subject: .page(page.path, digest: nil)))
+                        subject: .page(page.path, digest: nil, nil)))
             }
         }
         if let resourceKeys {

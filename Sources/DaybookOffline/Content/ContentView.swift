@@ -59,10 +59,13 @@ public struct ContentView: ListableView, FileReferring {
 
         /// Whether any of its content is on the device.
         var isCached: Bool {
-            languages != nil || usage != nil || !updates.isEmpty
-                || resources.values.contains { paths in
-                    paths.values.contains { $0.values.contains { $0.value != nil } }
-                }
+            languages != nil || usage != nil || !updates.isEmpty || hasFiles
+        }
+
+        var hasFiles: Bool {
+            resources.values.contains { paths in
+                paths.values.contains { $0.values.contains { $0.value != nil } }
+            }
         }
     }
 
@@ -265,6 +268,9 @@ public struct ContentView: ListableView, FileReferring {
     public var cityCodes: [String] {
         cities.filter { $0.value.isCached }.map(\.key).sorted().map(\.string)
     }
+
+    /// Whether pages of a city have files. O(files that were removed).
+    func hasFiles(of city: String) -> Bool { cities[EntityID(city)]?.hasFiles ?? false }
 
     public func refers(to file: FileID) -> Bool { files[file] != nil }
 

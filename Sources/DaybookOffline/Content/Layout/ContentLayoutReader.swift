@@ -1,25 +1,26 @@
 // Reads the folder layout, one language at a time. The folder is untrusted: sizes are bounded, links are
-// not followed, no name leads out of it, and an error names the file and the path in it.
-// Spec/model/content.md, CONT-34.
+// not followed, no name leads out of it. What cannot be read is noted with its file and the path in it; the
+// rest is read. Spec/model/content.md, CONT-34.
 
 import Daybook
 
 /// A reader of a content folder. See `ContentCommands.importFolder(_:)`.
 public struct ContentLayoutReader: Sendable {
-    private let folder: String
-    private let fileSystem: any FileSystem
+    private let source: LayoutSource
 
     /// The list of cities; nil if there is none.
-    let cityList: [ListedCity]?
+    private(set) var cityList: [ListedCity]?
     /// The cities that the folder mentions, sorted.
     private(set) var cities: [String] = []
-    /// Descriptions of the skipped entries.
+    /// Descriptions of what could not be read.
     private(set) var notes: [String] = []
 
     private var updates: [EntityID: [EntityID: ZonedTime]] = [:]
     private var usages: [EntityID: ZonedTime] = [:]
     /// The folders of cities and their languages.
     private var folders: [EntityID: CityFolder] = [:]
+    /// The cities of which something could not be read, each with the language if it is of one.
+    private var incomplete: Set<[EntityID]> = []
 
     private struct CityFolder {
         var content: String?
@@ -29,83 +30,125 @@ public struct ContentLayoutReader: Sendable {
 
     /// Opens a folder and reads the lists and times of all cities.
     ///
-    /// - Throws: `FileError` (`notFound`) if there is no such folder; `EventError` (`invalidData`) with
-    ///   file and path for malformed data; `tooLarge` for a file of more than 256 MiB.
+    /// - Throws: `FileError`: `notFound` if there is no such folder.
     public init(_ folder: String, _ fileSystem: any FileSystem) throws {
-        self.folder = folder
-        self.fileSystem = fileSystem
+        source = LayoutSource(folder, fileSystem)
         _ = try fileSystem.list(folder)
-        let source = LayoutSource(folder, fileSystem)
-        cityList = try source.array(ContentLayout.cities) { try ListedCity($0, .file) }
-        try requireUnique((cityList ?? []).map(\.code), "\(ContentLayout.cities): the city")
-        var codes: Set<EntityID> = []
-        for (city, fields) in try source.objects(ContentLayout.meta) ?? [] {
-            let code = EntityID(city)
-            guard codes.insert(code).inserted else {
-                throw EventError(
-                    .invalidData, "\(ContentLayout.meta): the city \(city) occurs twice")
-            }
-            try readMeta(code, fields)
+        let list = try source.array(ContentLayout.cities, &notes) { try ListedCity($0, .file) }
+        if let list { cityList = unique(list, "\(ContentLayout.cities): the city", \.code) }
+        let meta = try source.members(ContentLayout.meta, &notes) ?? []
+        for city in meta { try readMeta(city) }
+        try readContentFolders()
+        try readResourceFolders()
+        let codes = Set(meta.map { EntityID($0.name) }).union(folders.keys)
+        cities = codes.sorted().map(\.string)
+    }
+
+    private mutating func readContentFolders() throws {
+        let root = try source.cityRoot(ContentLayout.content) { folder, notes in
+            try !source.folders(folder, &notes).isEmpty
         }
-        for name in try source.folders(ContentLayout.content) {
-            let code = EntityID(try ContentLayout.code(of: name))
-            let folder = "\(ContentLayout.content)/\(name)"
+        for name in try source.folders(root, &notes) {
+            guard let code = try code(of: name, in: root) else { continue }
             var city = folders[code] ?? CityFolder()
-            try Self.setFolder(&city.content, folder)
-            for name in try source.folders(folder) {
-                let code = EntityID(try ContentLayout.code(of: name))
-                try Self.setFolder(&city.languages[code], "\(folder)/\(name)")
+            let folder = "\(root)/\(name)"
+            guard setFolder(&city.content, folder) else { continue }
+            for name in try source.folders(folder, &notes) {
+                guard let code = try self.code(of: name, in: folder) else { continue }
+                _ = setFolder(&city.languages[code], "\(folder)/\(name)")
             }
             folders[code] = city
         }
-        for name in try source.folders(ContentLayout.resources) {
-            let code = EntityID(try ContentLayout.code(of: name))
-            try Self.setFolder(
-                &folders[code, default: CityFolder()].resources,
-                "\(ContentLayout.resources)/\(name)")
-        }
-        cities = codes.union(folders.keys).sorted().map(\.string)
     }
 
-    /// Sets the folder of a city or a language. A second one is refused: one of them would be lost.
-    private static func setFolder(_ folder: inout String?, _ new: String) throws(EventError) {
+    private mutating func readResourceFolders() throws {
+        let root = try source.cityRoot(ContentLayout.resources) { folder, _ in
+            try source.kind("\(folder)/\(ContentLayout.fileList)") == .file
+        }
+        for name in try source.folders(root, &notes) {
+            guard let code = try code(of: name, in: root) else { continue }
+            var city = folders[code] ?? CityFolder()
+            guard setFolder(&city.resources, "\(root)/\(name)") else { continue }
+            folders[code] = city
+        }
+    }
+
+    /// The code of the name of a folder; nil if it is the name of none, which is noted.
+    private mutating func code(of name: String, in folder: String) throws -> EntityID? {
+        try LayoutSource.noting(&notes) {
+            do throws(EventError) { return EntityID(try ContentLayout.code(of: name)) } catch {
+                throw EventError(error.code, "\(folder): \(error.detail)")
+            }
+        }
+    }
+
+    /// Sets the folder of a city or a language. A second one is left out and noted.
+    private mutating func setFolder(_ folder: inout String?, _ new: String) -> Bool {
         if let folder {
-            throw EventError(
-                .invalidData, "\(folder) and \(new) are folders of the same city or language")
+            notes.append("\(folder) and \(new) are folders of the same city or language")
+            return false
         }
         folder = new
+        return true
     }
 
-    /// Reads the times of a city. An invalid time is skipped, because it is no reason to refuse the
-    /// content.
-    private mutating func readMeta(_ city: EntityID, _ fields: JSONFields) throws {
-        func parseTime(_ text: String, _ path: String) -> ZonedTime? {
+    /// The first element with each key. The others are noted.
+    private mutating func unique<Element>(
+        _ elements: [Element], _ what: String, _ key: (Element) -> String
+    ) -> [Element] {
+        var keys: Set<EntityID> = []
+        return elements.filter { element in
+            let isFirst = keys.insert(EntityID(key(element))).inserted
+            if !isFirst { notes.append("\(what) \(key(element)) occurs twice") }
+            return isFirst
+        }
+    }
+
+    /// Reads the times of a city. An invalid time is left out and noted.
+    private mutating func readMeta(_ city: LayoutSource.Member) throws {
+        let usage = try time("last_usage", ["lastUsage": "last_usage"], of: city)
+        usages[EntityID(city.name)] = usage
+        guard let languages = (try? city.fields())?.raw("languages") else { return }
+        for language in LayoutSource.members(of: languages, "\(city.path).languages", &notes) ?? []
+        {
+            let update = try time("last_update", ["lastUpdate": "last_update"], of: language)
+            updates[EntityID(city.name), default: [:]][EntityID(language.name)] = update
+        }
+    }
+
+    private mutating func time(
+        _ name: StaticString, _ otherNames: KeyValuePairs<StaticString, StaticString>,
+        of member: LayoutSource.Member
+    ) throws -> ZonedTime? {
+        try LayoutSource.noting(&notes) {
+            let fields = try member.fields().renamed(otherNames, .file)
+            guard let text = try fields.optionalString(name) else { return nil }
             if let time = ZonedTime(text) { return time }
-            notes.append("\(path): \"\(text.prefix(100))\" is not a time as of RFC 3339")
-            return nil
-        }
-        if let text = try fields.optionalString("last_usage") {
-            usages[city] = parseTime(text, "\(fields.path).last_usage")
-        }
-        let languages = try fields.object("languages")?.allObjects() ?? []
-        try requireUnique(languages.map(\.name), "\(fields.path).languages: the language")
-        for (language, fields) in languages {
-            guard let text = try fields.optionalString("last_update"),
-                let time = parseTime(text, "\(fields.path).last_update")
-            else { continue }
-            updates[city, default: [:]][EntityID(language)] = time
+            throw EventError(
+                .invalidData,
+                "\(fields.path).\(name): \"\(text.prefix(100))\" is not a time as of RFC 3339")
         }
     }
 
     // MARK: A city
 
-    /// The languages of a city; nil if there is no list of them.
-    func languageList(of city: String) throws -> [ListedLanguage]? {
-        guard let folder = folders[EntityID(city)]?.content else { return nil }
-        let file = "\(folder)/\(ContentLayout.languages)"
-        let languages = try source.array(file) { try ListedLanguage($0, .file) }
-        try requireUnique((languages ?? []).map(\.code), "\(file): the language")
-        return languages
+    /// The languages of a city; nil if there is no list of them. Folders since 2023 have it in the list of
+    /// cities.
+    mutating func languageList(of city: String) throws -> [ListedLanguage]? {
+        if let folder = folders[EntityID(city)]?.content {
+            let file = "\(folder)/\(ContentLayout.languages)"
+            let languages = try source.array(file, &notes) { try ListedLanguage($0, .file) }
+            if let languages { return unique(languages, "\(file): the language", \.code) }
+        }
+        guard folders[EntityID(city)] != nil,
+            let listed = cityList?.first(where: { EntityID($0.code) == EntityID(city) }),
+            let properties = listed.properties
+        else { return nil }
+        return try LayoutSource.noting(&notes) {
+            let path = "\(ContentLayout.cities): \(city)"
+            return try JSONFields(properties, path: path, nullIsMissing: true)
+                .objects("languages")?.map { try ListedLanguage($0, .file) }
+        }
     }
 
     /// The time of the last use of a city.
@@ -116,62 +159,101 @@ public struct ContentLayoutReader: Sendable {
         updates[EntityID(city)]?[EntityID(language)]
     }
 
-    private var source: LayoutSource { LayoutSource(folder, fileSystem) }
+    /// The latest time of an update of a city's languages.
+    func lastUpdate(of city: String) -> Timestamp? {
+        updates[EntityID(city)]?.values.map(\.moment).max()
+    }
 
-    /// The pages of a language; nil if it has no folder.
-    func pages(of city: String, language: String) throws -> [ContentPage]? {
-        guard let folder = folders[EntityID(city)]?.languages[EntityID(language)] else {
-            return nil
+    /// True if everything of a language was read.
+    func isComplete(_ city: String, language: String) -> Bool {
+        let city = EntityID(city)
+        return incomplete.isDisjoint(with: [[city], [city, EntityID(language)]])
+    }
+
+    /// The pages of a language; nil if it has no folder. A page or file that cannot be read is left out and
+    /// noted.
+    mutating func pages(of city: String, language: String) throws -> [ContentPage]? {
+        let key = [EntityID(city), EntityID(language)]
+        guard let folder = folders[key[0]]?.languages[key[1]] else { return nil }
+        let count = notes.count
+        var pages: [ContentPage] = []
+        for kind in PageKind.allCases {
+            let file = "\(folder)/\(ContentLayout.file(of: kind))"
+            pages += try source.array(file, &notes) { try ContentPage($0, kind: kind, .file) } ?? []
         }
-        let pages = try PageKind.allCases.flatMap { kind in
-            try source.array("\(folder)/\(ContentLayout.file(of: kind))") {
-                try ContentPage($0, kind: kind, .file)
-            } ?? []
-        }
-        try requireUnique(pages.map(\.path), "\(folder): the page")
+        if notes.count > count { incomplete.insert(key) }
         return pages
     }
 
-    /// The files of a city, by language; nil if there is no list of them. A missing file is skipped with
-    /// a note, and the stored resource is not changed.
+    /// The files of a city, by language; nil if there is no list of them. A missing file is noted, and the
+    /// stored resource is not changed. An entry that cannot be read is left out and noted.
     mutating func resources(of city: String) throws -> [EntityID: [ContentResource]]? {
-        guard let folder = folders[EntityID(city)]?.resources,
-            let list = try source.objects("\(folder)/\(ContentLayout.fileList)")
-        else { return nil }
-        try requireUnique(
-            list.map(\.name), "\(folder)/\(ContentLayout.fileList): the language")
-        var all: [EntityID: [ContentResource]] = [:]
-        for (language, pages) in list {
-            var resources: [ContentResource] = []
-            for (path, urls) in try pages.allObjects() {
-                for (url, fields) in try urls.allObjects() {
-                    resources.append(try resource(path, url, fields, folder))
-                }
+        guard let folder = folders[EntityID(city)]?.resources else { return nil }
+        let count = notes.count
+        let list = try source.members("\(folder)/\(ContentLayout.fileList)", &notes)
+        if notes.count > count { incomplete.insert([EntityID(city)]) }
+        return try list.map {
+            var all: [EntityID: [ContentResource]] = [:]
+            for language in $0 {
+                all[EntityID(language.name)] = try resources(of: city, language, folder)
             }
-            all[EntityID(language)] = resources
+            return all
         }
-        return all
     }
 
-    private mutating func resource(
-        _ path: String, _ url: String, _ fields: JSONFields, _ folder: String
+    private mutating func resources(
+        of city: String, _ language: LayoutSource.Member, _ folder: String
+    ) throws -> [ContentResource] {
+        let key = [EntityID(city), EntityID(language.name)]
+        let lastUpdate = updates[key[0]]?[key[1]] ?? .epoch
+        let (source, count) = (source, notes.count)
+        var resources: [ContentResource] = []
+        var missing: [String] = []
+        let pages = LayoutSource.members(of: language.text, language.path, &notes) ?? []
+        guard pages.first?.text.first != UInt8(ascii: "\"") else {
+            // Folders since the end of 2025: the URLs of a language without their pages.
+            notes.append("\(language.path) does not name the pages of its files")
+            incomplete.insert(key)
+            return []
+        }
+        for page in pages {
+            for url in LayoutSource.members(of: page.text, page.path, &notes) ?? [] {
+                let resource = try LayoutSource.noting(&notes) {
+                    try Self.resource(page.name, url, lastUpdate, source, folder, &missing)
+                }
+                if let resource { resources.append(resource) }
+            }
+        }
+        if notes.count > count { incomplete.insert(key) }
+        notes += missing
+        return resources
+    }
+
+    /// - Parameters:
+    ///   - lastUpdate: the time for a list without times, as in folders since 2024.
+    ///   - missing: receives the note of a missing file.
+    private static func resource(
+        _ path: String, _ member: LayoutSource.Member, _ lastUpdate: ZonedTime,
+        _ source: LayoutSource, _ folder: String, _ missing: inout [String]
     ) throws -> ContentResource {
+        let fields = try member.fields()
+            .renamed(["filePath": "file_path", "lastUpdate": "last_update"], .file)
         let filePath = try fields.string("file_path")
-        let lastUpdate = try fields.time("last_update")
-        let hash = try fields.optionalString("hash")
-        do { _ = try ResourceName(path: path, url: url) } catch {
+        do { _ = try ResourceName(path: path, url: member.name) } catch {
             throw EventError(error.code, "\(fields.path): \(error.detail)")
         }
         var resource = ContentResource(
-            path: path, url: url, lastUpdate: lastUpdate, hash: hash,
+            path: path, url: member.name,
+            lastUpdate: fields.has("last_update") ? try fields.time("last_update") : lastUpdate,
+            hash: try fields.optionalString("hash"),
             properties: fields.properties(.file, beside: ContentResource.memberNames),
             content: .kept)
         guard let file = try source.file(tailOf: filePath, in: folder) else {
-            notes.append("\(fields.path): there is no file \(filePath.prefix(200)) in \(folder)")
+            missing.append("\(fields.path): there is no file \(filePath.prefix(200)) in \(folder)")
             return resource
         }
         try source.checkSize(file, FileStore.fileBytesMax)
-        resource.content = .reading { [source] in
+        resource.content = .reading {
             guard let bytes = try source.read(file, FileStore.fileBytesMax) else {
                 throw FileError(
                     .notFound, operation: "read", path: file,

@@ -47,12 +47,50 @@ struct LayoutSource: Sendable {
         try fileSystem.list(path.isEmpty ? folder : "\(folder)/\(path)")
     }
 
-    /// The names of the folders in a folder, sorted; empty if the folder does not exist.
-    func folders(_ path: String) throws -> [String] {
-        guard try readableKind(path) == .folder else { return [] }
-        return try names(path).sorted()
-            .filter { !$0.hasPrefix(".") }
-            .filter { try readableKind("\(path)/\($0)") == .folder }
+    /// The names of the folders in a folder, sorted; empty if the folder does not exist. A symbolic link is
+    /// noted.
+    func folders(_ path: String, _ notes: inout [String]) throws -> [String] {
+        guard try Self.noting(&notes, { try readableKind(path) }) == .folder else { return [] }
+        var folders: [String] = []
+        for name in try names(path).sorted() where !name.hasPrefix(".") {
+            let kind = try Self.noting(&notes) { try readableKind("\(path)/\(name)") }
+            if kind == .folder { folders.append(name) }
+        }
+        return folders
+    }
+
+    /// The folder of the cities in a folder: the folder `v1`, `v2`, … in it with the highest number if it has
+    /// cities, as in folders since 2020, else the folder itself.
+    ///
+    /// - Parameter isCity: true for a folder that may be a city's. Its second argument receives notes.
+    func cityRoot(
+        _ folder: String, isCity: (String, inout [String]) throws -> Bool
+    ) throws -> String {
+        var ignored: [String] = []
+        var newest: (number: Int, path: String)?
+        for name in try folders(folder, &ignored) {
+            let path = "\(folder)/\(name)"
+            guard name.hasPrefix("v"), let number = Int(name.dropFirst()),
+                number > newest?.number ?? -1,
+                try folders(path, &ignored).contains(where: {
+                    try isCity("\(path)/\($0)", &ignored)
+                })
+            else { continue }
+            newest = (number, path)
+        }
+        return newest?.path ?? folder
+    }
+
+    /// The result of `body`; nil for a fault of the folder, which is noted.
+    ///
+    /// - Throws: what `body` throws, except `EventError`.
+    static func noting<Result>(
+        _ notes: inout [String], _ body: () throws -> Result?
+    ) throws -> Result? {
+        do { return try body() } catch let error as EventError {
+            notes.append(error.detail)
+            return nil
+        }
     }
 
     /// The bytes of a file whose folder was checked; nil if the file does not exist.
@@ -97,43 +135,102 @@ struct LayoutSource: Sendable {
 
     // MARK: JSON
 
-    /// The elements of a file that is an array of objects; nil if the file does not exist. Elements after
-    /// the first invalid one are not converted.
+    /// The elements of a file that is an array of objects; nil if the file does not exist or cannot be read,
+    /// which is noted. An invalid element is left out and noted.
     func array<Element>(
-        _ path: String, _ element: (JSONFields) throws -> Element
+        _ path: String, _ notes: inout [String], _ element: (JSONFields) throws -> Element
     ) throws -> [Element]? {
-        guard let text = try value(path) else { return nil }
+        guard let text = try Self.noting(&notes, { try value(path) }) else { return nil }
         let slice = text[...]
         let span = slice.span.bytes
-        var elements: [Element] = []
-        var failure: (any Error)?
+        var ranges: [Range<Int>] = []
         do throws(JSONError) {
             var scanner = JSONScanner()
             try scanner.elements(span) { (scanner) throws(JSONError) in
-                let range = try scanner.value(span)
-                guard failure == nil else { return }
-                do {
-                    elements.append(
-                        try element(
-                            JSONFields(
-                                Array(text[range]), path: "\(path)[\(elements.count)]",
-                                nullIsMissing: true)))
-                } catch { failure = error }
+                ranges.append(try scanner.value(span))
             }
-        } catch { throw EventError(.invalidData, "\(path) is not an array") }
-        if let failure { throw failure }
+        } catch {
+            notes.append("\(path) is not an array")
+            return nil
+        }
+        var elements: [Element] = []
+        for (number, range) in ranges.enumerated() {
+            let found = try Self.noting(&notes) {
+                try element(
+                    JSONFields(
+                        Array(text[range]), path: "\(path)[\(number)]", nullIsMissing: true))
+            }
+            if let found { elements.append(found) }
+        }
         return elements
     }
 
-    /// The members of a file that is an object of objects; nil if the file does not exist.
-    func objects(_ path: String) throws -> [(name: String, value: JSONFields)]? {
-        guard let value = try value(path) else { return nil }
-        return try JSONFields(value, path: path, nullIsMissing: true).allObjects()
+    /// A member of an object that maps cities, languages, paths or URLs.
+    struct Member {
+        let name: String
+        /// The path of the value, for notes.
+        let path: String
+        /// The value.
+        let text: [UInt8]
+
+        /// The members of the value.
+        func fields() throws(EventError) -> JSONFields {
+            try JSONFields(text, path: path, nullIsMissing: true)
+        }
     }
 
-    /// The text of a file that contains JSON; nil if the file does not exist.
+    /// The members of a file that is an object; nil if the file does not exist or cannot be read, which is
+    /// noted.
+    func members(_ path: String, _ notes: inout [String]) throws -> [Member]? {
+        try Self.noting(&notes, { try value(path) }).flatMap {
+            Self.members(of: $0, path, &notes)
+        }
+    }
+
+    /// The members of an object; nil for another value, which is noted. A name that occurs again or is no
+    /// identifier is left out and noted. O(bytes).
+    static func members(
+        of text: [UInt8], _ path: String, _ notes: inout [String]
+    ) -> [Member]? {
+        let slice = text[...]
+        let span = slice.span.bytes
+        var ranges: [(member: Range<Int>, value: Range<Int>)] = []
+        do throws(JSONError) {
+            var scanner = JSONScanner()
+            try scanner.members(span) { (scanner, name) throws(JSONError) in
+                let value = try scanner.value(span, depth: 1)
+                ranges.append((name.lowerBound - 1..<value.upperBound, value))
+            }
+        } catch {
+            notes.append("\(path) is not a JSON object")
+            return nil
+        }
+        var members: [Member] = []
+        var names: Set<EntityID> = []
+        for (range, value) in ranges {
+            // An object of this member alone, which resolves the escapes of the name.
+            let object = [UInt8(ascii: "{")] + text[range] + [UInt8(ascii: "}")]
+            guard let name = (try? JSONFields(object))?.names.first, !name.isEmpty,
+                !name.utf8.contains(0)
+            else {
+                notes.append("\(path) has a member whose name is not an identifier")
+                continue
+            }
+            guard names.insert(EntityID(name)).inserted else {
+                notes.append("\(path).\(name) occurs twice")
+                continue
+            }
+            members.append(
+                Member(name: name, path: "\(path).\(name)", text: Array(text[value])))
+        }
+        return members
+    }
+
+    /// The text of a file that contains JSON, without a byte order mark; nil if the file does not exist.
     private func value(_ path: String) throws -> [UInt8]? {
-        guard let text = try read(path, ContentLayout.jsonBytesMax) else { return nil }
+        guard var text = try read(path, ContentLayout.jsonBytesMax) else { return nil }
+        let byteOrderMark: [UInt8] = [0xEF, 0xBB, 0xBF]
+        if text.starts(with: byteOrderMark) { text.removeFirst(byteOrderMark.count) }
         let slice = text[...]
         do throws(JSONError) {
             var scanner = JSONScanner()
