@@ -58,7 +58,8 @@ public struct ListedCity: Hashable, Sendable {
         let extras = try fields.bool(spelling.extrasEnabled)
         // Folders since 2024 do not have it.
         extrasEnabled =
-            spelling.isFolder ? extras ?? false : try fields.required(extras, spelling.extrasEnabled)
+            spelling.isFolder
+            ? extras ?? false : try fields.required(extras, spelling.extrasEnabled)
         eventsEnabled = try fields.required(
             try fields.bool(spelling.eventsEnabled), spelling.eventsEnabled)
         sortingName = try fields.identifier(spelling.sortingName)

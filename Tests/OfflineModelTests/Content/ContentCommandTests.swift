@@ -118,37 +118,64 @@ extension OfflineStore {
     }
 
     @Test(.verifies("CONT-11"))
-    func `content that cannot be recorded is refused before anything is recorded`() async throws {
+    func `of 200 files with one bad address 199 are stored, and the one is reported each time`()
+        async throws
+    {
         let store = try await openStore()
-        var place = try page("/x/")
-        place.location = .init(latitude: .infinity)
+        let resources = try (0..<200).map { number in
+            ContentResource(
+                path: "/a/", url: "https://x.example/\(number == 7 ? "a b" : "\(number)").png",
+                lastUpdate: try time(update), content: .bytes([UInt8(number)]))
+        }
+        for stored in [199, 0] {
+            let changes = try await store.put("augsburg", [page("/a/")], resources)
+            #expect(changes.resourcesStored == stored)
+            #expect(changes.leftOut.map(\.url) == ["https://x.example/a b.png"])
+            #expect(changes.leftOut.first?.reason.contains("not an absolute URL") == true)
+        }
+        let lastUpdate = store.content.lastUpdate(of: "augsburg", language: "en").current
+        #expect(lastUpdate?.text == update)
+        try await store.close()
+    }
+
+    @Test(.verifies("CONT-11"))
+    func `a page or file that cannot be recorded is left out, and its stored version stays`()
+        async throws
+    {
+        let store = try await openStore()
         let good = try page("/a/")
+        var place = try page("/x/")
+        try await store.put("augsburg", [good, place, page("/b/")])
+        place.location = .init(latitude: .infinity)
         let resource = ContentResource(
             path: "/a/", url: "https://x.example/1.png", lastUpdate: try time(update),
             content: .bytes([1]))
-        var noURL = resource
-        noURL.url = "1.png"
         var notStored = resource
+        notStored.url = "https://x.example/2.png"
         notStored.content = .stored
-        let attempts: [(EventError.Code, [ContentPage], [ContentResource])] = [
-            (.refused, [good, good], []), (.invalidData, [good, try page("")], []),
-            (.invalidData, [good, place], []),
-            (
-                .tooLarge, [good, try page("/b/", String(repeating: "x", count: 1_048_576))],
-                []
-            ),
-            (.invalidData, [good], [resource, noURL]),
-            (.refused, [good], [resource, resource]), (.refused, [good], [notStored]),
-        ]
-        for (code, pages, resources) in attempts {
-            await #expect {
-                try await store.put("augsburg", pages, resources)
-            } throws: {
-                ($0 as? EventError)?.code == code
-            }
-        }
+        var missing = resource
+        missing.url = "https://x.example/3.png"
+        missing.content = .file(URL(filePath: "/none"))
+        let changes = try await store.put(
+            "augsburg",
+            [
+                good, good, page(""), place,
+                page("/b/", String(repeating: "x", count: 1_048_576)), page("/new/"),
+            ], [resource, resource, notStored, missing])
+        #expect(
+            changes.leftOut.map { $0.url ?? $0.path } == [
+                "/a/", "", "/x/", "/b/", resource.url, notStored.url, missing.url,
+            ])
+        #expect(changes.pagesStored == 1)
+        #expect(changes.pagesRemoved == 0)
+        #expect(changes.resourcesStored == 1)
+        let content = store.content
+        #expect(
+            content.pages(.category, city: "augsburg", language: "en").current.map(\.path)
+                == ["/a/", "/b/", "/new/", "/x/"])
+        let last = await store.events.lastDurable
         await #expect(throws: EventError.self) { try await store.put("", [good]) }
-        #expect(await store.events.lastDurable == .zero)
+        #expect(await store.events.lastDurable == last)
         try await store.close()
     }
 
@@ -321,14 +348,15 @@ extension OfflineStore {
         #expect(content.lastUsage(of: "a").current?.moment == now)
         #expect(try await content.page("/a/", city: "gone", language: "en")?.content == "back")
         // The use of a fourth city evicts cities for good.
+        try await store.put("d", [page("/d/")])
         #expect(try await content.use("d") == ["gone", "b"])
-        #expect(store.cached == ["a", "c"])
+        #expect(store.cached == ["a", "c", "d"])
         try await store.events.flush()
         last = await store.events.lastDurable
         #expect(try await content.use("d") == [])
         #expect(await store.events.lastDurable == last)
         try await content.remove("c")
-        #expect(store.cached == ["a"])
+        #expect(store.cached == ["a", "d"])
         try await store.close()
     }
 
@@ -446,8 +474,12 @@ extension OfflineStore {
         clock.advance(by: .minutes(10))
         let files = store.files
         #expect(try await files.read(FileID(of: Array("b".utf8))) == Array("b".utf8))
-        #expect(try await store.content.use("d") == ["b"])
-        #expect(store.cached == ["a", "c"])
+        // A city that cannot be fetched now has no content, and takes no place.
+        for city in ["d", "e", "f"] { #expect(try await store.content.use(city) == []) }
+        #expect(store.cached == ["a", "b", "c"])
+        #expect(try await store.put("d", [page("/d/")]).evicted == ["b"])
+        #expect(store.cached == ["a", "c", "d"])
+        #expect(try await store.content.use("d") == [])
         await #expect(throws: FileStoreError.self) {
             try await files.read(FileID(of: Array("b".utf8)))
         }
@@ -555,7 +587,7 @@ extension OfflineStore {
     }
 
     @Test(.verifies("CONT-22"))
-    func `a file given as stored is refused if it does not exist, and kept if it does`()
+    func `a file given as stored is left out if it does not exist, and kept if it does`()
         async throws
     {
         let files = InMemoryFileSystem()
@@ -566,17 +598,12 @@ extension OfflineStore {
         try await store.put("augsburg", [page("/a/")], [resource])
         resource.content = .stored
         resource.hash = "other"
-        let last = await store.events.lastDurable
         let (path, good) = (store.files.path(of: FileID(of: [1])), files.image)
         for damage in [nil, [9]] as [[UInt8]?] {
             files[path] = damage
-            let given = resource
-            await #expect {
-                try await store.put("augsburg", [page("/b/")], [given])
-            } throws: {
-                ($0 as? EventError)?.code == .refused
-            }
-            #expect(await store.events.lastDurable == last)
+            let changes = try await store.put("augsburg", [page("/a/")], [resource])
+            #expect(changes.leftOut.map(\.url) == [resource.url])
+            #expect(changes.isEmpty)
         }
         files[path] = good[path]
         #expect(try await store.put("augsburg", [page("/a/")], [resource]).resourcesStored == 1)

@@ -1,0 +1,213 @@
+// Folders in the shapes of the years in which the app of the document wrote them, and folders that are older
+// than the log. Spec/model/content.md, CONT-35 and CONT-38.
+
+import DaybookTestKit
+import Foundation
+import Testing
+
+@testable import DaybookOffline
+
+private let time = "2019-08-12T00:03:19.457Z"
+
+private func openStore(_ files: InMemoryFileSystem) async throws -> OfflineStore {
+    try await OfflineStore.open(
+        at: URL(filePath: "/log"), environment: LogEnvironment(fileSystem: files))
+}
+
+/// Writes a folder, with the parents of its files.
+private func put(_ folder: [String: String], at root: String, _ files: InMemoryFileSystem) {
+    for (path, text) in folder {
+        var parent = ""
+        for part in (root + "/" + path).split(separator: "/").dropLast() {
+            parent += "/\(part)"
+            try? files.createDirectory(parent)
+        }
+        files[root + "/" + path] = Array(text.utf8)
+    }
+}
+
+@Suite struct OlderFolderTests {
+    /// As in 2021: a folder for the version, languages with underscores, coordinates as text, points of
+    /// interest in camel case.
+    private static let of2021: [String: String] = [
+        "cities-meta.json": """
+        {"ahaus":{"languages":{"en":{"last_update":"\(time)"}},"last_usage":"\(time)"}}
+        """,
+        "cities.json": """
+        [{"name":"Stadt Ahaus","live":true,"code":"ahaus","prefix":null,"extras_enabled":true,
+        "events_enabled":true,"pois_enabled":true,"sorting_name":"Ahaus","longitude":null}]
+        """,
+        "content/v1/ahaus/languages.json": #"[{"_code":"en","_name":"English"}]"#,
+        "content/v1/ahaus/en/categories.json": """
+        [{"root":true,"path":"/ahaus/en","title":"Ahaus","content":"","last_update":"\(time)",
+        "thumbnail":"","available_languages":{"de":"/ahaus/de"},"parent_path":"","children":[],
+        "order":-1,"hash":""}]
+        """,
+        "content/v1/ahaus/en/events.json": """
+        [{"path":"/ahaus/en/events/0","title":"E","content":"","last_update":"\(time)",
+        "available_languages":{},"hash":"","excerpt":"",
+        "date":{"start_date":"\(time)","end_date":"\(time)","all_day":false},
+        "location":{"address":"a","town":"t","postcode":null,"latitude":"52.0765",
+        "longitude":""},"featured_image":null}]
+        """,
+        "content/v1/ahaus/en/pois.json": """
+        [{"path":"/ahaus/en/pois/1","title":"P","content":"","thumbnail":"",
+        "availableLanguages":{"de":"/ahaus/de/pois/1"},"excerpt":"",
+        "location":{"latitude":"52.0765","longitude":"7"},"lastUpdate":"\(time)","hash":""}]
+        """,
+        "resource-cache/v1/ahaus/files.json": """
+        {"en":{"/ahaus/en":{"https://x.example/t.png":{"file_path":"/data/files/a/t.png",
+        "last_update":"2011-02-04T00:00:00.000Z","hash":"2f97"}}}}
+        """,
+        "resource-cache/v1/ahaus/files/a/t.png": "picture",
+    ]
+
+    /// As in 2025: camel case, the languages in the list of cities, no end of an event, files without times.
+    private static let of2025: [String: String] = [
+        "cities-meta.json": """
+        {"ahaus":{"languages":{"en":{"lastUpdate":"2025-09-01T10:00:00.000+02:00"}},
+        "lastUsage":"2025-09-01T10:00:00.000+02:00"}}
+        """,
+        "cities.json": """
+        [{"name":"Stadt Ahaus","live":true,"code":"ahaus","prefix":"Stadt","eventsEnabled":true,
+        "languages":[{"code":"en","name":"English"}],"sortingName":"Ahaus","chatEnabled":false}]
+        """,
+        "content/v10/ahaus/en/categories.json": """
+        [{"root":true,"path":"/ahaus/en","title":"Ahaus","content":"","lastUpdate":"\(time)",
+        "thumbnail":null,"availableLanguages":{"de":"/ahaus/de"},"parentPath":"","children":[],
+        "order":-1,"organization":null,"embeddedOffers":[]}]
+        """,
+        "content/v10/ahaus/en/events.json": """
+        [{"path":"/ahaus/en/events/0","title":"E","content":"","lastUpdate":"\(time)",
+        "availableLanguages":{},"excerpt":"","date":{"start":"\(time)","end":null,"allDay":false,
+        "recurrenceRule":null},"location":null,"poiPath":null}]
+        """,
+        "content/v10/ahaus/en/pois.json": """
+        [{"path":"/ahaus/en/pois/1","title":"P","content":"","availableLanguages":{},"excerpt":"",
+        "location":{"id":7,"latitude":52.0765,"longitude":7},"lastUpdate":"\(time)"}]
+        """,
+        // An earlier version that the app did not delete.
+        "content/v9/ahaus/en/categories.json": "[]",
+        "content/v9/ahaus/en/events.json": "[]",
+        "resource-cache/v1/ahaus/files.json": """
+        {"en":{"/ahaus/en":{"https://x.example/t.png":{"filePath":"/data/files/a/t.png",
+        "hash":"2f97"}}}}
+        """,
+        "resource-cache/v1/ahaus/files/a/t.png": "picture",
+    ]
+
+    @Test(.verifies("CONT-38"), arguments: [of2021, of2025])
+    func `a folder of the app's own years is read whole, and exported in the document's form`(
+        folder: [String: String]
+    ) async throws {
+        let files = InMemoryFileSystem()
+        let store = try await openStore(files)
+        put(folder, at: "/in", files)
+        let result = try await store.content.importFolder(URL(filePath: "/in"))
+        #expect(result.notes == [])
+        #expect(result.pages == 3)
+        #expect(result.resources == 1)
+        #expect(try await store.content.importFolder(URL(filePath: "/in")).events == 0)
+        let content = store.content
+        #expect(content.cities.current?.map(\.sortingName) == ["Ahaus"])
+        #expect(content.languages(of: "ahaus").current?.map(\.name) == ["English"])
+        #expect(content.lastUsage(of: "ahaus").current != nil)
+        let poi = try await content.page("/ahaus/en/pois/1", city: "ahaus", language: "en")
+        #expect(poi?.location?.latitude == 52.0765)
+        #expect(poi?.location?.longitude == 7)
+        #expect(poi?.lastUpdate.text == time)
+        let event = try await content.page("/ahaus/en/events/0", city: "ahaus", language: "en")
+        #expect(event?.date?.end.text == time)
+        #expect(content.children(of: "", city: "ahaus", language: "en").current.count == 1)
+        // A second log, from the export of the first, is equal.
+        try await store.events.flush()
+        try await export(store, "/out", files)
+        let written = String(
+            decoding: files["/out/content/ahaus/en/categories.json"] ?? [], as: UTF8.self)
+        #expect(written.contains(#""last_update":"\#(time)","#))
+        #expect(!written.contains("lastUpdate"))
+        let other = try await OfflineStore.open(
+            at: URL(filePath: "/other"), environment: LogEnvironment(fileSystem: files))
+        #expect(try await other.content.importFolder(URL(filePath: "/out")).notes == [])
+        #expect(try await other.content.importFolder(URL(filePath: "/in")).events == 0)
+        try await other.close()
+        try await store.close()
+    }
+
+    private func export(
+        _ store: OfflineStore, _ folder: String, _ files: InMemoryFileSystem
+    ) async throws {
+        let writer = ContentLayoutWriter(
+            store.view(PagesView.self), store.view(ContentView.self), to: folder, files)
+        let summary = try writer.write { body in
+            try LogReader("/log", fileSystem: files).forEachEvent(
+                catalogue: OfflineModel.catalogue
+            ) {
+                try body($0)
+                return true
+            }
+        } file: {
+            try ContentLayout.content(of: $0, in: "/log", files)
+        }
+        #expect(summary?.leftOut == [])
+    }
+
+    @Test(.verifies("CONT-35"))
+    func `a login page or a bad page leaves the stored pages and the time of the update`()
+        async throws
+    {
+        let files = InMemoryFileSystem()
+        let store = try await openStore(files)
+        var folder = Self.of2021
+        folder["content/v1/ahaus/en/categories.json"] = "<html>Please log in</html>"
+        put(folder, at: "/in", files)
+        let result = try await store.content.importFolder(URL(filePath: "/in"))
+        #expect(result.notes.count == 1)
+        #expect(
+            result.notes[0].hasPrefix("content/v1/ahaus/en/categories.json, line 1, byte 0:"))
+        #expect(result.pages == 2)
+        // The app must update: the folder does not have all of the server's content.
+        let lastUpdate = store.content.lastUpdate(of: "ahaus", language: "en")
+        #expect(lastUpdate.current == nil)
+        put(Self.of2021, at: "/in", files)
+        #expect(try await store.content.importFolder(URL(filePath: "/in")).events == 2)
+        #expect(lastUpdate.current?.text == time)
+        // A bad page next to others removes none.
+        put(
+            ["content/v1/ahaus/en/categories.json": #"[{"path":"/ahaus/en"}]"#], at: "/in", files)
+        #expect(try await store.content.importFolder(URL(filePath: "/in")).events == 0)
+        #expect(store.content.children(of: "", city: "ahaus", language: "en").current.count == 1)
+        try await store.close()
+    }
+
+    @Test(.verifies("CONT-35"))
+    func `a folder that is older than the log replaces no page, file, list or time`() async throws {
+        let files = InMemoryFileSystem()
+        let store = try await openStore(files)
+        let content = store.content
+        let newer = try #require(ZonedTime("2020-01-01T00:00:00.000Z"))
+        let page = ContentPage(path: "/ahaus/en", title: "New", content: "", lastUpdate: newer)
+        try await content.list([ListedCity(name: "New", code: "ahaus", sortingName: "New")])
+        try await content.list([ListedLanguage(code: "fr")], of: "ahaus")
+        try await content.store(
+            city: "ahaus", language: "en", pages: [page], resources: [], lastUpdate: newer)
+        try await content.use("ahaus")
+        try await store.events.flush()
+        put(Self.of2021, at: "/in", files)
+        let result = try await content.importFolder(URL(filePath: "/in"))
+        #expect(result.events == 0)
+        #expect(result.notes.count == 1)
+        #expect(result.notes.first?.contains("2020-01-01") == true)
+        // A newer folder with an older page: the page stays, the others are imported.
+        var folder = Self.of2021
+        folder["cities-meta.json"] = folder["cities-meta.json"]?.replacing("2019", with: "2021")
+        put(folder, at: "/in", files)
+        #expect(try await content.importFolder(URL(filePath: "/in")).notes == [])
+        #expect(content.cities.current?.first?.name == "Stadt Ahaus")
+        #expect(
+            content.storedPage("/ahaus/en", city: "ahaus", language: "en").current?.title == "New")
+        #expect(
+            content.storedPage("/ahaus/en/pois/1", city: "ahaus", language: "en").current != nil)
+        try await store.close()
+    }
+}
