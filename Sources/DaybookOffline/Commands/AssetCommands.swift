@@ -74,6 +74,13 @@ public struct AssetCommands: Sendable {
         // An asset that a later one replaces would be recorded again by every call.
         let assets = Self.lastOfEachID(assets)
         try Self.checkUnique(assets, store.view(AssetsView.self))
+        return try await recordInBatches(assets, progress: progress)
+    }
+
+    /// Stores assets as `putInBatches`, without the check of their keys. Each id occurs once.
+    func recordInBatches(
+        _ assets: [AssetStored], progress: (@Sendable (_ done: Int) -> Void)? = nil
+    ) async throws -> Int {
         let sizes = try assets.map { try EventDraft.checked($0).json?.count ?? 0 }
         var recorded = 0
         var start = 0
@@ -225,7 +232,7 @@ public struct AssetCommands: Sendable {
 }
 
 /// A key that no two assets should share.
-private enum UniqueAssetKey: Hashable, CustomStringConvertible {
+enum UniqueAssetKey: Hashable, CustomStringConvertible {
     case remoteId(EntityID)
     case localId(EntityID)
     case checksum(owner: EntityID, EntityID)

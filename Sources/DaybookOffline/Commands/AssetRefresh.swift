@@ -18,8 +18,11 @@ public enum AssetUpdate: Sendable {
 public struct AssetRefresh: Hashable, Sendable {
     /// The number of recorded assets.
     public var stored = 0
-    /// The ids of assets that the server no longer has.
+    /// The ids of assets that the server no longer has. Those with a copy on the device are not uploaded
+    /// again until `DeviceMediaCommands.deleteDuplicates(_:)` is called with their local ids.
     public var gone: [String] = []
+    /// The assets of the response that could not be stored. What is stored of them stays.
+    public var leftOut: [AssetFault] = []
 
     /// Creates an empty result.
     public init() {}
@@ -31,17 +34,25 @@ extension AssetCommands {
     /// `fetch` requests the changes from the server. Its arguments are the results of this user's last
     /// refresh: the server's tag, for `If-None-Match`, and the number and time of the assets then. Both
     /// are nil at first; the tag is also nil if another user was refreshed since. The response is
-    /// recorded as by `putInBatches`, and the tags (`assetETag` of the settings, and the user's ETag)
+    /// recorded in commits of about 1 MiB, and the tags (`assetETag` of the settings, and the user's ETag)
     /// with the last commit: after a kill the next refresh sends the same request again.
     ///
-    /// The server does not know the copies on this device. If an asset of its response has no `localId`
-    /// and is stored here, by its id, its `remoteId`, or its owner and checksum, then it keeps the id and
-    /// the `localId` that are stored. An asset that the server no longer has is deleted; one with a copy
-    /// on the device stays, without its `remoteId`. Assets that were stored while `fetch` ran are not
-    /// deleted.
+    /// The server does not know the copies on this device. An asset of its response that is stored here, by
+    /// its id, its `remoteId`, or as a copy on the device with its `localId` or its owner and checksum,
+    /// keeps the id and the `localId` that are stored; no two assets of the response become one. An asset
+    /// that the server no longer has is deleted; one with a copy on the device stays, without its
+    /// `remoteId`, and counts as a duplicate, so that it is not uploaded again. Assets that were stored
+    /// while `fetch` ran are not deleted.
     ///
-    /// - Returns: the number of stored assets and the ids of deleted ones; durable on return.
-    /// - Throws: what `fetch` throws, with nothing recorded; as `putInBatches` and `delete(_:)`.
+    /// An asset that breaks the rules of the type is left out, and one with a key that another asset has in
+    /// the end (MED-4). In the second case the tags are not recorded, so that the next refresh sends the
+    /// same request again.
+    ///
+    /// - Returns: the number of stored assets, the ids of deleted ones and what was left out; durable on
+    ///   return.
+    /// - Throws: what `fetch` throws, with nothing recorded; `CancellationError` between two commits;
+    ///   `EventError` (`refused`) if other commands keep changing the same assets; `LogError` as
+    ///   `EventStore.append`.
     /// - Complexity: O(bytes of the response), and with `all` O(assets of the user).
     @discardableResult
     public func refresh(
@@ -54,25 +65,32 @@ extension AssetCommands {
         let tagTimestamps = TagTimestamps(userId, media, settings)
         let response = try await fetch(
             tagTimestamps.isOfOneCommit ? settings[.assetETag] : nil, media.etag(of: userId))
-        let assets: [AssetStored]
-        let gone: [Asset]
+        let answer: [AssetStored]
+        let leaving: [Asset]
         let eTag: String?
         switch response {
         case .unchanged: return AssetRefresh()
         case .changed(let changed, let goneRemoteIds, let tag):
-            (assets, eTag) = (before.mergingLocalIDs(into: changed), tag)
-            gone = goneRemoteIds.flatMap { before.all(remoteId: $0).compactMap(\.asset) }
+            (answer, eTag) = (changed, tag)
+            leaving = goneRemoteIds.flatMap { before.all(remoteId: $0).compactMap(\.asset) }
         case .all(let all, let tag):
-            (assets, eTag) = (before.mergingLocalIDs(into: all), tag)
-            gone = before.assets(ownedBy: userId).filter { $0.remoteId != nil }
+            (answer, eTag) = (all, tag)
+            leaving = before.assets(ownedBy: userId).filter { $0.remoteId != nil }
         }
+        // Assets may have been stored while `fetch` ran.
+        let known = store.view(AssetsView.self)
+        let merge = try AssetMerge(
+            answer,
+            leaving: Set(
+                leaving.filter { known[$0.id]?.remoteId == $0.remoteId }.map { EntityID($0.id) }),
+            into: known)
         var result = AssetRefresh()
-        result.stored = try await putInBatches(assets)
-        let present = Set(assets.map { EntityID($0.asset.id) })
-        for asset in gone where !present.contains(EntityID(asset.id)) {
-            result.gone.append(asset.id)
-        }
-        try await removeRemoteIDs(gone.filter { !present.contains(EntityID($0.id)) })
+        result.leftOut = merge.leftOut
+        result.stored = try await recordInBatches(merge.assets)
+        let gone = leaving.filter { !merge.names($0.id) }
+        result.gone = gone.map(\.id)
+        try await removeRemoteIDs(gone)
+        guard !merge.hasConflicts else { return result }
         try await store.write { transaction in
             try Self.record(eTag, of: userId, tagTimestamps, in: &transaction)
         }
@@ -173,6 +191,13 @@ private struct RemoteIDRemoval: Sendable {
         }
         if let new {
             try transaction.append(new, replacing: entry.lwwTimestamp)
+            // Else a backup would upload what was deleted on the server.
+            let media = transaction.view(DeviceMediaView.self)
+            if let localId = new.asset.localId, !media.isDuplicate(localId) {
+                try transaction.append(
+                    DuplicateStored(deviceAssetId: localId),
+                    replacing: media.lwwTimestamp(ofDuplicate: localId))
+            }
         } else {
             deleted.append(asset.id)
         }
@@ -196,23 +221,5 @@ private struct TagTimestamps: Hashable, Sendable {
         guard let collection, let setting else { return false }
         return collection.source == setting.source
             && collection.sequence.addingReportingOverflow(1) == (setting.sequence, false)
-    }
-}
-
-extension AssetsView {
-    /// The server's assets with the ids and local ids of the stored assets that they match.
-    fileprivate func mergingLocalIDs(into assets: [AssetStored]) -> [AssetStored] {
-        assets.map { stored in
-            guard stored.asset.localId == nil,
-                let known = self[stored.asset.id]
-                    ?? stored.asset.remoteId.flatMap({ self.asset(remoteId: $0) })
-                    ?? self.asset(
-                        ownerId: stored.asset.ownerId, checksum: stored.asset.checksum)
-            else { return stored }
-            var stored = stored
-            stored.asset.id = known.id
-            stored.asset.localId = known.localId
-            return stored
-        }
     }
 }

@@ -1,0 +1,184 @@
+// Merges the assets of a server's answer with the stored ones, so that no two assets have one key
+// afterwards. Spec/model/media.md, MED-20.
+
+import Daybook
+
+/// An asset of a server's answer that was not stored.
+public struct AssetFault: Hashable, Sendable, CustomStringConvertible {
+    /// The id in the answer.
+    public let id: String
+    /// The server's id.
+    public let remoteId: String?
+    /// The reason.
+    public let reason: String
+
+    /// The ids and the reason in one line.
+    public var description: String {
+        "the asset \(id)\(remoteId.map { " (remote id \($0))" } ?? ""): \(reason)"
+    }
+}
+
+/// The assets to store for a server's answer.
+///
+/// Each asset of the answer is matched with at most one stored asset, and each stored asset with at most one
+/// of the answer. Then the assets are admitted, one after the other, unless an asset that remains or an
+/// admitted one has one of their keys.
+struct AssetMerge {
+    private struct Item {
+        /// The asset of the answer, with the ids of the stored one.
+        var stored: AssetStored
+        let given: Asset
+        /// The stored asset that it replaces.
+        var record: AssetRecord?
+        var isLeftOut = false
+    }
+
+    private let view: AssetsView
+    /// The stored assets that the server has no longer.
+    private let leaving: Set<EntityID>
+    private var items: [Item] = []
+    /// The item of each stored asset that is matched.
+    private var matches: [EntityID: Int] = [:]
+    /// The admitted item that has a key.
+    private var holders: [UniqueAssetKey: Int] = [:]
+    /// The assets of the answer that cannot be stored.
+    private(set) var leftOut: [AssetFault] = []
+    /// Whether an asset is left out for its keys. Another asset's change may make it storable.
+    private(set) var hasConflicts = false
+
+    /// The assets to store, in the order of the answer.
+    var assets: [AssetStored] { items.filter { !$0.isLeftOut }.map(\.stored) }
+
+    /// Whether the server still has a stored asset, as far as the answer says.
+    func names(_ id: String) -> Bool {
+        guard let match = matches[EntityID(id)] else { return false }
+        let item = items[match]
+        return !item.isLeftOut || item.record?.asset?.remoteId == item.given.remoteId
+    }
+
+    /// Merges an answer. O(assets of the answer).
+    ///
+    /// - Throws: what the encoding of an asset throws, except `EventError`.
+    init(_ answer: [AssetStored], leaving: Set<EntityID>, into view: AssetsView) throws {
+        self.view = view
+        self.leaving = leaving
+        addItems(answer)
+        match { view.entry($0.id).map { [$0] } ?? [] }
+        match { $0.remoteId.map(view.all(remoteId:)) ?? [] }
+        match { asset in
+            asset.localId.map(view.all(localId:))?
+                .filter { Self.isFree($0, for: asset, leaving) } ?? []
+        }
+        match { asset in
+            view.all(ownerId: asset.ownerId, checksum: asset.checksum)
+                .filter { Self.isFree($0, for: asset, leaving) }
+        }
+        // Assets that the store knows come first: of two with one key they are stored.
+        let order =
+            items.indices.filter { items[$0].record != nil }
+            + items.indices.filter { items[$0].record == nil }
+        for index in order { try admit(index) }
+    }
+
+    /// The last asset of each server's id; of two server's ids with one id, the first.
+    private mutating func addItems(_ answer: [AssetStored]) {
+        var last: [EntityID: Int] = [:]
+        for (index, stored) in answer.enumerated() {
+            last[EntityID(stored.asset.remoteId ?? stored.asset.id)] = index
+        }
+        var ids: Set<EntityID> = []
+        for index in last.values.sorted() {
+            let asset = answer[index].asset
+            items.append(Item(stored: answer[index], given: asset))
+            if !ids.insert(EntityID(asset.id)).inserted {
+                leaveOut(
+                    items.count - 1, "another asset of the answer has its id", isConflict: true)
+            }
+        }
+    }
+
+    // MARK: Matching
+
+    /// Matches assets that are not matched yet with the first of some stored assets that is not either.
+    private mutating func match(_ records: (Asset) -> [AssetRecord]) {
+        for index in items.indices where items[index].record == nil && !items[index].isLeftOut {
+            let found = records(items[index].given).first {
+                $0.isStored && matches[EntityID($0.id)] == nil
+            }
+            guard let found else { continue }
+            matches[EntityID(found.id)] = index
+            items[index].record = found
+            items[index].stored.asset.id = found.id
+            if items[index].given.localId == nil {
+                items[index].stored.asset.localId = found.localId
+            }
+        }
+    }
+
+    /// Whether a stored asset may be the device's copy of an asset with another server's id.
+    private static func isFree(
+        _ record: AssetRecord, for asset: Asset, _ leaving: Set<EntityID>
+    ) -> Bool {
+        guard let known = record.asset,
+            known.remoteId == nil || leaving.contains(EntityID(known.id))
+        else { return false }
+        return asset.localId == nil || known.localId == nil
+            || asset.localId.map(EntityID.init) == known.localId.map(EntityID.init)
+    }
+
+    // MARK: Admitting
+
+    private mutating func admit(_ index: Int) throws {
+        guard !items[index].isLeftOut else { return }
+        let stored = items[index].stored
+        do { _ = try EventDraft.checked(stored) } catch let error as EventError {
+            return leaveOut(index, error.detail, isConflict: false)
+        }
+        let keys = UniqueAssetKey.all(of: stored.asset)
+        for key in keys {
+            guard let other = holder(of: key) else { continue }
+            return leaveOut(
+                index, "it cannot have \(key): the asset \(other) has it", isConflict: true)
+        }
+        for key in keys { holders[key] = index }
+    }
+
+    /// The id of the asset that has a key after the assets admitted so far are stored.
+    private func holder(of key: UniqueAssetKey) -> String? {
+        if let index = holders[key] { return items[index].stored.asset.id }
+        return key.records(view).first { remains($0, with: key) }?.id
+    }
+
+    /// Whether a stored asset remains with one of its keys.
+    private func remains(_ record: AssetRecord, with key: UniqueAssetKey) -> Bool {
+        if let match = matches[EntityID(record.id)] { return items[match].isLeftOut }
+        guard leaving.contains(EntityID(record.id)) else { return true }
+        // It is deleted, or stays as the device's without the server's id.
+        if case .remoteId = key { return false }
+        return record.localId != nil
+    }
+
+    /// Leaves an asset out. The stored asset that it would have replaced remains then, so admitted assets
+    /// with one of its keys are left out as well.
+    private mutating func leaveOut(_ index: Int, _ reason: String, isConflict: Bool) {
+        hasConflicts = hasConflicts || isConflict
+        var waiting = [(index, reason)]
+        while let (index, reason) = waiting.popLast() {
+            guard !items[index].isLeftOut else { continue }
+            items[index].isLeftOut = true
+            let given = items[index].given
+            leftOut.append(AssetFault(id: given.id, remoteId: given.remoteId, reason: reason))
+            for key in UniqueAssetKey.all(of: items[index].stored.asset) where holders[key] == index
+            {
+                holders[key] = nil
+            }
+            guard let known = items[index].record?.asset else { continue }
+            for key in UniqueAssetKey.all(of: known) {
+                guard let other = holders[key] else { continue }
+                hasConflicts = true
+                waiting.append(
+                    (other, "it cannot have \(key): the asset \(known.id) has it"))
+            }
+        }
+    }
+}
