@@ -12,27 +12,53 @@ public struct CleanUpSettings: Hashable, Sendable {
     public var keepMediaType: KeptMediaType
     /// The albums whose assets stay. The setting `cleanupKeepAlbumIds`.
     public var keepAlbumIds: [String]
-    /// The age in days up to which assets stay. The setting `cleanupCutoffDaysAgo`.
+    /// The age in days up to which assets stay. Below 1 no age is chosen, and all assets stay. The setting
+    /// `cleanupCutoffDaysAgo`.
     public var cutoffDaysAgo: Int
+    /// The relation of the hashes of the device's files to the checksums of assets.
+    public var deviceHashes: DeviceHashes
+    /// The settings whose stored values have another type or an unknown choice. If there is any, all
+    /// assets stay.
+    public private(set) var unreadable: [String] = []
 
-    /// Creates settings. By default only favourites stay.
+    /// Creates settings. By default no age is chosen, so all assets stay.
     public init(
         keepFavorites: Bool = true, keepMediaType: KeptMediaType = .none,
-        keepAlbumIds: [String] = [], cutoffDaysAgo: Int = 0
+        keepAlbumIds: [String] = [], cutoffDaysAgo: Int = 0,
+        deviceHashes: DeviceHashes = .undeclared
     ) {
         self.keepFavorites = keepFavorites
         self.keepMediaType = keepMediaType
         self.keepAlbumIds = keepAlbumIds
         self.cutoffDaysAgo = cutoffDaysAgo
+        self.deviceHashes = deviceHashes
     }
 
-    /// Reads the user's settings. An unknown kind of media keeps all photos and videos.
-    public init(_ settings: SettingsView) {
+    /// Reads the user's settings.
+    public init(_ settings: SettingsView, deviceHashes: DeviceHashes = .undeclared) {
+        let kind = KeptMediaType(rawValue: settings[.cleanupKeepMediaType])
         self.init(
-            keepFavorites: settings[.cleanupKeepFavorites],
-            keepMediaType: KeptMediaType(rawValue: settings[.cleanupKeepMediaType]) ?? .both,
+            keepFavorites: settings[.cleanupKeepFavorites], keepMediaType: kind ?? .both,
             keepAlbumIds: settings[.cleanupKeepAlbumIds],
-            cutoffDaysAgo: settings[.cleanupCutoffDaysAgo])
+            cutoffDaysAgo: settings[.cleanupCutoffDaysAgo], deviceHashes: deviceHashes)
+        func check<Value>(_ setting: UserSetting<Value>) {
+            if settings.isUnreadable(setting.key) { unreadable.append(setting.key.name) }
+        }
+        check(.cleanupKeepFavorites)
+        check(.cleanupKeepMediaType)
+        if kind == nil { unreadable.append(UserSetting<String>.cleanupKeepMediaType.key.name) }
+        check(.cleanupKeepAlbumIds)
+        check(.cleanupCutoffDaysAgo)
+    }
+
+    /// - Throws: `EventError` (`refused`) if a stored value is unreadable.
+    fileprivate func requireReadable() throws(EventError) {
+        guard unreadable.isEmpty else {
+            throw EventError(
+                .refused,
+                "no local copy is deleted: the value of \(unreadable.joined(separator: ", ")) has "
+                    + "another type or is no choice of this release; put it again or delete it")
+        }
     }
 }
 
@@ -67,7 +93,9 @@ extension AssetCommands {
     static let cleanUpBytesOnFullDisk = 16 << 10
 
     /// The assets whose local copies would be deleted, the oldest first: they are on the server and not
-    /// in its trash, they are on the device, and no setting keeps them.
+    /// in its trash, they are on the device, no setting keeps them, and their files have not changed since
+    /// their backup (MED-22). Empty without a chosen age, and if a setting cannot be read
+    /// (`CleanUpSettings.unreadable`).
     ///
     /// - Parameter settings: the copies that stay; nil for the user's settings in this store.
     /// - Complexity: O(assets before the cutoff × albums to keep).
@@ -78,9 +106,10 @@ extension AssetCommands {
     }
 
     private func candidates(_ settings: CleanUpSettings, at now: Timestamp) -> [AssetRecord] {
-        let library = (store.view(AssetsView.self), store.view(AlbumsView.self))
+        guard settings.unreadable.isEmpty else { return [] }
+        let library = CleanUpSettings.Library(store)
         let cutoff = settings.cutoff(at: now)
-        return library.0
+        return library.assets
             .records(from: Timestamp.range.lowerBound, upTo: cutoff)
             .filter { settings.allowsDeletion(of: $0, before: cutoff, in: library) }
     }
@@ -89,9 +118,9 @@ extension AssetCommands {
     private func remainingCandidates(
         _ records: some Sequence<AssetRecord>, _ settings: CleanUpSettings, at now: Timestamp
     ) -> [AssetRecord] {
-        let library = (store.view(AssetsView.self), store.view(AlbumsView.self))
+        let library = CleanUpSettings.Library(store)
         let cutoff = settings.cutoff(at: now)
-        return records.compactMap { library.0.entry($0.id) }
+        return records.compactMap { library.assets.entry($0.id) }
             .filter { settings.allowsDeletion(of: $0, before: cutoff, in: library) }
     }
 
@@ -108,8 +137,9 @@ extension AssetCommands {
     ///     exist, including those that did not exist before. Assets whose ids it does not return are
     ///     not changed.
     /// - Returns: the ids of the assets whose local copies are gone. Durable on return.
-    /// - Throws: what `delete` throws, with all earlier portions recorded; `EventError` (`refused`) if
-    ///   other commands keep changing the same assets; `LogError` as `EventStore.append` and
+    /// - Throws: what `delete` throws, with all earlier portions recorded; `EventError` (`refused`) if a
+    ///   setting cannot be read, which it names, and if other commands keep changing the same assets;
+    ///   `LogError` as `EventStore.append` and
     ///   `properties(of:)`.
     /// - Complexity: as `cleanUpCandidates(_:)`, and O(bytes of the changed assets); one frame to read
     ///   for each asset with properties.
@@ -119,6 +149,7 @@ extension AssetCommands {
         delete: (_ localIds: [String]) async throws -> [String]
     ) async throws -> [String] {
         let settings = settings ?? CleanUpSettings(store.view(SettingsView.self))
+        try settings.requireReadable()
         let now = await store.timestamp
         var remaining = candidates(settings, at: now)[...]
         var freed: [String] = []
@@ -229,13 +260,25 @@ private struct LocalIDRemoval: Sendable {
 }
 
 extension CleanUpSettings {
+    /// What decides about local copies.
+    fileprivate struct Library {
+        let assets: AssetsView
+        let albums: AlbumsView
+        let media: DeviceMediaView
+
+        init(_ store: EventStore) {
+            assets = store.view(AssetsView.self)
+            albums = store.view(AlbumsView.self)
+            media = store.view(DeviceMediaView.self)
+        }
+    }
+
     /// Whether the local copy of an asset may be deleted. It must stay if another asset with the same copy
     /// must stay.
     ///
     /// - Parameter cutoff: `cutoff(at:)`.
     fileprivate func allowsDeletion(
-        of record: AssetRecord, before cutoff: Int64,
-        in library: (assets: AssetsView, albums: AlbumsView)
+        of record: AssetRecord, before cutoff: Int64, in library: Library
     ) -> Bool {
         func isDeletable(_ record: AssetRecord) -> Bool {
             record.isBackedUpCopy && (record.fileCreatedAt?.milliseconds ?? .max) < cutoff
@@ -244,16 +287,20 @@ extension CleanUpSettings {
                 && !keepAlbumIds.contains { library.albums.isLinked($0, asset: record.id) }
         }
         guard let localId = record.localId, isDeletable(record) else { return false }
-        return library.assets.all(localId: localId).allSatisfy(isDeletable)
+        let sharing = library.assets.all(localId: localId)
+        guard sharing.allSatisfy(isDeletable) else { return false }
+        return sharing.allSatisfy {
+            switch library.media.copy(of: $0, deviceHashes) {
+            case .unrecorded, .same: true
+            case .edited, .different: false
+            }
+        }
     }
 
     /// The time, in milliseconds, before which a candidate must have been taken.
     fileprivate func cutoff(at now: Timestamp) -> Int64 {
         let (days, isOver) = Int64(cutoffDaysAgo).multipliedReportingOverflow(by: 86_400_000)
         let (cutoff, isUnder) = now.milliseconds.subtractingReportingOverflow(days)
-        guard !isOver, !isUnder else {
-            return cutoffDaysAgo > 0 ? Timestamp.range.lowerBound : .max
-        }
-        return cutoff
+        return cutoffDaysAgo < 1 || isOver || isUnder ? Timestamp.range.lowerBound : cutoff
     }
 }

@@ -39,24 +39,29 @@ public struct DeviceMediaCommands: Sendable {
 
     // MARK: Backups
 
-    /// The assets to be uploaded, the oldest first: those that are on the device and not on the
-    /// server, are no duplicates and not in the trash, and are in an album of the device that is
-    /// selected and in none that is excluded.
+    /// The assets to be uploaded, the oldest first: those that are on the device, not on the server and no
+    /// duplicates, and those whose files were edited since their backup (MED-22); that are not in the
+    /// trash, and are in an album of the device that is selected and in none that is excluded.
     ///
     /// - Parameters:
     ///   - count: the maximum number of assets.
+    ///   - hashes: the relation of the hashes of `DeviceAsset` to the checksums of assets.
     ///   - albums: returns the ids of the device's albums that contain an asset, by the device's id of
     ///     the asset. The store does not record them.
-    /// - Complexity: O(assets), and one call for each asset that is on the device only.
+    /// - Complexity: O(assets), and one call for each asset to upload.
     public func backupCandidates(
-        _ count: Int = .max, albums: (_ localId: String) throws -> [String]
+        _ count: Int = .max, hashes: DeviceHashes = .undeclared,
+        albums: (_ localId: String) throws -> [String]
     ) rethrows -> [Asset] {
         let media = store.view(DeviceMediaView.self)
+        let assets = store.view(AssetsView.self)
         var candidates: [Asset] = []
-        for asset in store.view(AssetsView.self).all {
+        for asset in assets.all {
             guard candidates.count < count else { break }
-            guard let localId = asset.localId, asset.remoteId == nil, !asset.isTrashed,
-                !media.isDuplicate(localId)
+            guard let localId = asset.localId, !asset.isTrashed,
+                let record = assets.entry(asset.id),
+                asset.remoteId == nil
+                    ? !media.isDuplicate(localId) : media.mustUploadEdit(of: record, hashes, assets)
             else { continue }
             let selections = try albums(localId).map { media.backupAlbum($0)?.selection ?? .none }
             guard selections.contains(.include), !selections.contains(.exclude) else { continue }
@@ -90,12 +95,14 @@ public struct DeviceMediaCommands: Sendable {
 
     // MARK: Duplicates
 
-    /// Records that files of the device are uploaded already. Stored duplicates are not recorded again.
+    /// Records that files of the device are uploaded already. Stored duplicates are not recorded again,
+    /// unless their files have changed since.
     public func addDuplicates(_ deviceAssetIds: [String]) async throws {
         try await record(deviceAssetIds.map { DuplicateStored(deviceAssetId: $0) }) { view, event in
             view.lwwTimestamp(ofDuplicate: event.deviceAssetId)
         } where: { view, event in
             !view.isDuplicate(event.deviceAssetId)
+                || view.isChangedSinceDuplicate(event.deviceAssetId)
         }
     }
 

@@ -127,7 +127,8 @@ extension UserSetting where Value == Int {
     public static var albumThumbnailCacheSize: Self {
         UserSetting("albumThumbnailCacheSize", default: 200)
     }
-    /// The least age in days of assets that are removed when space is freed; the default is 0, any age.
+    /// The least age in days of assets that are removed when space is freed; the default is 0: no age is
+    /// chosen, and nothing is removed.
     public static var cleanupCutoffDaysAgo: Self {
         UserSetting("cleanupCutoffDaysAgo", default: 0)
     }

@@ -46,6 +46,11 @@ public struct SettingsView: KeyedView {
         self[setting.key] ?? setting.defaultValue
     }
 
+    /// Whether the value of a key is of another type.
+    func isUnreadable<Value>(_ key: SettingKey<Value>) -> Bool {
+        json(of: key.name) != nil && self[key] == nil
+    }
+
     /// The JSON text of a value; nil if there is none. O(1).
     func json(of key: String) -> [UInt8]? { settings[EntityID(key)]?.value }
 

@@ -45,7 +45,9 @@ public enum BackupDecision: Hashable, Sendable {
 }
 
 extension DeviceMediaCommands {
-    /// Decides by the settings of this store if a backup may start. O(1).
+    /// Decides by the settings of this store if a backup may start. A value of another type counts as the
+    /// one that prevents a backup: `backupRequireWifi` and `backupRequireCharging` as on, the others as
+    /// off. O(1).
     ///
     /// - Parameters:
     ///   - conditions: the device's network, charger and app state.
@@ -61,10 +63,13 @@ extension DeviceMediaCommands {
             return .refused(.offInBackground)
         }
         guard conditions.network != .none else { return .refused(.noNetwork) }
-        guard conditions.network == .wifi || !(settings[.backupRequireWifi] ?? false) else {
+        func isRequired(_ key: SettingKey<Bool>) -> Bool {
+            settings[key] ?? settings.isUnreadable(key)
+        }
+        guard conditions.network == .wifi || !isRequired(.backupRequireWifi) else {
             return .refused(.metered)
         }
-        guard conditions.isCharging || !(settings[.backupRequireCharging] ?? false) else {
+        guard conditions.isCharging || !isRequired(.backupRequireCharging) else {
             return .refused(.notCharging)
         }
         guard let changedAt, let minutes = settings[.backupTriggerDelay] else { return .start }

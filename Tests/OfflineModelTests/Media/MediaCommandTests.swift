@@ -514,32 +514,34 @@ private actor Library {
         func candidates(_ settings: CleanUpSettings) async -> [String] {
             await store.assets.cleanUpCandidates(settings).map(\.id)
         }
-        #expect(await candidates(CleanUpSettings()) == ["photo", "video", "sound", "recent"])
+        let any = 1
+        #expect(
+            await candidates(CleanUpSettings(cutoffDaysAgo: any)) == ["photo", "video", "sound"])
         #expect(
             await candidates(CleanUpSettings(keepFavorites: false, cutoffDaysAgo: 30))
                 == ["photo", "video", "sound", "favorite"])
         #expect(
-            await candidates(CleanUpSettings(keepMediaType: .photos)) == ["video", "sound"])
+            await candidates(CleanUpSettings(keepMediaType: .photos, cutoffDaysAgo: any))
+                == ["video", "sound"])
         #expect(
-            await candidates(CleanUpSettings(keepMediaType: .videos))
-                == ["photo", "sound", "recent"])
-        #expect(await candidates(CleanUpSettings(keepMediaType: .both)) == ["sound"])
+            await candidates(CleanUpSettings(keepMediaType: .videos, cutoffDaysAgo: any))
+                == ["photo", "sound"])
+        #expect(
+            await candidates(CleanUpSettings(keepMediaType: .both, cutoffDaysAgo: any)) == ["sound"]
+        )
         #expect(
             await candidates(CleanUpSettings(keepAlbumIds: ["x", "s"], cutoffDaysAgo: 1))
                 == ["photo", "sound"])
         #expect(await candidates(CleanUpSettings(cutoffDaysAgo: .max)).isEmpty)
-        #expect(await candidates(CleanUpSettings(cutoffDaysAgo: .min)).count == 5)
-        #expect(await candidates(CleanUpSettings(cutoffDaysAgo: -2)).count == 5)
-        // The user's settings by default; an invalid value deletes nothing.
+        // The user's settings by default.
         func chosen() async -> [String] { await store.assets.cleanUpCandidates().map(\.id) }
-        #expect(await chosen() == ["photo", "video", "sound", "recent"])
+        #expect(await chosen() == [])
+        try await store.settings.put(.cleanupCutoffDaysAgo, 30)
+        #expect(await chosen() == ["photo", "video", "sound"])
         try await store.settings.put(.cleanupKeepFavorites, false)
         try await store.settings.put(.cleanupKeepMediaType, "videos")
         try await store.settings.put(.cleanupKeepAlbumIds, ["x"])
-        try await store.settings.put(.cleanupCutoffDaysAgo, 30)
         #expect(await chosen() == ["photo", "sound", "favorite"])
-        try await store.settings.put(.cleanupKeepMediaType, "moving pictures")
-        #expect(await chosen() == ["sound"])
         try await store.close()
     }
 
@@ -554,7 +556,7 @@ private actor Library {
         try await store.events.append(
             [EventDraft(AssetStored(asset("twin", local: "l650")))])
         let asked = Mutex<[[String]]>([])
-        try await store.assets.freeUpSpace(CleanUpSettings()) { localIds in
+        try await store.assets.freeUpSpace(CleanUpSettings(cutoffDaysAgo: 1)) { localIds in
             asked.withLock { $0.append(localIds) }
             var trashed = asset("600", remote: "r600", local: "l600", daysAgo: 300)
             trashed.isTrashed = true
@@ -573,9 +575,9 @@ private actor Library {
         let store = try await openStore()
         try await store.assets.put(asset("old", remote: "1", local: "l-1", daysAgo: 100))
         try await store.events.append([
-            EventDraft(AssetStored(asset("new", remote: "2", local: "l-1", daysAgo: 1)))
+            EventDraft(AssetStored(asset("new", remote: "2", local: "l-1", daysAgo: 2)))
         ])
-        var settings = CleanUpSettings()
+        var settings = CleanUpSettings(cutoffDaysAgo: 1)
         #expect(await store.assets.cleanUpCandidates(settings).count == 2)
         settings.cutoffDaysAgo = 30
         #expect(await store.assets.cleanUpCandidates(settings).isEmpty)
@@ -649,7 +651,7 @@ private actor Library {
         try await store.assets.put(asset("b", remote: "2", local: "l-2", daysAgo: 99))
         try await store.assets.put(asset("c", remote: "3", local: "l-3", daysAgo: 98))
         let library = Library(["l-1", "l-2", "l-3"], refusing: ["l-2"])
-        let freed = try await store.assets.freeUpSpace(CleanUpSettings()) {
+        let freed = try await store.assets.freeUpSpace(CleanUpSettings(cutoffDaysAgo: 1)) {
             try await library.delete($0)
         }
         #expect(freed == ["a", "c"])
@@ -658,7 +660,10 @@ private actor Library {
         #expect(try await store.assets.properties(of: "a") == properties)
         #expect(store.assets.asset(localId: "l-1").current == nil)
         #expect(store.assets.asset(localId: "l-2").current?.id == "b")
-        #expect(await store.assets.cleanUpCandidates(CleanUpSettings()).map(\.id) == ["b"])
+        #expect(
+            await store.assets.cleanUpCandidates(CleanUpSettings(cutoffDaysAgo: 1)).map(\.id) == [
+                "b"
+            ])
         #expect(store.outboxCount.current == 0)
         try await store.close()
     }
@@ -675,19 +680,22 @@ private actor Library {
         }
         let library = Library(Set(ids), fails: true)
         await #expect(throws: AppError.self) {
-            try await store.assets.freeUpSpace(CleanUpSettings()) { try await library.delete($0) }
+            try await store.assets.freeUpSpace(CleanUpSettings(cutoffDaysAgo: 1)) {
+                try await library.delete($0)
+            }
         }
         #expect(await library.asked.map(\.count) == [500, 500])
-        #expect(await store.assets.cleanUpCandidates(CleanUpSettings()).count == 700)
+        #expect(
+            await store.assets.cleanUpCandidates(CleanUpSettings(cutoffDaysAgo: 1)).count == 700)
         try await store.close()
         // Killed after the deletion and before its record: a missing copy counts as deleted.
         store = try await openStore(files)
         let again = Library([])
-        let freed = try await store.assets.freeUpSpace(CleanUpSettings()) {
+        let freed = try await store.assets.freeUpSpace(CleanUpSettings(cutoffDaysAgo: 1)) {
             try await again.delete($0)
         }
         #expect(freed.count == 700)
-        #expect(await store.assets.cleanUpCandidates(CleanUpSettings()).isEmpty)
+        #expect(await store.assets.cleanUpCandidates(CleanUpSettings(cutoffDaysAgo: 1)).isEmpty)
         #expect(store.assets.count.current == 1_200)
         try await store.close()
     }
@@ -701,7 +709,7 @@ private actor Library {
                 asset("\(number)", remote: "r\(number)", local: "l\(number)"),
                 properties: Array(#"{"x":"\#(text)"}"#.utf8))
         }
-        let freed = try await store.assets.freeUpSpace(CleanUpSettings()) { $0 }
+        let freed = try await store.assets.freeUpSpace(CleanUpSettings(cutoffDaysAgo: 1)) { $0 }
         #expect(freed.count == 8)
         let kept = try #require(try await store.assets.properties(of: "7"))
         #expect(kept.count > 900_000)
@@ -715,7 +723,7 @@ private actor Library {
             asset("same", remote: "1", local: "l-1"), asset("changed", remote: "2", local: "l-2"),
             asset("deleted", remote: "3", local: "l-3"), asset("moved", remote: "4", local: "l-4"),
         ])
-        let freed = try await store.assets.freeUpSpace(CleanUpSettings()) { ids in
+        let freed = try await store.assets.freeUpSpace(CleanUpSettings(cutoffDaysAgo: 1)) { ids in
             var changed = asset("changed", remote: "2", local: "l-2", favorite: true)
             changed.fileName = "new.jpg"
             try await store.assets.put(changed)
