@@ -2,7 +2,10 @@
 // than the log. Spec/model/content.md, CONT-35 and CONT-38.
 
 import DaybookTestKit
+import EventSourcing
 import Foundation
+import LogStorage
+import TestSupport
 import Testing
 
 @testable import DaybookOffline
