@@ -2,6 +2,7 @@
 // afterwards. Spec/model/media.md, MED-20.
 
 import Daybook
+import Foundation
 
 /// An asset of a server's answer that was not stored.
 public struct AssetFault: Hashable, Sendable, CustomStringConvertible {
@@ -63,8 +64,12 @@ struct AssetMerge {
         self.view = view
         self.leaving = leaving
         addItems(answer)
-        match { view.entry($0.id).map { [$0] } ?? [] }
         match { $0.remoteId.map(view.all(remoteId:)) ?? [] }
+        match { asset in
+            // An id that the row of another of the server's assets has got says nothing.
+            (view.entry(asset.id).map { [$0] } ?? [])
+                .filter { asset.remoteId == nil || Self.isLocal($0, leaving) }
+        }
         match { asset in
             asset.localId.map(view.all(localId:))?
                 .filter { Self.isFree($0, for: asset, leaving) } ?? []
@@ -73,6 +78,7 @@ struct AssetMerge {
             view.all(ownerId: asset.ownerId, checksum: asset.checksum)
                 .filter { Self.isFree($0, for: asset, leaving) }
         }
+        setIDs()
         // Assets that the store knows come first: of two with one key they are stored.
         let order =
             items.indices.filter { items[$0].record != nil }
@@ -80,20 +86,25 @@ struct AssetMerge {
         for index in order { try admit(index) }
     }
 
-    /// The last asset of each server's id; of two server's ids with one id, the first.
+    /// The last asset of each server's id.
     private mutating func addItems(_ answer: [AssetStored]) {
         var last: [EntityID: Int] = [:]
         for (index, stored) in answer.enumerated() {
             last[EntityID(stored.asset.remoteId ?? stored.asset.id)] = index
         }
-        var ids: Set<EntityID> = []
-        for index in last.values.sorted() {
-            let asset = answer[index].asset
-            items.append(Item(stored: answer[index], given: asset))
-            if !ids.insert(EntityID(asset.id)).inserted {
-                leaveOut(
-                    items.count - 1, "another asset of the answer has its id", isConflict: true)
+        items = last.values.sorted().map { Item(stored: answer[$0], given: answer[$0].asset) }
+    }
+
+    /// Gives each asset that is not matched its id. If another asset has it, the server's id or a new one.
+    private mutating func setIDs() {
+        var used = Set(matches.keys)
+        for index in items.indices where items[index].record == nil {
+            let given = items[index].given
+            let id = [given.id, given.remoteId].compactMap(\.self).first {
+                !used.contains(EntityID($0)) && !(view.entry($0)?.isStored ?? false)
             }
+            items[index].stored.asset.id = id ?? UUID().text
+            used.insert(EntityID(items[index].stored.asset.id))
         }
     }
 
@@ -101,7 +112,7 @@ struct AssetMerge {
 
     /// Matches assets that are not matched yet with the first of some stored assets that is not either.
     private mutating func match(_ records: (Asset) -> [AssetRecord]) {
-        for index in items.indices where items[index].record == nil && !items[index].isLeftOut {
+        for index in items.indices where items[index].record == nil {
             let found = records(items[index].given).first {
                 $0.isStored && matches[EntityID($0.id)] == nil
             }
@@ -119,17 +130,19 @@ struct AssetMerge {
     private static func isFree(
         _ record: AssetRecord, for asset: Asset, _ leaving: Set<EntityID>
     ) -> Bool {
-        guard let known = record.asset,
-            known.remoteId == nil || leaving.contains(EntityID(known.id))
-        else { return false }
+        guard let known = record.asset, isLocal(record, leaving) else { return false }
         return asset.localId == nil || known.localId == nil
             || asset.localId.map(EntityID.init) == known.localId.map(EntityID.init)
+    }
+
+    /// Whether the server does not have a stored asset, or no longer.
+    private static func isLocal(_ record: AssetRecord, _ leaving: Set<EntityID>) -> Bool {
+        record.asset?.remoteId == nil || leaving.contains(EntityID(record.id))
     }
 
     // MARK: Admitting
 
     private mutating func admit(_ index: Int) throws {
-        guard !items[index].isLeftOut else { return }
         let stored = items[index].stored
         do { _ = try EventDraft.checked(stored) } catch let error as EventError {
             return leaveOut(index, error.detail, isConflict: false)

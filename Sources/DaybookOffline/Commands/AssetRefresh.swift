@@ -38,15 +38,15 @@ extension AssetCommands {
     /// with the last commit: after a kill the next refresh sends the same request again.
     ///
     /// The server does not know the copies on this device. An asset of its response that is stored here, by
-    /// its id, its `remoteId`, or as a copy on the device with its `localId` or its owner and checksum,
+    /// its `remoteId` or its id, or as a copy on the device with its `localId` or its owner and checksum,
     /// keeps the id and the `localId` that are stored; no two assets of the response become one. An asset
     /// that the server no longer has is deleted; one with a copy on the device stays, without its
     /// `remoteId`, and counts as a duplicate, so that it is not uploaded again. Assets that were stored
     /// while `fetch` ran are not deleted.
     ///
     /// An asset that breaks the rules of the type is left out, and one with a key that another asset has in
-    /// the end (MED-4). In the second case the tags are not recorded, so that the next refresh sends the
-    /// same request again.
+    /// the end (MED-4). In the second case `assetETag` is deleted, so that the next refresh requests all
+    /// assets.
     ///
     /// - Returns: the number of stored assets, the ids of deleted ones and what was left out; durable on
     ///   return.
@@ -90,9 +90,14 @@ extension AssetCommands {
         let gone = leaving.filter { !merge.names($0.id) }
         result.gone = gone.map(\.id)
         try await removeRemoteIDs(gone)
-        guard !merge.hasConflicts else { return result }
+        let hasConflicts = merge.hasConflicts
         try await store.write { transaction in
-            try Self.record(eTag, of: userId, tagTimestamps, in: &transaction)
+            if hasConflicts {
+                // The change of another asset may make it possible to store what was left out.
+                try transaction.delete(.assetETag)
+            } else {
+                try Self.record(eTag, of: userId, tagTimestamps, in: &transaction)
+            }
         }
         return result
     }

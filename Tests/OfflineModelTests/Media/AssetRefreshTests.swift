@@ -171,6 +171,22 @@ private func asset(
         #expect(store.assets.assets(ownedBy: "ada").current.map(\.checksum) == ["c"])
     }
 
+    @Test(.verifies("MED-20"))
+    func `an asset whose id another one has got is stored beside it`() async throws {
+        let store = try await open()
+        try await store.assets.putAll([asset("a", remote: "r1", checksum: "c")])
+        // The server replaces one asset by another with the same bytes, then has the first again.
+        try await store.assets.refresh(of: "ada") { _, _ in
+            .changed([asset("b", remote: "r2", checksum: "c")], goneRemoteIds: ["r1"], eTag: "v1")
+        }
+        try await store.assets.refresh(of: "ada") { _, _ in
+            .changed([asset("a", remote: "r1", checksum: "d")], goneRemoteIds: [], eTag: "v2")
+        }
+        let assets = store.assets.assets(ownedBy: "ada").current
+        #expect(assets.map(\.remoteId) == ["r2", "r1"])
+        #expect(assets.map(\.id) == ["a", "r1"])
+    }
+
     /// A server of one user, and the photos of a device.
     private struct World {
         var server: [String: AssetStored] = [:]
