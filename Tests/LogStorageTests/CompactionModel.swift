@@ -61,15 +61,20 @@ struct CompactionModel {
         _ log: Log, horizon: Position? = nil, isCancelled: () -> Bool = { false },
         removing: (UInt64) -> Bool
     ) throws -> [CompactedSegment] {
-        try log.sealedSegments().map { segment in
-            try log.compact(
-                segment, horizon: horizon ?? Position(log.next.rawValue - 1),
-                isCancelled: isCancelled
-            ) { prefix, _, hasCapacity in
-                hasCapacity && removing(prefix.position.rawValue)
-                    ? .remove(hashes(prefix.position.rawValue)) : .keep
-            }
+        var segments = Array(try log.sealedSegments().reversed())
+        var results: [CompactedSegment] = []
+        // A replaced segment that is kept also keeps its file open.
+        while let segment = segments.popLast() {
+            results.append(
+                try log.compact(
+                    segment, horizon: horizon ?? Position(log.next.rawValue - 1),
+                    isCancelled: isCancelled
+                ) { prefix, _, hasCapacity in
+                    hasCapacity && removing(prefix.position.rawValue)
+                        ? .remove(hashes(prefix.position.rawValue)) : .keep
+                })
         }
+        return results
     }
 
     /// The positions of all lines in sealed segments.

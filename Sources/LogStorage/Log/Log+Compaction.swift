@@ -7,10 +7,10 @@ import Synchronization
 
 extension Log {
     /// The current sealed segments, oldest first. A segment stays readable after another file has taken its
-    /// name.
+    /// name; its file is then open for as long as a caller has the segment.
     ///
     /// - Throws: `LogError`: `corrupt`, `io`, `closed`, `suspended`, `indeterminate`.
-    /// - Complexity: O(segments that were not open yet).
+    /// - Complexity: O(segments whose footers were not read yet).
     package func sealedSegments() throws(LogError) -> [SealedSegment] {
         try state.withLock { (state) throws(LogError) in
             try checkUsable(state)
@@ -113,11 +113,10 @@ extension Log {
             guard state.sealed.contains(old) else {
                 throw LogError(.io, path: old.path, "the segment's file was replaced meanwhile")
             }
-            try storage { () throws(FileError) in
+            try state.sealed.replace(old, by: new) { () throws(FileError) in
                 try environment.fileSystem.rename(
                     directory + "/" + LogDirectory.newSegment, to: old.path)
             }
-            state.sealed.replace(old, by: new)
             state.removedIDs[new.header.base] = nil
             state.cache = FrameCache()
         }
@@ -144,14 +143,14 @@ extension Log {
     package func forEachLine(
         inSampleOf frames: Int, _ body: (LinePrefix, RawSpan) throws -> Void
     ) throws {
-        let segments = try sealedSegments()
+        let counts = try sealedSegments().map(\.footer.frames.count)
         let live = try state.withLock {
             (state) throws(LogError) -> (file: any File, path: String, frames: [FrameEntry])? in
             try checkUsable(state)
             guard let reading = state.live?.reading() else { return nil }
             return (reading.file, reading.path, state.contents.frames)
         }
-        let total = segments.reduce(live?.frames.count ?? 0) { $0 + $1.footer.frames.count }
+        let total = counts.reduce(live?.frames.count ?? 0, +)
         let step = max(1, (total + frames - 1) / max(1, frames))
         var number = 0
         func read(
@@ -167,7 +166,12 @@ extension Log {
                 }
             }
         }
-        for segment in segments {
+        for index in counts.indices {
+            // One at a time: compaction keeps the file of a replaced segment open while a reader has it.
+            let segment = try state.withLock { (state) throws(LogError) in
+                try checkUsable(state)
+                return try state.sealed.segment(index)
+            }
             try read(segment.footer.frames) {
                 try DecodedFrame.read(
                     segment.file, path: segment.path, $0,
@@ -184,8 +188,8 @@ extension Log {
     /// Looks up the record of a line that compaction removed within the last 90 days; nil if there is none.
     ///
     /// - Throws: `LogError`: `corrupt`, `io`, `closed`, `indeterminate`.
-    /// - Complexity: O(compacted segments · log removed ids) and one small read for each. The first
-    ///   call after a segment was opened or compacted reads its lists once.
+    /// - Complexity: O(compacted segments · log removed ids), and for an absent id one small read for a
+    ///   thousand of them. The first call after a segment was opened or compacted reads its lists once.
     package func removed(id: UInt128) throws(LogError) -> RemovedID? {
         let now = environment.now()
         return try state.withLock { (state) throws(LogError) in

@@ -5,7 +5,7 @@ import LogFormat
 /// A sealed segment.
 package struct SealedSegment: Sendable {
     package let path: String
-    package let file: any File
+    package private(set) var file: any File
     package let header: SegmentHeader
     package let footer: SegmentFooter
     /// The offset of the footer.
@@ -76,6 +76,27 @@ package struct SealedSegment: Sendable {
         do throws(FormatError) {
             readIDIndex = .success(try IDIndex(footer.idIndex))
         } catch { readIDIndex = .failure(error) }
+    }
+
+    /// The segment with its file among those of an open log.
+    func sharing(_ files: SegmentFiles) throws(LogError) -> SealedSegment {
+        var segment = self
+        segment.file = try storage { () throws(FileError) in
+            try files.adopt(file, path: path)
+        }
+        return segment
+    }
+
+    /// The segment after `rename` has given its name to the file of its compacted version, `new`.
+    func replaced(
+        by new: SealedSegment, in files: SegmentFiles, _ rename: () throws(FileError) -> Void
+    ) throws(LogError) -> SealedSegment {
+        guard let old = file as? SegmentFile else { preconditionFailure("no segment of a log") }
+        var segment = new
+        segment.file = try storage { () throws(FileError) in
+            try files.replace(old, by: new.file, rename)
+        }
+        return segment
     }
 
     /// The id index.

@@ -19,6 +19,7 @@ struct SealedSegments {
 
     private let directory: String
     private let fileSystem: any FileSystem
+    private let files: SegmentFiles
     private var slots: [Slot] = []
     /// Filters for the first segments, without gaps. A segment that compaction replaced has lost ids and got
     /// none, so its filter stays.
@@ -31,6 +32,7 @@ struct SealedSegments {
     init(_ directory: String, _ fileSystem: any FileSystem) {
         self.directory = directory
         self.fileSystem = fileSystem
+        files = SegmentFiles(fileSystem)
     }
 
     var count: Int { slots.count }
@@ -41,7 +43,7 @@ struct SealedSegments {
     /// The header of the segment that was opened first. All others must have the same log and account.
     private(set) var header: SegmentHeader?
 
-    /// Appends an open segment.
+    /// Appends a segment.
     ///
     /// - Throws: `corrupt` if it does not follow the last one.
     mutating func append(_ segment: SealedSegment) throws(LogError) {
@@ -53,11 +55,12 @@ struct SealedSegments {
         guard base == next, through >= base else {
             throw Self.gap(segment.path, found: base, expecting: next)
         }
-        slots.append(Slot(name: name, range: base...through, segment: segment))
+        slots.append(
+            Slot(name: name, range: base...through, segment: try segment.sharing(files)))
         withRemovedIDs = nil
     }
 
-    /// Appends the segments that a checkpoint names. They are opened when needed.
+    /// Appends the segments that a checkpoint names. They are read when needed.
     mutating func append(known ranges: [ClosedRange<Position>]) {
         for range in ranges {
             slots.append(
@@ -66,11 +69,11 @@ struct SealedSegments {
         withRemovedIDs = nil
     }
 
-    /// The segment with a number, opened.
+    /// The segment with a number. The first time, its header and footer are read.
     mutating func segment(_ number: Int) throws(LogError) -> SealedSegment {
         if let segment = slots[number].segment { return segment }
         let slot = slots[number]
-        let segment = try SealedSegment(slot.name, in: directory, fileSystem)
+        let segment = try SealedSegment(slot.name, in: directory, fileSystem).sharing(files)
         try check(segment.header, segment.path)
         try segment.checkIDIndex()
         guard segment.footer.coveredThrough == slot.range.upperBound else {
@@ -204,15 +207,19 @@ struct SealedSegments {
         return numbers
     }
 
-    /// True if the segment is open with the same file.
+    /// True if the segment has the same file.
     func contains(_ segment: SealedSegment) -> Bool {
         number(covering: segment.header.base).map { slots[$0].segment?.file === segment.file }
             ?? false
     }
 
-    /// Replaces an open segment by its compacted version.
-    mutating func replace(_ old: SealedSegment, by new: SealedSegment) {
-        if let number = number(covering: old.header.base) { slots[number].segment = new }
+    /// Replaces a segment by its compacted version, whose file gets the segment's name by `rename`. A caller
+    /// that has the old segment reads on in it.
+    mutating func replace(
+        _ old: SealedSegment, by new: SealedSegment, _ rename: () throws(FileError) -> Void
+    ) throws(LogError) {
+        guard let number = number(covering: old.header.base) else { return }
+        slots[number].segment = try old.replaced(by: new, in: files, rename)
         withRemovedIDs = nil
     }
 
