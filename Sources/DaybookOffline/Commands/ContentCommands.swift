@@ -154,7 +154,7 @@ public struct ContentCommands: Sendable {
     ///   recorded: `FileStore.collect()` tries again.
     /// - Complexity: O(cached content of the city + files).
     public func remove(_ city: String) async throws {
-        try await store.write { transaction in
+        try await store.write(drawingOnReserve: true) { transaction in
             guard
                 Self.cachedCities(
                     transaction.view(PagesView.self), transaction.view(ContentView.self)
@@ -210,7 +210,7 @@ public struct ContentCommands: Sendable {
         let (pages, content) = (store.view(PagesView.self), store.view(ContentView.self))
         let now = await store.timestamp
         guard !Self.citiesToEvict(for: city, pages, content, at: now).isEmpty else { return [] }
-        return try await store.write { transaction in
+        return try await store.write(drawingOnReserve: true) { transaction in
             let evicted = Self.citiesToEvict(
                 for: city, transaction.view(PagesView.self), transaction.view(ContentView.self),
                 at: transaction.now)

@@ -226,11 +226,16 @@ struct PartialFile {
         let bytes = writer.finished()
         let (path, new, fileSystem) = (sidecarPath, sidecarPath + ".new", fileSystem)
         try creatingFolder { () throws(FileError) in
-            let file = try fileSystem.open(new, .createIfMissing)
-            try file.truncate(to: 0)
-            try file.write(bytes, at: 0)
-            try file.sync()
-            try fileSystem.rename(new, to: path)
+            do throws(FileError) {
+                let file = try fileSystem.open(new, .createIfMissing)
+                try file.truncate(to: 0)
+                try file.write(bytes, at: 0)
+                try file.sync()
+                try fileSystem.rename(new, to: path)
+            } catch {
+                try? fileSystem.remove(new)
+                throw error
+            }
         }
     }
 

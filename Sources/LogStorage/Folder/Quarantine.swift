@@ -22,9 +22,8 @@ struct Quarantine {
     ///
     /// - Returns: the path of the copy.
     func keep(_ bytes: [UInt8], _ stem: String, _ suffix: String) throws(LogError) -> String {
-        try prepare()
-        return try storage { () throws(FileError) in
-            return try fill(stem, suffix) { (file) throws(FileError) in
+        try drawing { () throws(FileError) in
+            try fill(stem, suffix) { (file) throws(FileError) in
                 try file.write(bytes, at: 0)
             }
         }
@@ -38,8 +37,7 @@ struct Quarantine {
     func keep(
         copyOf path: String, _ stem: String, _ suffix: String
     ) throws(LogError) -> String {
-        try prepare()
-        return try storage { () throws(FileError) in
+        try drawing { () throws(FileError) in
             let source = try fileSystem.open(path, .read)
             // By name and not by a list of the folder, which a repair of many files makes long.
             var number = 0
@@ -71,7 +69,7 @@ struct Quarantine {
     func move(_ path: String, _ stem: String, _ suffix: String) throws(LogError) -> String {
         // A wrong entry named `quarantine` is itself renamed within the log's folder.
         let target = path == folder ? directory : folder
-        if target == folder { try prepare() }
+        if target == folder { try storage(prepare) }
         return try storage { () throws(FileError) in
             let taken = try fileSystem.list(target)
             var number = 0
@@ -84,10 +82,21 @@ struct Quarantine {
         }
     }
 
-    private func prepare() throws(LogError) {
-        try storage { () throws(FileError) in
-            try fileSystem.createDirectoryIfMissing(folder)
-            try fileSystem.syncDirectory(directory)
+    private func prepare() throws(FileError) {
+        try fileSystem.createDirectoryIfMissing(folder)
+        try fileSystem.syncDirectory(directory)
+    }
+
+    /// Stores a copy, on a full disk with the space of the reserve. A folder that stays empty is removed.
+    private func drawing(_ store: () throws(FileError) -> String) throws(LogError) -> String {
+        try ReserveFile(directory, fileSystem).drawing { () throws(LogError) in
+            do throws(FileError) {
+                try prepare()
+                return try store()
+            } catch {
+                if error.code == .noSpace { try? fileSystem.removeDirectory(folder) }
+                throw LogError(error)
+            }
         }
     }
 

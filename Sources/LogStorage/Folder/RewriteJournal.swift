@@ -18,36 +18,82 @@ struct RewriteJournal {
     private static let digestBytes = 8
     /// The size of the largest footer, which exceeds that of the largest commit.
     private static let contentBytesMax = FormatLimit.footerBytesMax
+    /// The size from which bytes are rewritten in parts on a full disk. A smaller copy fits into one block of the
+    /// file system.
+    private static let partBytesMin = 4096
 
     // MARK: Rewriting
 
     /// Rewrites `bytes` at an offset where they are already stored, followed by `closing`, which needs no
-    /// copy, and syncs. A power cut at any moment leaves `bytes` in the file or in the journal.
+    /// copy, and syncs. A power cut at any moment leaves `bytes` in the file or in the journal. On a full disk
+    /// the bytes are rewritten in parts that fit.
+    ///
+    /// - Throws: `diskFull` with the bytes as they were and nothing left behind.
     static func rewrite(
         _ bytes: [UInt8], then closing: [UInt8], at offset: Int, of file: any File,
         segment: Position, in directory: String, _ fileSystem: any FileSystem
     ) throws(LogError) {
         let journal = RewriteJournal(segment: segment, offset: offset, bytes: bytes)
+        do throws(LogError) {
+            try journal.store(in: directory, fileSystem)
+        } catch {
+            guard error.code == .diskFull, bytes.count >= partBytesMin else { throw error }
+            let half = bytes.count / 2
+            try rewrite(
+                Array(bytes[..<half]), then: [], at: offset, of: file, segment: segment,
+                in: directory, fileSystem)
+            return try rewrite(
+                Array(bytes[half...]), then: closing, at: offset + half, of: file,
+                segment: segment, in: directory, fileSystem)
+        }
+        try journal.write(to: file, then: closing, in: directory, fileSystem)
+    }
+
+    /// Makes the journal durable. After an error its new file is removed.
+    private func store(
+        in directory: String, _ fileSystem: any FileSystem
+    ) throws(LogError) {
         let path = directory + "/" + LogDirectory.rewriteJournal
         let newPath = directory + "/" + LogDirectory.newRewriteJournal
-        try storage { () throws(FileError) in
+        func makeDurable() throws(FileError) {
             // An existing journal may be the only intact copy: it is replaced by a rename, not overwritten.
             // A power cut during the rename can leave its file under both names.
             do throws(FileError) {
                 try fileSystem.remove(newPath)
             } catch let error where error.code == .notFound {}
             let copy = try fileSystem.open(newPath, .createNew)
-            try copy.write(journal.encoded(), at: 0)
+            try copy.write(encoded(), at: 0)
             try copy.sync()
             // A compaction may have been killed after it renamed the segment and before it synced the
             // folder. The copy must not outlive that name: it would be written into another file.
             try fileSystem.syncDirectory(directory)
             try fileSystem.rename(newPath, to: path)
             try fileSystem.syncDirectory(directory)
+        }
+        try ReserveFile(directory, fileSystem).drawing { () throws(LogError) in
+            do throws(FileError) { try makeDurable() } catch {
+                try? fileSystem.remove(newPath)
+                throw LogError(error)
+            }
+        }
+    }
+
+    /// Writes the journal's bytes, and others after them, into the segment and syncs them. Then removes the
+    /// journal.
+    private func write(
+        to file: any File, then closing: [UInt8], in directory: String,
+        _ fileSystem: any FileSystem
+    ) throws(LogError) {
+        do throws(FileError) {
             try file.write(bytes + closing, at: offset)
             try file.sync()
+        } catch {
+            var failure = LogError(error)
+            // The journal is needed now, and nothing may replace it by a copy of other bytes.
+            if failure.code == .diskFull { failure.code = .io }
+            throw failure
         }
-        try remove(from: directory, fileSystem)
+        try Self.remove(from: directory, fileSystem)
     }
 
     private init(segment: Position, offset: Int, bytes: [UInt8]) {
@@ -114,9 +160,10 @@ struct RewriteJournal {
             try fileSystem.open(directory + "/" + name, .readWrite)
         }
         guard try fits(file) else { return }
-        // The journal may be in the page cache only, so it is written again first.
-        try Self.rewrite(
-            bytes, then: [], at: offset, of: file, segment: segment, in: directory, fileSystem)
+        // The journal may be in the page cache only, so it is written again first: as a whole, since the segment
+        // may lack any of its bytes.
+        try store(in: directory, fileSystem)
+        try write(to: file, then: [], in: directory, fileSystem)
     }
 
     /// A read-only view of a segment's file as it will be after `apply`.
@@ -144,7 +191,7 @@ struct RewriteJournal {
 }
 
 /// A read-only file in which some bytes are replaced.
-final class OverlaidFile: File {
+final class OverlaidFile: ReadOnlyFile {
     private let file: any File
     private let bytes: [UInt8]
     private let offset: Int
@@ -168,14 +215,4 @@ final class OverlaidFile: File {
             with: bytes[common.lowerBound - offset..<common.upperBound - offset])
         return result
     }
-
-    private func readOnlyError(_ operation: String) -> FileError {
-        FileError(
-            .io, operation: operation, path: "", reason: "the file was opened for reading only")
-    }
-    func write(_ bytes: [UInt8], at offset: Int) throws(FileError) { throw readOnlyError("write") }
-    func allocate(size: Int) throws(FileError) { throw readOnlyError("grow") }
-    func truncate(to size: Int) throws(FileError) { throw readOnlyError("truncate") }
-    func sync() throws(FileError) { throw readOnlyError("sync") }
-    func lock() throws(FileError) -> Bool { throw readOnlyError("lock") }
 }

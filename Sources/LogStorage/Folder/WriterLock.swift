@@ -117,7 +117,11 @@ struct WriterLock {
         let known = try storage { () throws(FileError) in
             try storedIncarnation(in: file.read(at: 0, count: Self.markerBytesMax), end)
         }
-        guard let known else { return try mint(environment) }
+        guard let known else {
+            return try ReserveFile(directory, fileSystem).drawing { () throws(LogError) in
+                try mint(environment)
+            }
+        }
         incarnation = known
     }
 

@@ -112,7 +112,8 @@ public final class Log: Sendable {
     /// The position of the next line.
     public var next: Position { state.withLock { $0.contents.next } }
 
-    /// Maintains a reserve file from now on, for `append(_:drawingOnReserve:)` and compaction on a full disk.
+    /// Maintains a reserve file from now on, for the next opening, `append(_:drawingOnReserve:)` and compaction
+    /// on a full disk.
     package func keepReserve() {
         state.withLock { state in
             state.keepsReserve = true
@@ -124,11 +125,14 @@ public final class Log: Sendable {
     ///
     /// - Returns: true if there was a reserve file.
     package func releaseReserve() -> Bool {
-        state.withLock { state in
-            guard state.hasReserve else { return false }
-            state.hasReserve = false
-            return ReserveFile(directory, environment.fileSystem).release()
-        }
+        state.withLock { releaseReserve(&$0) }
+    }
+
+    /// A reserve that could not grow with the log is released like any other, so the file decides.
+    private func releaseReserve(_ state: inout State) -> Bool {
+        guard state.lock != nil else { return false }
+        state.hasReserve = false
+        return ReserveFile(directory, environment.fileSystem).release()
     }
 
     /// Allocates the reserve file again, if the disk has space for it.
@@ -186,11 +190,10 @@ public final class Log: Sendable {
             do throws(LogError) {
                 newFrame = try write(commit.bytes, &state, isUrgent: false)
                 if !state.hasReserve { refillReserve(&state) }
-            } catch let error
-                where error.code == .diskFull && drawingOnReserve && state.hasReserve
-            {
-                state.hasReserve = false
-                _ = ReserveFile(directory, environment.fileSystem).release()
+            } catch {
+                guard error.code == .diskFull, drawingOnReserve, releaseReserve(&state) else {
+                    throw error
+                }
                 newFrame = try write(commit.bytes, &state, isUrgent: true)
             }
             if let newFrame { state.contents.beginFrame(at: newFrame) }
@@ -550,10 +553,14 @@ public final class Log: Sendable {
         try state.withLock { (state) throws(LogError) in
             guard state.lock != nil else { return try checkUsable(state) }
             try requireInPlace(&state)
+            let fileSystem = environment.fileSystem
             do throws(LogError) {
-                try LogErasure(directory: directory, fileSystem: environment.fileSystem)
-                    .begin(withSecrets: withSecrets)
+                try ReserveFile(directory, fileSystem).drawing { () throws(LogError) in
+                    try LogErasure(directory: directory, fileSystem: fileSystem)
+                        .begin(withSecrets: withSecrets)
+                }
             } catch {
+                state.hasReserve = false
                 if error.code == .indeterminate { state.failure = error }
                 throw error
             }

@@ -84,7 +84,9 @@ struct LogOpening: ~Copyable {
                 logID: environment.randomUUID(), account: account, base: inspection.next,
                 createdAt: environment.now())
         if inspection.header == nil {
-            live = try SegmentWriter.create(header, environment.sizes, in: directory, fileSystem)
+            live = try ReserveFile(directory, fileSystem).drawing { () throws(LogError) in
+                try SegmentWriter.create(header, environment.sizes, in: directory, fileSystem)
+            }
         }
         if let base = live?.base ?? inspection.sealed.ranges.last?.lowerBound {
             let end = WriterLock.LogEnd(

@@ -483,28 +483,47 @@ package struct Recovery {
         var report = tornTail
         if let tornTail {
             report?.quarantinedAs = try quarantine(tornTail, live)
-            try storage { () throws(FileError) in
-                // The space for end mark and trailer stays, so that a file that ends before them must have
-                // been truncated by another program.
-                try live.file.truncate(to: live.boundary + SkippableFrame.prefixBytes)
-                try live.file.sync()
-            }
+            try truncate(&live)
         }
-        // Writes end mark and trailer, whether or not they were intact.
+        do throws(LogError) { try rewriteLastCommit(of: &live) } catch {
+            // Preallocated space is the last that a full disk has for the copy.
+            guard error.code == .diskFull, live.fileBytes > Self.end(of: live) else { throw error }
+            try truncate(&live)
+            try rewriteLastCommit(of: &live)
+        }
+        return (live, report)
+    }
+
+    /// The smallest size of the file: the space for end mark and trailer stays, so that a file that ends before
+    /// them must have been truncated by another program.
+    private static func end(of live: LiveSegment) -> Int {
+        live.boundary + SkippableFrame.prefixBytes
+    }
+
+    /// Truncates the file after the last commit; durable on return.
+    private func truncate(_ live: inout LiveSegment) throws(LogError) {
+        let (file, end) = (live.file, Self.end(of: live))
+        try storage { () throws(FileError) in
+            try file.truncate(to: end)
+            try file.sync()
+        }
+        live.fileBytes = end
+    }
+
+    /// Writes the last commit again, and end mark and trailer, whether or not they were intact.
+    private func rewriteLastCommit(of live: inout LiveSegment) throws(LogError) {
         let start = live.lastCommit == live.dataEnd ? 0 : live.lastCommit
-        let bytes = try storage { () throws(FileError) in
-            try live.file.read(at: start, count: live.dataEnd - start)
-        }
+        let (file, count) = (live.file, live.dataEnd - start)
+        let bytes = try storage { () throws(FileError) in try file.read(at: start, count: count) }
         var closing: [UInt8] = []
         if live.openFrame != nil { closing.append(littleEndian: UInt32(0)) }
-        let end = live.dataEnd + closing.count + SkippableFrame.prefixBytes
-        let size = max(tornTail == nil ? live.fileBytes : 0, end)
-        SkippableFrame.trailer.appendPrefix(contentBytes: size - end, to: &closing)
+        let size = max(live.fileBytes, Self.end(of: live))
+        SkippableFrame.trailer.appendPrefix(
+            contentBytes: size - Self.end(of: live), to: &closing)
         try RewriteJournal.rewrite(
             bytes, then: closing, at: start, of: live.file, segment: live.header.base,
             in: directory, fileSystem)
         live.fileBytes = size
-        return (live, report)
     }
 
     /// Copies a torn tail to `quarantine/`; durable on return.

@@ -22,7 +22,7 @@ extension EventStore {
             }
         }
         let (incarnation, id) = (incarnation, newID())
-        try await write { transaction in
+        try await write(drawingOnReserve: true) { transaction in
             if let record = transaction.view(Outbox.self).foldedRecord(by: incarnation) {
                 transaction.append(record: try EventDraft(record, id: id))
             }

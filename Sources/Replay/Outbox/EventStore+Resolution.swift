@@ -62,7 +62,7 @@ extension EventStore {
             LWWTimestamp(time: $0, source: .max, sequence: .max)
         }
         let ids = new.map { _ in newID() }
-        return try await write { transaction in
+        return try await write(drawingOnReserve: new.isEmpty) { transaction in
             let superseded = transaction.view(Outbox.self).entries
                 .filter { EntityID($0.lane) == EntityID(conflict.lane) }
             guard superseded.map(\.id) == conflict.pending.map(\.id),

@@ -114,7 +114,7 @@ public struct OutboxCommands: Sendable {
     {
         let recordID = store.newID()
         let catalogue = store.catalogue
-        return try await store.write { transaction in
+        return try await store.write(drawingOnReserve: true) { transaction in
             let outbox = transaction.view(Outbox.self)
             guard let entry = outbox.entries.first(where: { $0.id == id }) else {
                 throw DecisionError(.notInOutbox, id)
