@@ -429,6 +429,69 @@ private func segments(_ files: InMemoryFileSystem) -> [String: [UInt8]] {
         try await store.close()
     }
 
+    @Test(.verifies("CMP-23", "SEG-10"))
+    func `with little space left, compaction stores the views' states in the reserve's space`()
+        async throws
+    {
+        let files = InMemoryFileSystem()
+        let store = try await open(files)
+        _ = try await fill(store)
+        files.setQuota(files.usedBytes + 100)
+        #expect(try await store.compact().removed == 18)
+        #expect(files["/log/reserve"]?.count == 65_536)
+        files.setQuota(nil)
+        try await store.close()
+    }
+
+    @Test(.verifies("CMP-23"))
+    func `segments that fit into a full disk are compacted, and then those that did not fit`()
+        async throws
+    {
+        let files = InMemoryFileSystem()
+        let store = try await open(files)
+        var random = SeededRandom(seed: 4)
+        func append(_ subject: String, _ value: Int) async throws {
+            let noise = (0..<3_000).map { _ in
+                String(UnicodeScalar(UInt8(97 + random.next() % 16)))
+            }.joined()
+            var draft = set(subject, value)
+            draft.data = .json(Array("\"\(noise)\"".utf8))
+            try await store.append([draft])
+        }
+        // Most of the first segment stays, and nothing of the second.
+        for number in 0..<30 { try await append("other\(number)", 1) }
+        try await append("a", 1)
+        try store.log.roll()
+        for value in 2..<40 { try await append("a", value) }
+        try store.log.roll()
+        try await append("a", 40)
+        try await store.append([settled(1_000)])
+        for _ in 0..<2 { try await store.checkpoint() }
+        let first = try #require(segments(files).min { $0.key < $1.key })
+        files["/log/reserve"] = nil
+        files.setQuota(files.usedBytes + first.value.count / 2)
+        #expect(try await store.compact().removed == 39)
+        files.setQuota(nil)
+        try await store.close()
+    }
+
+    @Test(.verifies("CMP-31"))
+    func `the live segment is sealed only if an event in it can be removed`() async throws {
+        let files = InMemoryFileSystem()
+        let store = try await open(files)
+        try await store.append([set("a", 1), set("b", 1), settled(1_000)])
+        for _ in 0..<3 {
+            let report = try await store.compact(sealingFrom: 1)
+            #expect(report.segments == 1)
+            #expect(report.kept[.liveSegment] == nil)
+        }
+        #expect(store.log.sealedCount == 0)
+        try await store.append([set("a", 2)])
+        #expect(try await store.compact(sealingFrom: 1).removed == 1)
+        #expect(store.log.sealedCount == 1)
+        try await store.close()
+    }
+
     @Test func `a large live segment is sealed, so that its events can be removed too`()
         async throws
     {

@@ -19,6 +19,8 @@ struct CompactionRun: Sendable {
     let catalogue: EventCatalogue
     let environment: LogEnvironment
     let horizon: CompactionHorizon
+    /// The size from which the live segment is sealed, if an event in it can be removed.
+    let sealedBytesMin: Int
     let stop: CancellationFlag
     /// Called with the number of events classified so far and their total.
     let progress: (@Sendable (_ classified: Int, _ total: Int) -> Void)?
@@ -27,40 +29,85 @@ struct CompactionRun: Sendable {
     ///
     /// - Throws: `LogError`, `CancellationError`; finished segments stay compacted.
     func run() throws -> CompactionReport {
-        defer { log.refillReserve() }
         let reader = LogReader(log.directory, fileSystem: environment.fileSystem)
         let classifier = CompactionClassifier(horizon, catalogue: catalogue)
-        var segments = try log.sealedSegments()
+        let isLiveExamined = log.liveBytes >= sealedBytesMin
+        if isLiveExamined { try sealLive(classifier) }
         var report = CompactionReport()
         report.bytesBefore = try reader.outline().reduce(0) { $0 + $1.bytes }
         report.limit = horizon.limit
         report.heldBackBy = horizon.heldBackBy
         var tally = CompactionTally()
-        let total = segments.reduce(0) { $0 + Int(clamping: $1.footer.eventCount) }
-        var classified = 0
-        let live = (segments.last?.footer.coveredThrough ?? .zero).next
-        segments.reverse()
-        // Each segment is released when it is done, which frees its memory.
-        while let segment = segments.popLast() {
-            let (result, part) = try compact(segment, classifier) {
-                classified += 1
-                if classified % 10_000 == 0 { progress?(classified, total) }
-            }
-            tally.merge(part)
-            report.segments += 1
-            if result.isRewritten { report.segmentsRewritten += 1 }
-        }
+        let live = try compactSealed(classifier, &report, &tally)
+        var isLiveEmpty = true
         try log.forEachEvent(from: live, catalogue: catalogue) { event in
             if stop.isSet { throw CancellationError() }
-            tally.count(event, as: .kept(.liveSegment))
+            let verdict =
+                isLiveExamined ? classifier.verdict(on: event) : .kept(.liveSegment)
+            tally.count(event, as: verdict == .removed ? .kept(.liveSegment) : verdict)
+            isLiveEmpty = false
             return true
         }
+        if isLiveExamined, !isLiveEmpty { report.segments += 1 }
         report.keptForViews = tally.keptForViews
         report.types = tally.types.values.sorted { EntityID($0.type) < EntityID($1.type) }
         report.bytesAfter = try reader.outline().reduce(0) { $0 + $1.bytes }
         report.compactedThrough = try log.compactedThrough()
         report.idsRemembered = try reader.removedIDCount(now: environment.now())
         return report
+    }
+
+    /// Seals the live segment if an event in it can be removed: of segments in which nothing changes there would
+    /// be more with each compaction.
+    private func sealLive(_ classifier: CompactionClassifier) throws {
+        var isWorthIt = false
+        try log.forEachEvent(from: try log.sealedSegments().next, catalogue: catalogue) { event in
+            if stop.isSet { throw CancellationError() }
+            isWorthIt = classifier.verdict(on: event) == .removed
+            return !isWorthIt
+        }
+        guard isWorthIt else { return }
+        do { try log.roll() } catch let error as LogError
+            where error.code == .diskFull && log.releaseReserve()
+        { try log.roll() }
+    }
+
+    /// Compacts the sealed segments, oldest first. A segment for which the disk has no space is tried again when
+    /// others have freed some.
+    ///
+    /// - Returns: the position after the last segment.
+    private func compactSealed(
+        _ classifier: CompactionClassifier, _ report: inout CompactionReport,
+        _ tally: inout CompactionTally
+    ) throws -> Position {
+        var remaining = try log.sealedSegments()
+        let next = remaining.next
+        let total = remaining.reduce(0) { $0 + Int(clamping: $1.footer.eventCount) }
+        remaining.reverse()
+        var classified = 0
+        var waiting: [SealedSegment] = []
+        var rewrittenBefore = 0
+        // Each segment is released when it is done: its file and its memory.
+        while let segment = remaining.popLast() {
+            let before = classified
+            do {
+                let (result, part) = try compact(segment, classifier) {
+                    classified += 1
+                    if classified % 10_000 == 0 { progress?(classified, total) }
+                }
+                tally.merge(part)
+                report.segments += 1
+                if result.isRewritten { report.segmentsRewritten += 1 }
+            } catch let error as LogError where error.code == .diskFull {
+                classified = before
+                waiting.append(segment)
+                if remaining.isEmpty, report.segmentsRewritten == rewrittenBefore { throw error }
+            }
+            guard remaining.isEmpty else { continue }
+            rewrittenBefore = report.segmentsRewritten
+            (remaining, waiting) = (waiting.reversed(), [])
+        }
+        return next
     }
 
     private func compact(
@@ -88,6 +135,11 @@ struct CompactionRun: Sendable {
             }
         }
     }
+}
+
+extension [SealedSegment] {
+    /// The position after the last segment.
+    fileprivate var next: Position { (last?.footer.coveredThrough ?? .zero).next }
 }
 
 extension Event {

@@ -54,8 +54,10 @@ extension EventStore {
     /// folds are kept, unless the view is a `CompactableView` or `allowsCompaction`; the report has
     /// their number.
     ///
-    /// Stores the views' states first. Appends continue meanwhile. One compaction runs at a time; others
-    /// wait. Cancelling the task ends it before the next frame; finished segments stay compacted.
+    /// Stores the views' states first, and seals a live segment of 1 MiB or more if an event in it can be
+    /// removed. On a full disk it uses the log's reserve file. Appends continue meanwhile. One compaction
+    /// runs at a time; others wait. Cancelling the task ends it before the next frame; finished segments
+    /// stay compacted.
     ///
     /// - Parameters:
     ///   - dryRun: true to report what would be removed, and change nothing.
@@ -70,6 +72,16 @@ extension EventStore {
         dryRun: Bool = false,
         progress: (@Sendable (_ classified: Int, _ total: Int) -> Void)? = nil
     ) async throws -> CompactionReport {
+        try await compact(dryRun: dryRun, sealingFrom: Self.sealedBytesMin, progress: progress)
+    }
+
+    /// As `compact(dryRun:progress:)`.
+    ///
+    /// - Parameter bytes: the size from which the live segment is sealed if an event in it can be removed.
+    package func compact(
+        dryRun: Bool = false, sealingFrom bytes: Int,
+        progress: (@Sendable (_ classified: Int, _ total: Int) -> Void)? = nil
+    ) async throws -> CompactionReport {
         let stop = CancellationFlag()
         return try await withTaskCancellationHandler {
             // Another task may start one when the running one ends.
@@ -81,9 +93,9 @@ extension EventStore {
                     compaction.running = nil
                     compaction.stop = nil
                 }
-                if dryRun { return try await survey(stop) }
+                if dryRun { return try await survey(stop, sealingFrom: bytes) }
                 let report = try await instruments.measure(.compaction) {
-                    try await compact(stop, progress)
+                    try await compact(stop, sealingFrom: bytes, progress)
                 }
                 instruments.count(.removedEvents, report.removed)
                 instruments.count(.removedBytes, report.freedBytes)
@@ -104,18 +116,16 @@ extension EventStore {
     }
 
     private func compact(
-        _ stop: CancellationFlag, _ progress: (@Sendable (Int, Int) -> Void)?
+        _ stop: CancellationFlag, sealingFrom bytes: Int,
+        _ progress: (@Sendable (Int, Int) -> Void)?
     ) async throws -> CompactionReport {
+        defer { log.refillReserve() }
         do {
             try await compaction.prepare?(self)
         } catch let error as LogError where error.code == .diskFull {}
-        if log.liveBytes >= Self.sealedBytesMin {
-            try flush()
-            try log.roll()
-        }
         let run = CompactionRun(
             log: log, catalogue: catalogue, environment: environment, horizon: try await horizon(),
-            stop: stop, progress: progress)
+            sealedBytesMin: bytes, stop: stop, progress: progress)
         return try await BlockingWork.run(.utility) { try run.run() }
     }
 
@@ -132,19 +142,25 @@ extension EventStore {
         let horizon = try await stored()
         guard horizon.limit < present else { return horizon }
         do {
-            for _ in 0..<2 { try await checkpoint() }
+            for _ in 0..<2 {
+                do { try await checkpoint() } catch let error as LogError
+                    where error.code == .diskFull && log.releaseReserve()
+                { try await checkpoint() }
+            }
         } catch let error as LogError where error.code == .diskFull {
             return horizon
         }
         return try await stored()
     }
 
-    private func survey(_ stop: CancellationFlag) async throws -> CompactionReport {
+    private func survey(
+        _ stop: CancellationFlag, sealingFrom bytes: Int
+    ) async throws -> CompactionReport {
         let horizon = CompactionHorizon.present(
             views, at: lastDurable, unknown: unknownStates, needs: needs)
         let survey = CompactionSurvey(
             LogReader(directory, fileSystem: environment.fileSystem), horizon, catalogue: catalogue,
-            isLiveSealed: log.liveBytes >= Self.sealedBytesMin)
+            isLiveSealed: log.liveBytes >= bytes)
         let now = environment.now()
         return try await BlockingWork.run(.utility) {
             var report = try survey.report(now: now) { _ in

@@ -10,8 +10,8 @@ struct Compact: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Removes the events that no view needs and the server has.",
         discussion: """
-            Stores the views' states, seals the live segment, and removes values that were \
-            replaced and whose successors the server has. Prints for each event type how many \
+            Stores the views' states and removes values that were replaced and whose successors \
+            the server has. The live segment is sealed first if something in it can be removed. Prints for each event type how many \
             events were removed, how many were kept and why, then a summary. With --dry-run it \
             prints the same and changes nothing; bytesAfter is then an estimate.
 
@@ -51,14 +51,11 @@ struct Compact: AsyncParsableCommand {
         let result: Result<CompactionReport, any Error>
         do {
             try await store.foldSyncRecords()
-            try await store.flush()
-            try store.log.roll()
-            let total = try store.log.sealedSegments().reduce(0) {
-                $0 + Int(clamping: $1.footer.eventCount)
-            }
+            // The live segment may be among those that are checked.
+            let total = Int(clamping: store.log.next.rawValue - 1)
             let progress = Progress("checked", of: .items(total))
             result = await Interruption.result {
-                try await store.compact { count, _ in progress.update(count) }
+                try await store.compact(sealingFrom: 1) { count, _ in progress.update(count) }
             }
             progress.finish()
         } catch { result = .failure(error) }
