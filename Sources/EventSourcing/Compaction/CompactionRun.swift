@@ -67,9 +67,10 @@ struct CompactionRun: Sendable {
             return !isWorthIt
         }
         guard isWorthIt else { return }
-        do { try log.roll() } catch let error as LogError
-            where error.code == .diskFull && log.releaseReserve()
-        { try log.roll() }
+        do { try log.roll() } catch {
+            guard error.code == .diskFull, log.releaseReserve() else { throw error }
+            try log.roll()
+        }
     }
 
     /// Compacts the sealed segments, oldest first. A segment for which the disk has no space is tried again when

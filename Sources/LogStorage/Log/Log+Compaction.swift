@@ -168,7 +168,7 @@ extension Log {
         }
         for index in counts.indices {
             // One at a time: compaction keeps the file of a replaced segment open while a reader has it.
-            let segment = try state.withLock { (state) throws(LogError) in
+            let segment = try state.withLock { (state) throws(LogError) -> SealedSegment in
                 try checkUsable(state)
                 return try state.sealed.segment(index)
             }

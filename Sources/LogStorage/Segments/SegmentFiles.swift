@@ -37,7 +37,7 @@ final class SegmentFiles: Sendable {
         let file = SegmentFile(old.path, inode: try opened.identity(), self)
         insert(try open(old), old, isKept: true)
         do throws(FileError) { try rename() } catch {
-            insert(try open(old), old)
+            insert(try open(old), old, isKept: false)
             throw error
         }
         insert(opened, file)
@@ -72,13 +72,16 @@ final class SegmentFiles: Sendable {
     }
 
     /// Enters an open file, and closes the least recently used one if there are too many.
-    private func insert(_ opened: any File, _ file: SegmentFile, isKept: Bool = false) {
-        let entry = Entry(id: ObjectIdentifier(file), opened: opened, isKept: isKept)
+    ///
+    /// - Parameter isKept: nil to leave it as it is: another reader may enter a file that is kept meanwhile.
+    private func insert(_ opened: any File, _ file: SegmentFile, isKept: Bool? = nil) {
+        let id = ObjectIdentifier(file)
         // Closed after the lock is released.
         _ = entries.withLock { entries -> [Entry] in
-            var closed = entries.filter { $0.id == entry.id }
-            entries.removeAll { $0.id == entry.id }
-            entries.append(entry)
+            var closed = entries.filter { $0.id == id }
+            entries.removeAll { $0.id == id }
+            let staysOpen = isKept ?? closed.contains(where: \.isKept)
+            entries.append(Entry(id: id, opened: opened, isKept: staysOpen))
             let others = entries.count(where: { !$0.isKept })
             if others > Self.openMax, let index = entries.firstIndex(where: { !$0.isKept }) {
                 closed.append(entries.remove(at: index))
