@@ -30,8 +30,8 @@ package struct LogVerifier {
     ///
     /// - Parameter line: called with every intact line, in order of position, each once; returns a description
     ///   of its problem, or nil.
-    /// - Throws: `LogError` if there is no log, or it has a newer version. Damage is not thrown, and a file
-    ///   that cannot be read is none; both are in the summary.
+    /// - Throws: `LogError` if there is no log, or it has a newer version. Damage and files that cannot be read
+    ///   are not thrown; they are in the summary.
     /// - Complexity: O(bytes); memory for one frame and one footer.
     package func verify(
         _ line: (LinePrefix, RawSpan) -> String?
@@ -98,7 +98,7 @@ package struct LogVerifier {
             } catch {}  // Reported when the segment is read.
             if let base = SegmentName.base(name) { bases.append(base) }
         }
-        return (bases, .ofMost(headers), findings)
+        return (bases, SegmentHeader.ofMost(headers), findings)
     }
 
     /// The findings for other entries that a writer can neither use nor remove.

@@ -376,11 +376,12 @@ struct SegmentVerification {
     ) throws(LogError) -> Int {
         let (offset, detail) = Self.location(of: step)
         let positions = segment.positions(from: first, after: offset)
-        let lost = try positions.map { [$0] }?.subtracting(removed(from: segment)) ?? []
-        findings.append(
-            Finding(
-                code: "corrupt", segment: name, offset: offset, positions: positions,
-                detail: detail, lost: lost))
+        var finding = Finding(
+            code: "corrupt", segment: name, offset: offset, positions: positions, detail: detail)
+        if let positions {
+            finding.lost = try [positions].subtracting(removed(from: segment))
+        }
+        findings.append(finding)
         return offset
     }
 

@@ -78,7 +78,7 @@ struct RepairPlan {
     /// segment has a header.
     private static func identity(of files: [SurveyedFile]) -> SegmentHeader? {
         let named = files.filter { $0.named != nil }.compactMap(\.header)
-        return .ofMost(named.isEmpty ? files.compactMap(\.header) : named)
+        return SegmentHeader.ofMost(named.isEmpty ? files.compactMap(\.header) : named)
     }
 
     // MARK: P1 and P2: the files of the log
