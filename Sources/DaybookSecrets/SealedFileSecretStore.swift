@@ -87,13 +87,22 @@ public actor SealedFileSecretStore: SecretStore {
     /// Reads the file. Needs no lock: a rename replaces the whole file atomically.
     private func table() throws(SecretStoreError) -> [String: [UInt8]] {
         let bytes: [UInt8]
+        let permissions: UInt16?
         do throws(FileError) {
             let file = try fileSystem.open(path, .read)
+            permissions = try file.permissions()
             // One byte more than the limit, so that a longer file is noticed without reading all of it.
             bytes = try file.read(at: 0, count: min(try file.size(), SealedFile.bytesMax + 1))
         } catch {
             if error.code == .notFound { return [:] }
             throw failure(error)
+        }
+        // Another user could put an older copy in its place, which the seal does not reveal.
+        if let permissions, permissions & 0o077 != 0 {
+            throw SecretStoreError(
+                .unsafePlace, location: path,
+                "other users may use the file (mode \(String(permissions, radix: 8))); run "
+                    + "chmod 600 \(path)")
         }
         guard bytes.count <= SealedFile.bytesMax,
             let table = SecretTable.read(try sealed.open(bytes, location: path))

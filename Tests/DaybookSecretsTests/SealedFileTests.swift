@@ -187,11 +187,32 @@ import Testing
             try await store.write([1], for: "token")
             try #require(try test.mode() == 0o600)
             try #require(try test.mode("secrets.lock") == 0o600)
-            // The file was made readable for all; the next write restores its permissions.
-            chmod(test.file.path, 0o644)
-            try await store.write([2], for: "token")
-            try #require(try test.mode() == 0o600)
         }
+    }
+
+    @Test(.verifies("SEC-8"), arguments: [0o666, 0o644, 0o620])
+    func `a file that others may use is refused, with its mode and the cure`(
+        mode: Int
+    ) async throws {
+        let store = try store()
+        try await store.write([1], for: "token")
+        try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: file.path)
+        let before = try bytes()
+        for call in 0..<2 {
+            let error = await #expect(throws: SecretStoreError.self) {
+                if call == 0 { _ = try await store.read("token") }
+                if call == 1 { try await store.write([2], for: "token") }
+            }
+            #expect(error?.code == .unsafePlace)
+            let cure = "(mode \(String(mode, radix: 8))); run chmod 600 \(file.path)"
+            #expect(error?.detail.contains(cure) == true)
+        }
+        #expect(try bytes() == before)
+        try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: file.path)
+        #expect(try await store.read("token") == [1])
+        try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: file.path)
+        try await store.deleteAll()
+        #expect(try await store.read("token") == nil)
     }
 
     @Test(.verifies("SEC-8")) func `links and folders in the file's place are refused`()

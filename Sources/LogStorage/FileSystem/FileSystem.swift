@@ -96,6 +96,8 @@ public protocol File: AnyObject, Sendable {
     /// A number made of the inode number and the creation time. A file that gets the inode number of a
     /// removed one has another fingerprint.
     func fingerprint() throws(FileError) -> UInt64
+    /// The permission bits (`0o600`); nil if the file system has none.
+    func permissions() throws(FileError) -> UInt16?
     /// True while the file has a name in some folder. A file that was removed can still be written
     /// and synced, and all of that is lost once it is closed.
     func isLinked() throws(FileError) -> Bool
@@ -121,6 +123,8 @@ public protocol File: AnyObject, Sendable {
 extension File {
     /// The inode number, for file systems that never give one to another file.
     public func fingerprint() throws(FileError) -> UInt64 { try identity() }
+    /// A file without permissions.
+    public func permissions() throws(FileError) -> UInt16? { nil }
 
     /// Checks that the file still has a name, since synced bytes of a removed file are lost.
     ///

@@ -41,6 +41,7 @@ extension ForwardingFile {
     package func size() throws(FileError) -> Int { try file.size() }
     package func identity() throws(FileError) -> UInt64 { try file.identity() }
     package func fingerprint() throws(FileError) -> UInt64 { try file.fingerprint() }
+    package func permissions() throws(FileError) -> UInt16? { try file.permissions() }
     package func isLinked() throws(FileError) -> Bool { try file.isLinked() }
     package func read(at offset: Int, count: Int) throws(FileError) -> [UInt8] {
         try file.read(at: offset, count: count)

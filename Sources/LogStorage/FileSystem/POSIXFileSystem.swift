@@ -177,6 +177,10 @@ private final class POSIXFile: File {
         return XXH64.hash(bytes.span.bytes)
     }
 
+    func permissions() throws(FileError) -> UInt16? {
+        UInt16(try status("inspect").st_mode & 0o777)
+    }
+
     func isLinked() throws(FileError) -> Bool {
         #if os(Linux)
             // Not fstat, which also returns the times: after that the next write changes them, and its sync writes

@@ -22,7 +22,7 @@ public struct SecretStoreError: Error, Hashable, Sendable, CustomStringConvertib
         case busy
         /// The device is locked, or the app may not reach the store.
         case locked
-        /// A symbolic link or a folder has the file's name. Nothing was changed.
+        /// A symbolic link or a folder has the file's name, or other users may use the file. Nothing was changed.
         case unsafePlace = "unsafe-location"
         /// The device is full. Nothing was changed.
         case diskFull = "disk-full"
@@ -63,7 +63,9 @@ extension SecretStoreError: LocalizedError {
         case .tooLarge, .badName, .badKey: "Correct the value that the description names."
         case .busy: "Try again."
         case .locked: "Unlock the device, then try again."
-        case .unsafePlace: "Remove the symbolic link or the folder, or choose another path."
+        case .unsafePlace:
+            "Remove the symbolic link or the folder, set the file's mode to 0600 (chmod), or choose "
+                + "another path."
         case .diskFull: "Free some space, then try again."
         case .io: "Try again. If it fails again, check the device."
         case .indeterminate: "Write the value again."
