@@ -12,7 +12,8 @@ struct SQLCommand: AsyncParsableCommand {
         abstract: "Answers questions to a log in SQL.",
         discussion: """
             Tables: events (\(eventColumns)); segments; outbox; and the views: \(viewNames). Without a \
-            statement it reads statements from standard input. Only reads, whatever the statement.
+            statement it reads statements from standard input. Only reads, whatever the statement. \
+            A statement that exceeds a limit ends with 74.
 
             Example: logtool sql ./log "select type, count(*) from events group by type"
             """)
@@ -25,6 +26,17 @@ struct SQLCommand: AsyncParsableCommand {
     var file: String?
     @Option(help: "The log as it was at this position.")
     var at: UInt64?
+    @Option(
+        help: .init(
+            "The most seconds that an answer takes; 0 sets no limit.", valueName: "seconds"))
+    var timeLimit = 60.0
+    @Option(
+        help: .init("The most MiB of memory for SQLite; 0 sets no limit.", valueName: "mebibytes"))
+    var memoryLimit = 512
+    @Option(
+        help: .init(
+            "The most MiB of temporary files for SQLite; 0 sets no limit.", valueName: "mebibytes"))
+    var tempLimit = 1_024
     @Option(help: "table, json, ndjson or csv. Default: table on a terminal, else ndjson.")
     var output: SQLOutputFormat?
 
@@ -39,16 +51,26 @@ struct SQLCommand: AsyncParsableCommand {
         if statements != nil, file != nil {
             throw ValidationError("Statements and --file cannot be used together.")
         }
+        guard 0...1_000_000 ~= timeLimit, 0...1_000_000_000 ~= memoryLimit,
+            0...1_000_000_000 ~= tempLimit
+        else {
+            throw ValidationError(
+                "--time-limit is 0 to 1,000,000, --memory-limit and --temp-limit are 0 to "
+                    + "1,000,000,000.")
+        }
     }
 
     func run() async throws {
         try await Exit.mapping {
-            let reader = LogReader(directory)
+            let limits = SQLLimits(
+                seconds: timeLimit, memoryMiB: memoryLimit, temporaryMiB: tempLimit)
+            let reader = LogReader(directory, fileSystem: limits.files)
             _ = try reader.files()
             try EventData.refuseCompacted(at, reader)
             try refusePositionAfterEnd(reader)
             let tables = LogTables.all(reader, through: at.map { Position($0) })
-            let query = try SQLQuery(tables)
+            let query = try SQLQuery(tables, limits)
+            limits.endStuckAnswers()
             let format = output ?? (isatty(STDOUT_FILENO) == 1 ? .table : .ndjson)
             do {
                 if let sql = try givenStatements() {
@@ -64,10 +86,11 @@ struct SQLCommand: AsyncParsableCommand {
     }
 
     /// The file with the lines of earlier prompts; nil for none.
-    private static var historyFile: String? {
-        let environment = ProcessInfo.processInfo.environment
-        if let file = environment["LOGTOOL_SQL_HISTORY"] { return file.isEmpty ? nil : file }
-        return environment["HOME"].map { $0 + "/.logtool_sql_history" }
+    private static var historyFile: LineEditor.Path? {
+        if let file = getenv("LOGTOOL_SQL_HISTORY") {
+            return file.pointee == 0 ? nil : LineEditor.Path(file)
+        }
+        return getenv("HOME").map { LineEditor.Path($0, appending: "/.logtool_sql_history") }
     }
 
     private func refusePositionAfterEnd(_ reader: LogReader) throws {
@@ -79,11 +102,7 @@ struct SQLCommand: AsyncParsableCommand {
     }
 
     private func givenStatements() throws -> String? {
-        guard let file else { return statements }
-        do { return try String(contentsOfFile: file, encoding: .utf8) } catch {
-            Message.error("\(file): the file cannot be read")
-            throw Exit.noLog
-        }
+        try file.map(StatementText.ofFile) ?? statements
     }
 
     private func answer(_ sql: String, _ query: SQLQuery, _ format: SQLOutputFormat) throws {
@@ -103,9 +122,7 @@ struct SQLCommand: AsyncParsableCommand {
         _ query: SQLQuery, _ tables: [SQLTable], _ format: SQLOutputFormat
     ) throws {
         guard isatty(STDIN_FILENO) == 1 else {
-            var text = ""
-            while let line = readLine(strippingNewline: false) { text += line }
-            return try answer(text, query, format)
+            return try answer(StatementText.ofInput(), query, format)
         }
         Message.note("a statement ends with a semicolon; Control-D ends the prompt")
         func answerOne(_ statement: String) {
@@ -113,7 +130,7 @@ struct SQLCommand: AsyncParsableCommand {
             for case let table as RowsTable in tables { table.forgetRows() }
             do { try answer(statement, query, format) } catch is ExitCode {
                 // Its message is written.
-            } catch { Message.error(Exit.message(of: error)) }
+            } catch { Message.error(ErrorText.of(error)) }
         }
         let editor = LineEditor(history: Self.historyFile)
         var statement = ""

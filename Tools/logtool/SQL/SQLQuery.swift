@@ -24,17 +24,23 @@ enum SQLValue {
 /// A connection with the tables of a log.
 final class SQLQuery {
     private let connection: OpaquePointer
+    private let limits: SQLLimits
 
     /// Opens the connection.
     ///
     /// - Throws: `SQLError`.
-    init(_ tables: [SQLTable]) throws {
+    init(_ tables: [SQLTable], _ limits: SQLLimits = SQLLimits()) throws {
+        self.limits = limits
+        guard let files = SQLTemporaryFiles.name else {
+            throw SQLError(description: "SQLite has no memory", isOfSystem: true)
+        }
         var opened: OpaquePointer?
         let code = sqlite3_open_v2(
-            ":memory:", &opened, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, nil)
+            ":memory:", &opened, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, files)
         guard let opened else { throw SQLError(description: "SQLite has no memory") }
         connection = opened
         guard code == SQLITE_OK else { throw lastError() }
+        limits.apply(to: connection)
         for table in tables { try SQLTableModule.register(table, in: connection) }
         // Connected before the authorizer refuses it.
         sqlite3_exec(connection, "SELECT 1 FROM json_each('[]'), json_tree('[]')", nil, nil, nil)
@@ -57,7 +63,7 @@ final class SQLQuery {
     /// True if a text ends with a whole statement and its semicolon.
     static func isComplete(_ sql: String) -> Bool { sqlite3_complete(sql) != 0 }
 
-    /// Runs statements, one after the other.
+    /// Runs statements, one after the other, within the limits.
     ///
     /// - Parameters:
     ///   - begin: called with the names of the columns of each statement that has some, before its rows.
@@ -70,6 +76,8 @@ final class SQLQuery {
             throw SQLError(description: "the statements contain a NUL character")
         }
         let bytes = Array(sql.utf8CString)
+        limits.begin()
+        defer { limits.finish() }
         try bytes.withUnsafeBufferPointer { buffer in
             var rest = buffer.baseAddress
             while let start = rest, start.pointee != 0 {
@@ -96,9 +104,24 @@ final class SQLQuery {
         )
         while true {
             switch sqlite3_step(statement) {
-            case SQLITE_ROW: try row((0..<count).map { Self.value(statement, $0) })
+            case SQLITE_ROW:
+                try limits.checkRow(bytes: Self.byteCount(statement, count))
+                try row((0..<count).map { Self.value(statement, $0) })
             case SQLITE_DONE: return
-            default: throw SQLTableModule.takeError() ?? lastError()
+            default:
+                let error = SQLTableModule.takeError()
+                // First the limits: a table's error may be their consequence.
+                throw limits.error(sqlite3_errcode(connection)) ?? error ?? lastError()
+            }
+        }
+    }
+
+    /// The bytes of the texts and blobs of a row.
+    private static func byteCount(_ statement: OpaquePointer, _ count: Int32) -> Int {
+        (0..<count).reduce(0) { sum, column in
+            switch sqlite3_column_type(statement, column) {
+            case SQLITE_TEXT, SQLITE_BLOB: sum + Int(sqlite3_column_bytes(statement, column))
+            default: sum
             }
         }
     }
@@ -127,6 +150,7 @@ final class SQLQuery {
         let message = String(cString: sqlite3_errmsg(connection))
         if message == "not authorized" { return Self.onlyReads }
         let code = sqlite3_errcode(connection)
+        if let error = limits.error(code) { return error }
         let isOfSystem = [SQLITE_FULL, SQLITE_IOERR, SQLITE_NOMEM, SQLITE_CANTOPEN].contains(code)
         return SQLError(description: message, isOfSystem: isOfSystem)
     }

@@ -2,9 +2,9 @@
 
 import ArgumentParser
 import DaybookOffline
-import Foundation
 import LogFormat
 import LogStorage
+import StandardStreams
 
 /// The exit codes of every command, after sysexits.h.
 enum Exit {
@@ -25,7 +25,7 @@ enum Exit {
         (usage, "wrong usage"),
         (badData, "bad data: a bad line, a damaged log, a newer format, another account's log"),
         (noLog, "no such log, file or event; a folder that is no log"),
-        (io, "input or output failed; read-only; disk full"),
+        (io, "input or output failed; read-only; disk full; a limit of sql is reached"),
         (
             unavailable,
             "locked by another writer; something is still pending; compacted while it was read"
@@ -57,24 +57,18 @@ enum Exit {
         } catch let error as TransportError {
             Message.error(error.description)
             throw usage
+        } catch let error as SecretFile.Fault {
+            Message.error(error.description)
+            throw error.isUnreadable ? io : badData
         } catch is CancellationError {
             Message.error("interrupted")
             throw interrupted
         } catch let error as ValidationError {
             throw error
         } catch {
-            // ArgumentParser would print the value, and exit with the code that means findings.
-            Message.error(message(of: error))
+            // Not left to ArgumentParser, which would print the Swift value and end with 1, the code of findings.
+            Message.error(ErrorText.of(error))
             throw io
-        }
-    }
-
-    /// The message of an error that no command expects: a sentence, never the value.
-    static func message(of error: any Error) -> String {
-        switch error {
-        case is CocoaError, is POSIXError: error.localizedDescription
-        case let error as any CustomStringConvertible: error.description
-        default: error.localizedDescription
         }
     }
 

@@ -17,10 +17,20 @@ struct LineEditor {
     private var readLine: ReadLine?
     private var addToHistory: UseText?
     private var writeHistory: UseText?
-    private let history: String?
+    private let history: Path?
+
+    /// A path as the environment has it: its bytes need not be UTF-8.
+    struct Path {
+        fileprivate let bytes: [CChar]
+
+        init(_ text: UnsafePointer<CChar>, appending name: StaticString = "") {
+            let name = name.withUTF8Buffer { $0.map { CChar(bitPattern: $0) } }
+            bytes = UnsafeBufferPointer(start: text, count: strlen(text)) + name + [0]
+        }
+    }
 
     /// - Parameter history: the file of the history; nil for none.
-    init(history: String?) {
+    init(history: Path?) {
         self.history = history
         guard let library = Self.names.lazy.compactMap({ dlopen($0, RTLD_NOW) }).first else {
             return
@@ -38,9 +48,11 @@ struct LineEditor {
         addToHistory = function("add_history", as: UseText.self)
         guard let history else { return }
         function("stifle_history", as: SetLimit.self)?(Self.historyMax)
-        let exists = FileManager.default.fileExists(atPath: history)
-        guard function("read_history", as: UseText.self)?(history) == 0 || !exists else {
-            Message.note("\(history) cannot be read as a history; lines are not kept")
+        let exists = access(history.bytes, F_OK) == 0
+        guard function("read_history", as: UseText.self)?(history.bytes) == 0 || !exists else {
+            let path = String(
+                decoding: history.bytes.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
+            Message.note("\(path) cannot be read as a history; lines are not kept")
             return
         }
         writeHistory = function("write_history", as: UseText.self)
@@ -54,11 +66,14 @@ struct LineEditor {
         }
         guard let line = readLine(prompt) else { return nil }
         defer { free(line) }
-        let text = String(cString: line)
+        guard let text = String(validatingCString: line) else {
+            Message.error("the line is not UTF-8; it is ignored")
+            return ""
+        }
         if !text.allSatisfy(\.isWhitespace) {
             _ = addToHistory?(line)
             // After each line, since an interruption ends the process. libedit sets the mode 0600.
-            if let history { _ = writeHistory?(history) }
+            if let history { _ = writeHistory?(history.bytes) }
         }
         return text
     }

@@ -181,6 +181,13 @@ enum Stdout {
     private static let buffer = Mutex<[UInt8]>([])
     private static let bufferBytesMax = 64 * 1024
     private static let isTerminal = isatty(STDOUT_FILENO) == 1
+    private static let waits = Mutex<(ended: Duration, begun: ContinuousClock.Instant?)>(
+        (ended: .zero, begun: nil))
+
+    /// The time that writing has taken until now, most of it waits for a reader.
+    static var waited: Duration {
+        waits.withLock { $0.ended + ($0.begun.map { ContinuousClock.now - $0 } ?? .zero) }
+    }
 
     static func write(_ bytes: [UInt8]) {
         let isFull = buffer.withLock { buffer in
@@ -197,7 +204,10 @@ enum Stdout {
 
     static func flush() {
         buffer.withLock { buffer in
+            waits.withLock { $0.begun = ContinuousClock.now }
             let reason = StandardStream.output.write(buffer)
+            let total = waited
+            waits.withLock { $0 = (ended: total, begun: nil) }
             buffer.removeAll(keepingCapacity: true)
             guard let reason else { return }
             // The reader has closed the pipe, as `head` does: end by SIGPIPE like other programs.
