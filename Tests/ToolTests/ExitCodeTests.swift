@@ -226,6 +226,32 @@ import Testing
         #expect(!(refused.messages + allowed.messages).contains("xyzzy"))
     }
 
+    @Test(.verifies("SEC-30"))
+    func `a token file that all may write is 65, and one that others may read is used with a note`()
+        throws
+    {
+        let folder = try importedSample()
+        defer { folder.remove() }
+        let server = try LocalServer { _ in .reply(503) }
+        let file = folder.log + ".token"
+        defer { try? FileManager.default.removeItem(atPath: file) }
+        func replay(_ mode: Int) throws -> ToolRun {
+            try "xyzzy".write(toFile: file, atomically: true, encoding: .utf8)
+            try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: file)
+            return try ToolRun.logtool(
+                "replay", folder.log, "--to", server.base, "--token-file", file, "--once")
+        }
+        let refused = try replay(0o666)
+        #expect(refused.status == 65)
+        #expect(refused.messages.contains("(mode 666): run chmod 600 \(file)"))
+        #expect(server.requests.isEmpty)
+        for (mode, isNoted) in [(0o644, true), (0o660, true), (0o600, false), (0o400, false)] {
+            let run = try replay(mode)
+            #expect(run.status == 75)
+            #expect(run.messages.contains("chmod 600 \(file)") == isNoted, "\(mode)")
+        }
+    }
+
     @Test(.verifies("SEC-23"))
     func `a proxy of the environment sees no token and no plain request`() throws {
         let folder = try importedSample()

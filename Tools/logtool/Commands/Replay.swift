@@ -86,8 +86,9 @@ struct Replay: AsyncParsableCommand {
         try StandardStream.requireDescriptors(StandardStream.networkDescriptorsMin)
         let credentials: any Credentials
         if let tokenFile {
-            credentials = TokenFile(path: tokenFile)
-            _ = try await credentials.token()
+            let file = TokenFile(path: tokenFile)
+            if let warning = try file.read().warning { Message.note("note: \(warning)") }
+            credentials = file
         } else {
             credentials = NoCredentials()
         }
@@ -156,16 +157,19 @@ struct Replay: AsyncParsableCommand {
 private struct TokenFile: Credentials {
     let path: String
 
-    func token() throws -> AccessToken? {
-        guard let data = FileManager.default.contents(atPath: path) else {
-            throw LogError(.io, path: path, "the token file cannot be read")
-        }
-        let token = String(decoding: data, as: UTF8.self)
+    private static let bytesMax = 64 * 1_024
+
+    func token() throws -> AccessToken? { try read().token }
+
+    /// Reads the token, and the warning about a file that others may use.
+    func read() throws -> (token: AccessToken, warning: String?) {
+        let file = try SecretFile(path, kind: "token file", bytesMax: Self.bytesMax)
+        let token = String(decoding: file.bytes, as: UTF8.self)
             .trimmingCharacters(in: .whitespacesAndNewlines)
         guard !token.isEmpty, token.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else {
             throw LogError(.io, path: path, "the token file must contain exactly one token")
         }
-        return AccessToken(token)
+        return (AccessToken(token), file.warning())
     }
 
     func refresh(_ old: AccessToken?) throws -> AccessToken? {

@@ -5,6 +5,8 @@
     import Hummingbird
     import HummingbirdCore
     import HummingbirdTLS
+    import Logging
+    import StandardStreams
 
     extension HTTPServerBuilder {
         /// Wraps these channels in TLS.
@@ -12,14 +14,21 @@
         /// - Parameters:
         ///   - certificate: the path of a certificate chain in PEM.
         ///   - key: the path of its private key in PEM.
-        /// - Throws: an exit with 65 for files that are not PEM or do not belong together.
-        func encrypted(certificate: String, key: String) throws -> HTTPServerBuilder {
+        /// - Throws: an exit with 65 for files that are not PEM or do not belong together, and for a key that all
+        ///   users may write.
+        func encrypted(
+            certificate: String, key: String, _ logger: Logger
+        ) throws -> HTTPServerBuilder {
             var tls: TLSConfiguration
             do {
+                let file = try SecretFile(key, kind: "private key", bytesMax: 1_048_576)
+                if let warning = file.warning() { logger.warning("\(warning)") }
                 tls = .makeServerConfiguration(
                     certificateChain: try NIOSSLCertificate.fromPEMFile(certificate)
                         .map { .certificate($0) },
-                    privateKey: .privateKey(try NIOSSLPrivateKey(file: key, format: .pem)))
+                    privateKey: .privateKey(try NIOSSLPrivateKey(bytes: file.bytes, format: .pem)))
+            } catch let error as SecretFile.Fault {
+                throw SyncServer.failure(error.description, .badData)
             } catch {
                 throw SyncServer.failure(
                     "cannot use the certificate \(certificate) with the key \(key): both must be "

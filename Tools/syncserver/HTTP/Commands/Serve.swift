@@ -128,7 +128,7 @@ struct Serve: AsyncParsableCommand {
             memory: memory * 1_048_576, hasAccounts: tokenFile != nil)
         do {
             tokens = try tokenFile.map { try TokenFile($0, connections: open, logger: logger) }
-            server = try channels(open, metrics)
+            server = try channels(open, metrics, logger)
             storage = try await self.storage.open(catalogue)
         } catch { throw SyncServer.failure(error) }
         do { try await storage.checkReadiness() } catch {
@@ -160,7 +160,8 @@ struct Serve: AsyncParsableCommand {
             try await ServiceGroup(configuration: configuration).run()
         } catch {
             try? storage.close()
-            throw SyncServer.failure("cannot serve on \(host), port \(port): \(error)", .io)
+            throw SyncServer.failure(
+                "cannot serve on \(host), port \(port): \(ErrorText.of(error))", .io)
         }
         do { try storage.close() } catch { throw SyncServer.failure(error) }
     }
@@ -197,7 +198,7 @@ struct Serve: AsyncParsableCommand {
 
     /// The channel handlers of a connection.
     private func channels(
-        _ connections: Connections, _ metrics: ServerMetrics
+        _ connections: Connections, _ metrics: ServerMetrics, _ logger: Logger
     ) throws -> HTTPServerBuilder {
         let limits = ConnectionGuard.Limits(
             time: .seconds(Int64(clientTimeout)), bodyRate: bodyRate)
@@ -212,7 +213,7 @@ struct Serve: AsyncParsableCommand {
                     maxHeaderFieldCount: 100)))
         guard let tlsCertificate, let tlsKey else { return http }
         #if TLS
-            return try http.encrypted(certificate: tlsCertificate, key: tlsKey)
+            return try http.encrypted(certificate: tlsCertificate, key: tlsKey, logger)
         #else
             throw SyncServer.failure(
                 "this syncserver was built without TLS: build it with --traits ToolsWithTLS, or "

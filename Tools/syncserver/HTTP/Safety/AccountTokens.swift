@@ -5,6 +5,7 @@ import Cryptography
 import EventSourcing
 import Foundation
 import LogFormat
+import StandardStreams
 
 /// Tokens and their accounts.
 ///
@@ -23,6 +24,9 @@ struct AccountTokens: Sendable {
 
     /// The account that may read `/metrics`, and nothing else.
     static let operatorAccount = "@operator"
+
+    /// The largest size of a token file in bytes: some million lines.
+    private static let fileBytesMax = 256 * 1_024 * 1_024
 
     private let key: [UInt8]
     private var accounts: [Data: String] = [:]
@@ -44,15 +48,14 @@ struct AccountTokens: Sendable {
     /// - Throws: `Fault`; also for a file that all users may write.
     init(file path: String, key: [UInt8]) throws {
         self.key = key
-        // Checks the permissions of the opened file, not those of a symbolic link.
-        var status = stat()
-        // Without O_NONBLOCK, opening a named pipe would block until a writer opens it.
-        let descriptor = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC)
-        let file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: descriptor >= 0)
-        guard descriptor >= 0, fstat(descriptor, &status) == 0,
-            status.st_mode & S_IFMT == S_IFREG, let data = try? file.readToEnd() ?? Data()
-        else { throw Fault(detail: "cannot read the token file \(path)", exitCode: .io) }
-        guard let text = String(data: data.trimmingByteOrderMark, encoding: .utf8) else {
+        let file: SecretFile
+        do throws(SecretFile.Fault) {
+            file = try SecretFile(path, kind: "token file", bytesMax: Self.fileBytesMax)
+        } catch {
+            throw Fault(
+                detail: error.description, exitCode: error.isUnreadable ? .io : .badData)
+        }
+        guard let text = String(validating: file.bytes.trimmingByteOrderMark, as: UTF8.self) else {
             throw Fault(detail: "the token file \(path) is not UTF-8", exitCode: .badData)
         }
         var holdsPlainTokens = false
@@ -88,7 +91,7 @@ struct AccountTokens: Sendable {
         guard !accounts.isEmpty else {
             throw Fault(detail: "\(path) has no tokens", exitCode: .badData)
         }
-        try checkPermissions(UInt32(status.st_mode), path, holdsPlainTokens)
+        warning = file.warning(isSecret: holdsPlainTokens)
     }
 
     /// Looks up a token; nil if it is unknown.
@@ -127,29 +130,11 @@ struct AccountTokens: Sendable {
         guard hex.utf8.count == 64, digits.count == 64 else { return nil }
         return Data(stride(from: 0, to: 64, by: 2).map { UInt8(digits[$0] * 16 + digits[$0 + 1]) })
     }
-
-    private mutating func checkPermissions(
-        _ mode: UInt32, _ path: String, _ holdsPlainTokens: Bool
-    ) throws {
-        guard mode & 0o002 == 0 else {
-            throw Fault(
-                detail: "all users may write the token file \(path), and so create accounts: "
-                    + "run chmod 600",
-                exitCode: .badData)
-        }
-        if holdsPlainTokens, mode & 0o077 != 0 {
-            warning =
-                "other users of this machine may read the secrets in the account file: "
-                + "run chmod 600, or use sha256: digests"
-        } else if mode & 0o020 != 0 {
-            warning = "other users of this machine may write the account file: run chmod 600"
-        }
-    }
 }
 
-extension Data {
+extension [UInt8] {
     /// The bytes after a byte order mark at the start, which some editors write.
-    fileprivate var trimmingByteOrderMark: Data {
-        starts(with: [0xEF, 0xBB, 0xBF]) ? dropFirst(3) : self
+    fileprivate var trimmingByteOrderMark: ArraySlice<UInt8> {
+        starts(with: [0xEF, 0xBB, 0xBF]) ? dropFirst(3) : self[...]
     }
 }
