@@ -344,7 +344,7 @@ let package = Package(
             name: "soaker",
             dependencies: [
                 "AssetReads", "DaybookTestKit", "DownloadHistories", "RowHistories",
-                "StoreHistories", "SyncHistories", "WireHistories", "YearOfUse",
+                "StandardStreams", "StoreHistories", "SyncHistories", "WireHistories", "YearOfUse",
                 forTools("ArgumentParser", "swift-argument-parser"),
             ],
             path: "Tools/soaker/Command",
@@ -353,7 +353,7 @@ let package = Package(
             name: "benchmarker",
             dependencies: [
                 "Daybook", "DaybookOffline", "DaybookOfflineSQL", "DaybookTestKit", "LogFormat",
-                "LogStorage", "WireHistories",
+                "LogStorage", "StandardStreams", "WireHistories",
                 forTools("ArgumentParser", "swift-argument-parser"),
                 forTools("GRDB", "GRDB.swift"),
             ],

@@ -20,6 +20,7 @@ struct LogTool: AsyncParsableCommand {
 enum Main {
     static func main() async {
         StandardStream.prepare()
+        ProgramArguments.requireUTF8(of: "logtool")
         do {
             try StandardStream.requireDescriptors(StandardStream.descriptorsMin)
         } catch { exit(error.rawValue) }

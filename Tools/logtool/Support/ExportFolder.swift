@@ -18,6 +18,13 @@ struct ExportFolder {
     ///   - force: whether an existing folder with content is replaced.
     ///   - log: the log's folder, which must be neither inside nor around the new folder.
     init(_ path: String, force: Bool, log: String) throws {
+        guard ProgramArguments.workingFolderIsUTF8 || [path, log].allSatisfy({ $0.hasPrefix("/") })
+        else {
+            Message.error(
+                "the path of the working folder is not UTF-8; give absolute paths, or change the folder"
+            )
+            throw Exit.usage
+        }
         let url = URL(filePath: path, directoryHint: .isDirectory).standardizedFileURL
         self.path = Self.withoutSlash(url.path)
         self.force = force

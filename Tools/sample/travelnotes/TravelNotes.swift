@@ -28,8 +28,12 @@ struct TravelNotes {
 
     static func main() async {
         let arguments = CommandLine.arguments.dropFirst()
-        guard let folder = arguments.first, arguments.count <= 2 else {
-            print("usage: travelnotes FOLDER [SERVER-URL]")
+        // Swift has replaced bytes that are not UTF-8: the folder would be another one.
+        let isUTF8 = arguments.indices.allSatisfy {
+            CommandLine.unsafeArgv[$0].map { String(validatingCString: $0) != nil } ?? false
+        }
+        guard let folder = arguments.first, arguments.count <= 2, isUTF8 else {
+            print("usage: travelnotes FOLDER [SERVER-URL], both in UTF-8")
             exit(64)
         }
         do {

@@ -2,8 +2,16 @@
 // searches on a small scale. Tools/soak starts it; Spec/testing/testing.md describes each search.
 
 import ArgumentParser
+import StandardStreams
 
 @main
+enum Main {
+    static func main() async {
+        ProgramArguments.requireUTF8(of: "soak")
+        await Soaker.main()
+    }
+}
+
 struct Soaker: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "soak",

@@ -3,8 +3,16 @@
 
 import ArgumentParser
 import Foundation
+import StandardStreams
 
 @main
+enum Main {
+    static func main() async {
+        ProgramArguments.requireUTF8(of: "benchmark")
+        await Benchmarker.main()
+    }
+}
+
 struct Benchmarker: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "benchmark",

@@ -10,6 +10,7 @@ import SyncServerStorage
 enum Main {
     static func main() async {
         StandardStream.prepare()
+        ProgramArguments.requireUTF8(of: "syncserver")
         await SyncServer.main()
     }
 }
@@ -60,7 +61,7 @@ struct SyncServer: AsyncParsableCommand {
         }
     }
 
-    /// Converts an error of the storage or of a token file, with a message. Returns others unchanged.
+    /// Converts an error to an exit code, with a message.
     ///
     /// - Parameter consequence: the start of the message for a storage error.
     static func failure(_ error: any Error, _ consequence: String = "") -> any Error {
@@ -68,7 +69,9 @@ struct SyncServer: AsyncParsableCommand {
         case let error as StorageError:
             failure(consequence + error.detail, exitCode(of: error.code))
         case let error as AccountTokens.Fault: failure(error.detail, error.exitCode)
-        default: error
+        case is ExitCode, is ValidationError, is CleanExit: error
+        // Not left to ArgumentParser, which would print the Swift value and end with 1.
+        default: failure(consequence + ErrorText.of(error), .io)
         }
     }
 }

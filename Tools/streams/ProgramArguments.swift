@@ -1,0 +1,49 @@
+// The arguments of a process as the system passed them. Swift's CommandLine.arguments, which ArgumentParser reads,
+// replaces bytes that are not UTF-8: two names would become one, and a command would open, create or replace
+// another file than the named one. Spec/operations/logtool.md, TOOL-57.
+
+import Foundation
+
+/// The check that every tool makes before it reads its arguments.
+package enum ProgramArguments {
+    /// The exit code of wrong usage, after sysexits.h.
+    private static let usage: Int32 = 64
+
+    /// Ends the process with 64 and a message if an argument is not UTF-8.
+    ///
+    /// - Parameter program: the name at the start of the message.
+    package static func requireUTF8(of program: String) {
+        for index in 1..<max(1, Int(CommandLine.argc)) {
+            guard let argument = CommandLine.unsafeArgv[index],
+                String(validatingCString: argument) == nil
+            else { continue }
+            let bytes = UnsafeRawBufferPointer(start: argument, count: strlen(argument))
+            _ = StandardStream.error.write(
+                Array(
+                    """
+                    \(program): argument \(index) is not UTF-8: \(escaped(bytes)); rename the file, or \
+                    name it by a symbolic link whose path is UTF-8
+
+                    """.utf8))
+            exit(usage)
+        }
+    }
+
+    /// False if the name of the working folder is not UTF-8: Foundation then resolves relative paths to another one.
+    package static var workingFolderIsUTF8: Bool {
+        guard let path = getcwd(nil, 0) else { return false }
+        defer { free(path) }
+        return String(validatingCString: path) != nil
+    }
+
+    /// Printable ASCII as it is, every other byte as `\xHH`.
+    private static func escaped(_ bytes: some Sequence<UInt8>) -> String {
+        bytes.reduce(into: "") { text, byte in
+            if 0x20...0x7E ~= byte {
+                text.unicodeScalars.append(Unicode.Scalar(byte))
+            } else {
+                text += "\\x" + String(byte >> 4, radix: 16) + String(byte & 15, radix: 16)
+            }
+        }
+    }
+}
