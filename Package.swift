@@ -107,7 +107,7 @@ let package = Package(
             name: "CLZ4",
             pkgConfig: "liblz4",
             providers: [.apt(["liblz4-dev"]), .brew(["lz4"])]),
-        // Reads a file's link count without its times. Linux only.
+        // Reads a file's link count without its times, and clones files. Linux only.
         .systemLibrary(name: "CStatx"),
         // The HTTP client where the system's own, URLSession, cannot bound what a server sends.
         .systemLibrary(

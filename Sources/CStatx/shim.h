@@ -1,4 +1,5 @@
-/* Swift does not import statx, which GNU libc declares only with _GNU_SOURCE. */
+/* Swift does not import statx, which GNU libc declares only with _GNU_SOURCE, nor the request of FICLONE. */
+#include <sys/ioctl.h>
 #include <unistd.h>
 #if __has_include(<asm/unistd.h>) && __has_include(<linux/stat.h>)
 #include <asm/unistd.h>
@@ -29,4 +30,10 @@ static inline long long statx_birth_time(int descriptor) {
     }
 #endif
     return -1;
+}
+
+/* Makes an empty file share the blocks of another one; -1 if the file system cannot. */
+static inline int clone_file(int destination, int source) {
+    const unsigned long ficlone = _IOW(0x94, 9, int);
+    return ioctl(destination, ficlone, source);
 }

@@ -68,6 +68,7 @@ public struct LogMaintenance: Sendable {
         return VerificationReport(
             events: verification.summary.events, last: verification.summary.last,
             unfinishedBytes: verification.summary.tornTail?.byteCount ?? 0,
+            missing: verification.summary.missing,
             damage: verification.findings.map {
                 LogDamage(
                     file: $0.segment, offset: $0.offset, positions: $0.positions, lost: $0.lost,
@@ -241,6 +242,9 @@ public struct VerificationReport: Hashable, Sendable, CustomStringConvertible {
     public let last: Position
     /// The size in bytes of the torn tail, which the next opening sets aside. It is not damage.
     public let unfinishedBytes: Int
+    /// The positions that the log had when this folder was copied from it file by file, and that the copy
+    /// lacks; nil for any other folder. They are not damage.
+    public let missing: ClosedRange<Position>?
     /// The damage.
     public let damage: [LogDamage]
     /// True if no damage was found.
@@ -253,6 +257,7 @@ public struct VerificationReport: Hashable, Sendable, CustomStringConvertible {
         if unfinishedBytes > 0 {
             text += "; \(unfinishedBytes.counted("byte")) of an unfinished write"
         }
+        if let missing { text += "; a copy that lacks \(missing.text)" }
         text += isIntact ? "; no damage" : "; \(damage.count.counted("finding")):"
         return ([text] + damage.map(\.description)).joined(separator: "\n")
     }

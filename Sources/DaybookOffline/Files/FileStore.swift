@@ -44,8 +44,6 @@ public actor FileStore {
     /// The maximum bytes of one file.
     public static let fileBytesMax = 256 * 1_048_576
     private static let portionBytes = 1_048_576
-    /// The prefix of the name of a file that is being written.
-    private static let temporaryPrefix = "new-"
 
     /// Creates the file store of a log.
     ///
@@ -250,7 +248,7 @@ public actor FileStore {
         _ id: FileID, _ body: (any File) throws(FileError) -> Void
     ) throws(FileStoreError) {
         let temporary =
-            directory + "/" + Self.temporaryPrefix
+            directory + "/" + LogDirectory.unfinishedFilePrefix
             + Hexadecimal.text(of: withUnsafeBytes(of: events.environment.random(), Array.init))
         do throws(FileError) {
             let file = try fileSystem.open(temporary, .createNew)
@@ -351,7 +349,7 @@ public actor FileStore {
             return FileCollection()
         }
         // A file is written without suspension on this actor, so every temporary file is a leftover.
-        let leftovers = names.filter { $0.hasPrefix(Self.temporaryPrefix) }
+        let leftovers = names.filter { $0.hasPrefix(LogDirectory.unfinishedFilePrefix) }
         return try await delete(names.compactMap(FileID.init), leftovers)
     }
 

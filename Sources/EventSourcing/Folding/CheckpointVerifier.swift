@@ -85,10 +85,20 @@ package struct CheckpointVerifier {
 
     /// Ends the comparison.
     ///
-    /// - Parameter last: the last position of the log.
-    package mutating func finish(at last: Position) {
+    /// - Parameters:
+    ///   - last: the last position of the log.
+    ///   - missing: the positions that a copied folder lacks.
+    package mutating func finish(
+        at last: Position, lacking missing: ClosedRange<Position>? = nil
+    ) {
         compare(through: last)
         for item in pending {
+            if let missing, missing.contains(item.state.position) {
+                notes.append(
+                    "\(item.slot): the state of \(item.state.name) at position "
+                        + "\(item.state.position) was not compared: the copy ends at \(last)")
+                continue
+            }
             addFinding(
                 item.slot, item.state.position...item.state.position,
                 "the state of \(item.state.name) is at position \(item.state.position), but the log "

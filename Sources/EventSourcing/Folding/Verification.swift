@@ -47,7 +47,7 @@ package struct Verification {
                 return nil
             } catch { return "the line is not an event: \(error.detail)" }
         }
-        checkpoints.finish(at: summary.last)
+        checkpoints.finish(at: summary.last, lacking: summary.missing)
         checkpoints.foldConsequences(of: summary.findings)
         self.checkpoints = checkpoints
     }

@@ -73,21 +73,25 @@ package struct CheckpointSlots: Sendable {
     /// The positions that the checkpoints name, as of now. Two small reads; a slot's content is read only
     /// if its header contradicts the end of the log.
     func claims() -> EndClaims {
+        // First: a writer that opens a copy sets such checkpoints aside before it changes `lock`.
+        let isCopy = CopiedFolder.isCopy(directory, fileSystem)
         let slots =
             isFolder ? LogDirectory.checkpointSlots.compactMap { header(of: $0) } : []
         let order = slots.sorted {
             ($0.header.position, $0.header.createdAt) > ($1.header.position, $1.header.createdAt)
         }
-        return EndClaims(directory: directory, slots: order)
+        return EndClaims(directory: directory, isCopy: isCopy, slots: order)
     }
 
     /// Reads a slot's header, whose digest has not been checked.
-    private func header(of slot: String) -> (file: any File, header: Checkpoint.Header)? {
+    private func header(
+        of slot: String
+    ) -> (slot: String, file: any File, header: Checkpoint.Header)? {
         guard let file = try? fileSystem.open(folder + "/" + slot, .read),
             let bytes = try? file.read(at: 0, count: Checkpoint.headerBytes),
             let header = Checkpoint.header(bytes.span.bytes)
         else { return nil }
-        return (file, header)
+        return (slot, file, header)
     }
 
     /// Reads and checks the checkpoint without its id index; nil if it is damaged.
@@ -160,7 +164,7 @@ package struct CheckpointSlots: Sendable {
 
     /// The header of the checkpoint in a slot if the digest of its head is right; its content is not decoded.
     private func intactHeader(of slot: String) -> Checkpoint.Header? {
-        guard let (file, header) = header(of: slot),
+        guard let (_, file, header) = header(of: slot),
             let head = Self.headBytes(of: file, header),
             (try? Checkpoint.checkDigest(ofHead: head.span.bytes)) != nil
         else { return nil }

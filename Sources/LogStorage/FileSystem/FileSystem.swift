@@ -32,6 +32,17 @@ public protocol FileSystem: Sendable {
     /// - Returns: nil if the lock is held through another value. Where folders cannot be locked, a value that
     ///   excludes nothing.
     func lockDirectory(_ path: String) throws(FileError) -> (any DirectoryLock)?
+    /// Creates a file with the content of a file that no program writes to any more, without copying its bytes:
+    /// as a clone or as a further name of that file. The new file, like the old one, is accessible to its owner
+    /// only. Durable after `sync` and `syncDirectory`.
+    ///
+    /// - Returns: false if the file system cannot do that; then nothing was created.
+    func share(_ path: String, as newPath: String) -> Bool
+}
+
+extension FileSystem {
+    /// Returns false: the caller copies the bytes.
+    public func share(_ path: String, as newPath: String) -> Bool { false }
 }
 
 /// The lock of a folder. Released with the last reference to the value, even if a process that is being
@@ -52,6 +63,23 @@ extension FileSystem {
             try createDirectoryIfMissing(path)
         } catch { throw error }
         if !parent.isEmpty { try syncDirectory(parent) }
+    }
+
+    /// Creates a file with the first `count` bytes of an open one. Not durable.
+    ///
+    /// - Returns: the new file.
+    /// - Complexity: O(bytes); memory for 1 MiB.
+    @discardableResult
+    func copy(_ file: any File, count: Int, to newPath: String) throws(FileError) -> any File {
+        let copy = try open(newPath, .createNew)
+        var offset = 0
+        while offset < count {
+            let bytes = try file.read(at: offset, count: min(1024 * 1024, count - offset))
+            guard !bytes.isEmpty else { break }
+            try copy.write(bytes, at: offset)
+            offset += bytes.count
+        }
+        return copy
     }
 
     /// Creates a folder, or checks that there is one.

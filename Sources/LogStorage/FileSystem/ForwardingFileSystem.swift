@@ -29,6 +29,9 @@ extension ForwardingFileSystem {
     package func lockDirectory(_ path: String) throws(FileError) -> (any DirectoryLock)? {
         try base.lockDirectory(path)
     }
+    package func share(_ path: String, as newPath: String) -> Bool {
+        base.share(path, as: newPath)
+    }
 }
 
 /// A file that forwards to another one all operations that it does not implement itself.

@@ -106,6 +106,21 @@ public struct POSIXFileSystem: FileSystem {
         #endif
     }
 
+    public func share(_ path: String, as newPath: String) -> Bool {
+        let groupAndOthers: mode_t = 0o077
+        // A clone by `clonefile` and a further name have the mode of the file.
+        guard let file = try? open(path, .read) as? POSIXFile,
+            let status = try? file.status("open"), status.st_mode & groupAndOthers == 0
+        else { return false }
+        #if canImport(Darwin)
+            if clonefile(path, newPath, UInt32(CLONE_NOFOLLOW)) == 0 { return true }
+        #elseif os(Linux)
+            if file.clone(to: newPath, self) { return true }
+        #endif
+        // Without AT_SYMLINK_FOLLOW, a symbolic link is not followed.
+        return linkat(AT_FDCWD, path, AT_FDCWD, newPath, 0) == 0
+    }
+
     public func lockDirectory(_ path: String) throws(FileError) -> (any DirectoryLock)? {
         let lock = POSIXDirectoryLock(descriptor: try openDirectory("lock", path))
         switch acquireLock(lock.descriptor) {
@@ -156,6 +171,20 @@ private final class POSIXFile: File {
         }
         return status
     }
+
+    #if os(Linux)
+        /// Creates a file that shares this one's blocks.
+        ///
+        /// - Returns: false if the file system cannot do that; then nothing was created.
+        func clone(to newPath: String, _ fileSystem: POSIXFileSystem) -> Bool {
+            guard let copy = try? fileSystem.open(newPath, .createNew) as? POSIXFile else {
+                return false
+            }
+            if clone_file(copy.descriptor, descriptor) == 0 { return true }
+            try? fileSystem.remove(newPath)
+            return false
+        }
+    #endif
 
     func size() throws(FileError) -> Int { Int(try status("inspect").st_size) }
 

@@ -17,6 +17,8 @@ public enum LogDirectory {
     package static let reserve = "reserve"
     /// The folder for data that is too large for an event. The log itself does not read it.
     public static let files = "files"
+    /// The prefix of the names of files in that folder that are not complete.
+    public static let unfinishedFilePrefix = "new-"
     /// The marker of an erasure.
     package static let erasing = "erasing"
     /// The marker of an erasure whose secrets must be deleted first.

@@ -59,7 +59,8 @@ struct LogOpening: ~Copyable {
                 .apply(to: name, in: directory, fileSystem)
         }
         // Everything is checked before anything is changed: a refused opening leaves the log as it was.
-        let inspection = try read(names, directory, fileSystem)
+        let claims = CheckpointSlots(directory, fileSystem: fileSystem).claims()
+        let inspection = try read(names, claims, directory, fileSystem)
         if let account, let header = inspection.header, header.account != account {
             throw LogError(
                 .wrongAccount, path: directory,
@@ -75,6 +76,10 @@ struct LogOpening: ~Copyable {
                     + "accounts share")
         }
         var report = RecoveryReport()
+        if let logID = inspection.header?.logID {
+            report.missing = try CopiedFolder.setAside(
+                claims, next: inspection.next, of: logID, fileSystem)
+        }
         var live = try recoverLastSegment(inspection, &report, directory, environment)
         try RewriteJournal.remove(from: directory, fileSystem)
         try SegmentCompactor.remove(from: directory, fileSystem)
@@ -131,11 +136,10 @@ struct LogOpening: ~Copyable {
 
     /// Reads the log with the newest checkpoint that matches it, or without one.
     private static func read(
-        _ names: [String], _ directory: String, _ fileSystem: any FileSystem
+        _ names: [String], _ claims: EndClaims, _ directory: String, _ fileSystem: any FileSystem
     ) throws(LogError) -> Inspection {
         // An error with a checkpoint may be the checkpoint's. Reading without one then reports it properly.
         var matching: Inspection?
-        let claims = CheckpointSlots(directory, fileSystem: fileSystem).claims()
         for head in claims.heads() {
             matching = try? read(names, head.checkpoint, directory, fileSystem)
             if matching?.last?.live?.contents.lacksOlderIDs ?? false {

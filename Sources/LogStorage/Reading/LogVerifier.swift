@@ -14,6 +14,9 @@ package struct VerificationSummary: Hashable, Sendable {
     package var tornTail: TornTail?
     /// True if the log was closed in order.
     package var wasClosed = true
+    /// The positions that the log had when this folder was copied from it, and that the copy lacks. They are no
+    /// damage.
+    package var missing: ClosedRange<Position>?
 }
 
 /// A verifier of a log, which reads it without its lock.
@@ -137,6 +140,7 @@ package struct LogVerifier {
         _ end: SegmentVerification.End, of name: String, _ log: SegmentHeader?,
         _ claims: EndClaims, _ summary: inout VerificationSummary
     ) {
+        summary.missing = claims.missing(from: end.next, of: log?.logID)
         do throws(LogError) {
             try claims.check(
                 next: end.next, of: log?.logID, location: (directory + "/" + name, end.offset))

@@ -12,6 +12,9 @@ public struct RecoveryReport: Hashable, Sendable {
     public var wasUnclean = false
     /// True if a segment whose creation was interrupted was removed.
     public var removedUnfinishedSegment = false
+    /// The positions that the log had when its folder was copied file by file and that this copy lacks, as far
+    /// as they are known; nil for any other folder. New events get these positions.
+    public var missing: ClosedRange<Position>?
 
     /// Creates an empty report.
     public init() {}
@@ -32,12 +35,15 @@ public struct TornTail: Hashable, Sendable {
 }
 
 extension RecoveryReport: CustomStringConvertible {
-    /// How the last session ended, and what was removed.
+    /// How the last session ended, what was removed, and what a copied folder lacks.
     public var description: String {
         let notes: [String?] = [
             wasUnclean ? "the log was not closed" : "the log was closed",
             removedUnfinishedSegment ? "an unfinished segment was removed" : nil,
             tornTail?.description,
+            missing.map {
+                "the folder is a copy that lacks positions \($0.lowerBound) to \($0.upperBound)"
+            },
         ]
         return notes.compactMap(\.self).joined(separator: "; ")
     }

@@ -21,9 +21,6 @@ package struct LogCopy {
         self.target = target
     }
 
-    /// The number of bytes to copy at a time.
-    private static let pieceBytes = 1024 * 1024
-
     /// Copies the folder without links and devices. No writer may have the log open. Durable on return;
     /// after an error there is no copy.
     ///
@@ -81,15 +78,6 @@ package struct LogCopy {
 
     private func copyFile(_ source: String, _ destination: String) throws(FileError) {
         let file = try files.open(source, .read)
-        let size = try file.size()
-        let copy = try environment.fileSystem.open(destination, .createNew)
-        var offset = 0
-        while offset < size {
-            let piece = try file.read(at: offset, count: min(Self.pieceBytes, size - offset))
-            guard !piece.isEmpty else { break }
-            try copy.write(piece, at: offset)
-            offset += piece.count
-        }
-        try copy.sync()
+        try environment.fileSystem.copy(file, count: try file.size(), to: destination).sync()
     }
 }

@@ -168,8 +168,10 @@ package struct LogRepair {
     private func makePlan() throws(LogError) -> (plan: RepairPlan, otherActions: [RepairAction]) {
         let (names, notALog) = try segmentNames()
         let leftoverNames = try leftovers()
+        // In a copied folder the positions after the end were never acknowledged.
+        let isCopy = CopiedFolder.isCopy(directory, fileSystem)
         let checkpoints = CheckpointSlots(directory, fileSystem: fileSystem).usable()
-            .map { ($0.logID, $0.position) }
+            .map { ($0.logID, isCopy ? .zero : $0.position) }
         guard !names.isEmpty || !leftoverNames.isEmpty || !checkpoints.isEmpty else {
             throw LogError(.noSuchLog, path: directory, "the folder is empty")
         }

@@ -49,6 +49,7 @@ struct Verify: AsyncParsableCommand {
         }
         writer.finish()
         if let tail = summary.tornTail { Message.note(Message.text(for: tail)) }
+        if let missing = summary.missing { Message.note(Message.text(forMissing: missing)) }
         for note in checkpoints.notes { Message.note("note: \(note)") }
         Message.note(
             "\(summary.events) events in \(summary.segments) segments"

@@ -30,7 +30,7 @@ enum Exit {
             unavailable,
             "locked by another writer; something is still pending; compacted while it was read"
         ),
-        (interrupted, "an export was interrupted; no file was written"),
+        (interrupted, "an export or a backup was interrupted; nothing was written"),
     ]
 
     /// Runs a command's work. Writes an error to stderr and throws its exit code.
@@ -107,6 +107,10 @@ enum Message {
                 ? "no position is lost"
                 : "positions lost to damage, not to compaction: "
                     + ranges.joined(separator: ", "))
+    }
+    static func text(forMissing positions: ClosedRange<Position>) -> String {
+        "note: the folder is a copy, made file by file while a writer had the log open: it lacks "
+            + "positions \(positions.lowerBound) to \(positions.upperBound)"
     }
     static func note(_ text: String) { write(Table.printable(text) + "\n") }
     /// Ignores a failure to write to standard error; the exit code still reports the error.

@@ -3,7 +3,8 @@
 import DaybookOffline
 
 enum ToolStore {
-    /// Opens the log in a folder and locks it. The states of an app's own views are kept.
+    /// Opens the log in a folder and locks it. The states of an app's own views are kept. Notes what a copied
+    /// folder lacks, since only its first opening knows.
     ///
     /// - Parameters:
     ///   - account: the account that the log must have; nil accepts any.
@@ -14,6 +15,9 @@ enum ToolStore {
         let store = try await EventStore.open(
             at: directory, account: account, create: create, catalogue: OfflineModel.catalogue,
             views: OfflineModel.views + [Outbox.self], keepingUnknownStates: true)
+        if let missing = store.recovery.missing {
+            Message.note(Message.text(forMissing: missing))
+        }
         await store.restoreClock()
         return store
     }

@@ -1,6 +1,7 @@
 // The code of the article "Durability and errors".
 
 import Daybook
+import Foundation
 
 /// The user looked at a page of the app.
 struct PageSeen: EventPayload, Codable {
@@ -86,6 +87,14 @@ package enum Durable {
         }
         // Durability-7 ends
         return report
+    }
+
+    package static func backUp(_ store: EventStore, to url: URL) async throws -> BackupSummary {
+        // Durability-9 begins
+        let summary = try await store.backup(to: url)
+        print("\(summary.events) events, \(summary.bytesCopied) of \(summary.bytes) bytes copied")
+        // Durability-9 ends
+        return summary
     }
 
     package static func pause(_ store: EventStore) async throws {

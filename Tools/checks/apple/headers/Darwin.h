@@ -82,6 +82,7 @@ int clock_gettime(clockid_t clock, struct timespec *_Null_unspecified time);
 #define O_EXCL 0x00000800
 #define O_DIRECTORY 0x00100000
 #define O_CLOEXEC 0x01000000
+#define AT_FDCWD -2
 #define F_SETFD 2
 #define F_GETFL 3
 #define F_SETFL 4
@@ -106,6 +107,7 @@ int close(int descriptor);
 int flock(int descriptor, int operation);
 int fsync(int descriptor);
 int ftruncate(int descriptor, off_t size);
+int linkat(int folder, const char *path, int new_folder, const char *new_path, int flags);
 ssize_t pread(int descriptor, void *_Null_unspecified bytes, size_t count, off_t offset);
 ssize_t pwrite(int descriptor, const void *_Null_unspecified bytes, size_t count, off_t offset);
 int rename(const char *old, const char *new);
@@ -124,6 +126,10 @@ struct stat {
 int fstat(int descriptor, struct stat *_Null_unspecified status);
 int lstat(const char *path, struct stat *_Null_unspecified status);
 int mkdir(const char *path, mode_t mode);
+
+// sys/clonefile.h
+#define CLONE_NOFOLLOW 0x0001
+int clonefile(const char *path, const char *new_path, uint32_t flags);
 
 // dirent.h
 struct dirent {
