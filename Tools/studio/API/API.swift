@@ -29,7 +29,7 @@ struct APIReply: Sendable {
     }
 
     /// A reply without a body.
-    static let noContent = {
+    static let noContent: APIReply = {
         var reply = APIReply(contentType: "", [])
         reply.status = 204
         return reply

@@ -23,7 +23,8 @@ struct OpeningFile: Sendable {
                 description: "cannot create a temporary folder: \(String(cString: strerror(errno)))"
             )
         }
-        folder = String(decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
+        folder = String(
+            decoding: template.dropLast().map { UInt8(truncatingIfNeeded: $0) }, as: UTF8.self)
         path = folder + "/studio.html"
         let page = """
             <!DOCTYPE html>
