@@ -21,7 +21,8 @@ private final class WithoutFolderLocks: ForwardingFileSystem {
     }
 
     func open(_ path: String, _ mode: OpenMode) throws(FileError) -> any File {
-        Watched(file: try base.open(path, mode), sync: path.hasSuffix(".lz4") ? segmentSync : {})
+        let file = try base.open(path, mode)
+        return path.hasSuffix(".lz4") ? Watched(file: file, sync: segmentSync) : file
     }
 
     func lockDirectory(_ path: String) throws(FileError) -> (any DirectoryLock)? { NoLock() }
