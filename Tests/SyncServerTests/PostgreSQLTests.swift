@@ -331,7 +331,7 @@ struct PostgreSQLTests {
         let storage = try await PostgreSQLEventStorage(
             PostgreSQLLocation(fixture.location), catalogue: StorageFixture.catalogue)
         _ = try await storage.page(account: "read", source: nil, after: nil, limit: 1)
-        _ = try await storage.append([], account: "written")
+        _ = try await storage.append([ReceivedEvent](), account: "written")
         func prune(_ options: String...) throws -> Int32 {
             try ServerProcess.run(["prune", "--database", fixture.location] + options).status
         }
