@@ -32,10 +32,10 @@ enum Reply {
     /// - Parameters:
     ///   - loans: released when the client has read all but the last piece; at once if there is only one
     ///     piece.
-    ///   - permission: asked for before each piece. If it does not hold, the connection ends.
+    ///   - check: called before each piece. If it throws, the connection ends.
     static func large(
         _ body: [UInt8], contentType: String = "application/json", headers: HTTPFields = [:],
-        holding loans: [Loan], _ permission: Permission?
+        holding loans: [Loan], check: @escaping @Sendable () throws(RequestError) -> Void
     ) -> Response {
         guard body.count > pieceBytes else {
             for loan in loans { loan.release() }
@@ -45,7 +45,7 @@ enum Reply {
         reply.headers[.contentLength] = String(body.count)
         reply.body = ResponseBody(contentLength: body.count) { writer in
             defer { for loan in loans { loan.release() } }
-            try await write(body, permission, to: &writer)
+            try await write(body, to: &writer, check: check)
             try await writer.finish(nil)
         }
         return reply
@@ -53,12 +53,14 @@ enum Reply {
 
     /// Writes bytes as fast as the client reads. Returns when it has read all but the last piece.
     ///
-    /// - Throws: `RequestError` if the permission no longer holds before a piece.
+    /// - Parameter check: called before each piece.
+    /// - Throws: what `check` throws.
     static func write(
-        _ bytes: [UInt8], _ permission: Permission?, to writer: inout any ResponseBodyWriter
+        _ bytes: [UInt8], to writer: inout any ResponseBodyWriter,
+        check: @Sendable () throws(RequestError) -> Void
     ) async throws {
         for start in stride(from: 0, to: bytes.count, by: pieceBytes) {
-            try permission?.check()
+            try check()
             // A copy: a slice would keep the whole buffer in memory until the last piece is sent.
             let piece = bytes[start..<min(start + pieceBytes, bytes.count)]
             try await writer.write(ByteBuffer(bytes: piece))

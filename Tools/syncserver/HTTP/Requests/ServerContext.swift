@@ -8,8 +8,8 @@ struct ServerContext: RequestContext {
     var coreContext: CoreRequestContextStorage
     /// The account whose events the request reads or writes.
     var account = "local"
-    /// The right of the request's token; nil on a server without tokens.
-    var permission: Permission?
+    /// Checks that the request's token was not withdrawn meanwhile. Does nothing on a server without tokens.
+    var checkPermission: @Sendable () throws(RequestError) -> Void = {}
     /// The facts for the log.
     let record = RequestRecord()
     /// The connection of the request.

@@ -39,7 +39,7 @@ struct EventRoutes: Sendable {
         try checkType(request)
         let bodyMemory = try await capacity.bodyMemory(bodyBytes(request), context.account)
         defer { bodyMemory.release() }
-        try context.permission?.check()
+        try context.checkPermission()
         let body = try await collectBody(request, context)
         bodyMemory.shrink(to: body.count)
         let replyMemory = try await capacity.verdictMemory(context.account)
@@ -52,13 +52,12 @@ struct EventRoutes: Sendable {
         } catch {
             throw RequestError(error)
         }
-        let verdicts = try await storage.append(batch, account: context.account) {
-            [permission = context.permission] in try permission?.check()
-        }
+        let verdicts = try await storage.append(
+            batch, account: context.account, check: context.checkPermission)
         count(verdicts, context)
         let reply = EventVerdict.reply(verdicts)
         replyMemory.shrink(to: reply.count)
-        return Reply.large(reply, holding: [place, replyMemory], context.permission)
+        return Reply.large(reply, holding: [place, replyMemory], check: context.checkPermission)
     }
 
     @Sendable private func page(_ request: Request, _ context: ServerContext) async throws
@@ -90,7 +89,7 @@ struct EventRoutes: Sendable {
         if let remaining = page.remaining { headers[Self.remaining] = "\(remaining)" }
         return Reply.large(
             reply, contentType: Reply.batchType, headers: headers, holding: [memory],
-            context.permission)
+            check: context.checkPermission)
     }
 
     private func stream(_ request: Request, _ context: ServerContext) throws -> Response {
@@ -101,7 +100,7 @@ struct EventRoutes: Sendable {
         }
         let stream = EventStream(
             storage: storage, metrics: metrics, capacity: capacity, account: context.account,
-            permission: context.permission, place: place,
+            checkPermission: context.checkPermission, place: place,
             wakeups: storage.signals.addStream(of: context.account, after: serial),
             logger: context.logger)
         // Also for a client that leaves before the body is begun.
@@ -162,7 +161,7 @@ struct EventRoutes: Sendable {
         }
         var body: [UInt8] = []
         for try await part in request.body {
-            try context.permission?.check()
+            try context.checkPermission()
             guard body.count + part.readableBytes <= BatchReader.bodyBytesMax else {
                 throw Self.tooLarge
             }

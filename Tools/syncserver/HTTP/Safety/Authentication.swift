@@ -56,7 +56,7 @@ struct Authentication: RouterMiddleware {
         }
         var context = context
         context.account = credential.account
-        context.permission = permission
+        context.checkPermission = { () throws(RequestError) in try permission.check() }
         let reply = try await next(request, context)
         // The request may have waited long.
         try permission.check()

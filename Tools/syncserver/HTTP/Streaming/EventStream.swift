@@ -21,8 +21,8 @@ struct EventStream: Sendable {
     let metrics: ServerMetrics
     let capacity: SharedCapacity
     let account: String
-    /// The right of the stream's token, asked for before each part; nil on a server without tokens.
-    let permission: Permission?
+    /// Checks, before each part, that the stream's token was not withdrawn.
+    let checkPermission: @Sendable () throws(RequestError) -> Void
     /// The place among the open streams, released at the end.
     let place: Loan
     let wakeups: StreamWakeups
@@ -50,7 +50,7 @@ struct EventStream: Sendable {
         do {
             while let reasons = await wakeups.next() {
                 // Also for a token that was withdrawn before the connection counted as a stream.
-                try permission?.check()
+                try checkPermission()
                 if reasons.contains(.events) {
                     try await writeEvents(after: &cursor, to: &writer)
                 }
@@ -76,7 +76,7 @@ struct EventStream: Sendable {
             let page = try await read(after: cursor)
             let text = text(of: page)
             memory.shrink(to: text.count)
-            try await Reply.write(text, permission, to: &writer)
+            try await Reply.write(text, to: &writer, check: checkPermission)
             metrics.countEvents(out: page.lines.count)
             cursor = page.next
             if case .serial(let serial) = cursor { wakeups.sentSerial = serial }
