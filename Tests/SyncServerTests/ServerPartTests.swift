@@ -138,7 +138,7 @@ import Testing
     func `no piece of a reply keeps the whole reply in memory`() async throws {
         let bytes = (0..<1_000_000).map { UInt8(truncatingIfNeeded: $0) }
         let pieces = Pieces()
-        try await Reply.large(bytes, holding: [], nil).body.write(pieces)
+        try await Reply.large(bytes, holding: [], check: {}).body.write(pieces)
         let written = pieces.written.buffers.withLock { $0 }
         #expect(written.count > 10)
         #expect(written.allSatisfy { $0.storageCapacity <= 128 * 1_024 })
