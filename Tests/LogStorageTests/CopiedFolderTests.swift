@@ -132,8 +132,9 @@ private struct Steps {
         return LogEnvironment(fileSystem: files, now: { 9 }, random: { random.next() })
     }
 
-    /// The checkpoints are copied last, so that they name a position that the copy lacks.
-    private static let checkpointsLast = [0, 3, 4, 5, 1, 2]
+    /// The newest segments are copied first, before they exist, and the checkpoints last, so that they name
+    /// positions that the copy lacks.
+    private static let checkpointsLast = [5, 4, 3, 0, 1, 2]
 
     @Test(.verifies("CHK-8", "CHK-5"))
     func `the same files are damage in the original, and in a copy that a writer has opened`()

@@ -139,8 +139,9 @@ struct LogOpening: ~Copyable {
         _ names: [String], _ claims: EndClaims, _ directory: String, _ fileSystem: any FileSystem
     ) throws(LogError) -> Inspection {
         // An error with a checkpoint may be the checkpoint's. Reading without one then reports it properly.
+        // With one, segments are read when they are needed. Those of a copy may be older than the checkpoint.
         var matching: Inspection?
-        for head in claims.heads() {
+        for head in claims.heads() where !claims.isCopy {
             matching = try? read(names, head.checkpoint, directory, fileSystem)
             if matching?.last?.live?.contents.lacksOlderIDs ?? false {
                 matching?.idIndex = head.idIndex
