@@ -312,12 +312,12 @@ private struct Steps: Projection, Codable {
         try await store.close()
     }
 
-    @Test func `the last position is that of the last readable event`() async throws {
+    @Test func `the last position is that of the last readable event, also after damage`() async throws {
         let files = try await log(damaged: true)
         let report = try await maintenance(files).verify()
         #expect(report.events > 0)
         #expect(report.events < 2_000)
-        #expect(report.last == Position(UInt64(report.events)))
+        #expect(report.last == Position(2_000))
         #expect(report.damage.contains { $0.offset != nil })
     }
 }

@@ -105,7 +105,12 @@ struct WriterLock {
     ///
     /// - Throws: `noSuchLog` if the file was removed or replaced.
     func requireLinked() throws(LogError) {
-        try storage { () throws(FileError) in try file.requireLinked(path) }
+        do throws(FileError) { try file.requireLinked(path) } catch {
+            var failure = LogError(error)
+            // `diskFull` promises that nothing was written, but the commit was.
+            if failure.code == .diskFull { failure.code = .io }
+            throw failure
+        }
     }
 
     // MARK: Incarnation
