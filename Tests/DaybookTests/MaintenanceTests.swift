@@ -312,7 +312,9 @@ private struct Steps: Projection, Codable {
         try await store.close()
     }
 
-    @Test func `the last position is that of the last readable event, also after damage`() async throws {
+    @Test func `the last position is that of the last readable event, also after damage`()
+        async throws
+    {
         let files = try await log(damaged: true)
         let report = try await maintenance(files).verify()
         #expect(report.events > 0)

@@ -322,6 +322,8 @@ import Testing
     func `the server's log contains no part of an event, and no token`() async throws {
         let tokens = fixture.folder.appending("tokens")
         try "good-token ana\n".write(to: tokens, atomically: true, encoding: .utf8)
+        try FileManager.default.setAttributes(
+            [.posixPermissions: 0o600], ofItemAtPath: tokens.path)
         let file = fixture.folder.appending("messages")
         try Data().write(to: file)
         let server = try ServerProcess(
