@@ -163,10 +163,14 @@ import Testing
         #expect(stories.count == min(200, data["outbox"]?["total"]?.int ?? 0))
         #expect(data.column("views", "name").map(\.stringValue) == ViewTimeline.names)
         for (number, view) in (data["views"]?.list ?? []).enumerated() {
-            var rows: [String: JSONValue] = [:]
+            var rows: [EntityID: JSONValue] = [:]
             for step in view["history"]?.list ?? [] {
-                if case .object(let set)? = step["set"] { rows.merge(set) { $1 } }
-                for key in step["removed"]?.list ?? [] { rows[key.stringValue ?? ""] = nil }
+                if case .object(let set)? = step["set"] {
+                    for (key, row) in set { rows[EntityID(key)] = row }
+                }
+                for key in step["removed"]?.list ?? [] {
+                    rows[EntityID(key.stringValue ?? "")] = nil
+                }
             }
             let expected = try api.views.rows(of: number, at: Position(UInt64(events.count)))
             #expect(
@@ -190,10 +194,14 @@ import Testing
             try MailedPage(of: folder.log, account: nil).write(to: path)
             let data = try data(String(contentsOfFile: path, encoding: .utf8))
             for (number, view) in (data["views"]?.list ?? []).enumerated() {
-                var rows: [String: JSONValue] = [:]
+                var rows: [EntityID: JSONValue] = [:]
                 for step in view["history"]?.list ?? [] {
-                    if case .object(let set)? = step["set"] { rows.merge(set) { $1 } }
-                    for key in step["removed"]?.list ?? [] { rows[key.stringValue ?? ""] = nil }
+                    if case .object(let set)? = step["set"] {
+                        for (key, row) in set { rows[EntityID(key)] = row }
+                    }
+                    for key in step["removed"]?.list ?? [] {
+                        rows[EntityID(key.stringValue ?? "")] = nil
+                    }
                     let position = Position(UInt64(step["position"]?.int ?? 0))
                     let expected = try api.views.rows(of: number, at: position)
                     #expect(

@@ -62,7 +62,7 @@ import Testing
         let connection = try RawConnection(server.base)
         connection.send(request)
         let reply = try connection.text(until: "\r\n\r\n")
-        #expect(reply.hasPrefix("HTTP/1.1 \(status)"))
+        #expect(reply.split(separator: " ").dropFirst().first == Substring(status))
         #expect(reply.lowercased().contains("\r\nconnection: close\r\n"))
         let before = try server.peakMemory()
         // The connection ends at the time limit at the latest; until then the system buffers some input.

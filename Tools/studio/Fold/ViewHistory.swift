@@ -11,7 +11,7 @@ struct ViewHistory {
         var position: Position
         var state: any ListableView
         /// The keys of the rows that may have changed; nil if any row may have.
-        var keys: Set<[String]>?
+        var keys: Set<[EntityID]>?
     }
 
     /// Ascending. The states share what did not change between them.
@@ -40,7 +40,11 @@ struct ViewHistory {
         }
         var keys = next.map(\.keys) ?? []
         let changed = (state as? any KeyedView)?.rowKeys(changedBy: event)
-        if let changed { keys?.formUnion(changed) } else { keys = nil }
+        if let changed {
+            keys?.formUnion(changed.map { $0.map(EntityID.init) })
+        } else {
+            keys = nil
+        }
         let point = Point(
             position: isChange ? event.position : next?.position ?? event.position, state: state,
             keys: keys)
@@ -70,7 +74,7 @@ struct ViewHistory {
         stride(from: 0, to: points.count, by: spacing).map { start in
             let merged = points[start..<min(start + spacing, points.count)]
             var point = merged[merged.endIndex - 1]
-            point.keys = merged.reduce([] as Set<[String]>?) { keys, point in
+            point.keys = merged.reduce([] as Set<[EntityID]>?) { keys, point in
                 keys.flatMap { keys in point.keys.map { keys.union($0) } }
             }
             return point

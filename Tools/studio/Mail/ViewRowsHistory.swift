@@ -35,12 +35,14 @@ struct ViewRowsHistory {
     }
 
     private mutating func compare(_ points: [ViewHistory.Point], keyCount: Int) {
-        var known: [[String]: ViewRow] = [:]
+        // Strings that differ in their Unicode form only are different keys.
+        var known: [[EntityID]: ViewRow] = [:]
         for point in points {
             guard let state = point.state as? any KeyedView else { continue }
             var step = Step(position: point.position)
             let keys = (point.keys ?? []).sorted { $0.lexicographicallyPrecedes($1) }
-            for (key, row) in zip(keys, state.rows(keys: keys)) where known[key] != row {
+            let rows = state.rows(keys: keys.map { $0.map(\.string) })
+            for (key, row) in zip(keys, rows) where known[key] != row {
                 if let row {
                     step.set.append((RowChanges.key(row, keyCount), row))
                 } else if let row = known[key] {
