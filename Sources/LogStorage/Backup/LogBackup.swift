@@ -62,7 +62,7 @@ package struct LogBackup {
             try claims.check(next: end.next, of: end.header.logID)
             try copyCheckpoints(claims, end, &summary)
             try copyFiles(&summary)
-            try requireSame(names.prefix(summary.segments))
+            try requireSame(names.prefix(summary.segments), of: end.header.logID)
             try publish()
             summary.last = Position(end.next.rawValue - 1)
             return summary
@@ -332,9 +332,17 @@ package struct LogBackup {
 
     /// Checks that the log still has the segments that were copied: an erasure, a repair, or a program that
     /// replaces the folder may have been at work.
-    private func requireSame(_ names: some Sequence<String>) throws(LogError) {
+    private func requireSame(
+        _ names: some Collection<String>, of logID: UInt128
+    ) throws(LogError) {
         let present = Set(try LogDirectory.segments(of: directory, files))
-        guard present.isSuperset(of: names) else {
+        func firstLogID() throws(LogError) -> UInt128? {
+            guard let name = names.first else { return nil }
+            let path = directory + "/" + name
+            let file = try storage { () throws(FileError) in try files.open(path, .read) }
+            return try SealedSegment.header(of: file, path).logID
+        }
+        guard present.isSuperset(of: names), try firstLogID() == logID else {
             throw LogError(
                 .io, path: directory,
                 "files of the log were removed or replaced during the backup; make it again")

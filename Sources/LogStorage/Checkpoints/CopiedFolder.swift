@@ -5,31 +5,23 @@ import LogFormat
 
 /// The copy of a log's folder, as `lock` shows it.
 enum CopiedFolder {
-    private static let uuidBytes = 36
-    private static let numberBytes = 20
-
     /// True if `lock` names the fingerprint of another file: no writer has opened this folder yet, and the one that
     /// made the file has opened another folder. False if there is no readable `lock`.
     static func isCopy(_ directory: String, _ fileSystem: any FileSystem) -> Bool {
-        let numberAt = uuidBytes + 1
         guard let file = try? fileSystem.open(directory + "/" + LogDirectory.lock, .read),
             let fingerprint = try? file.fingerprint(),
-            let marker = try? file.read(at: 0, count: numberAt + numberBytes),
-            LineText.uuid(marker.span.bytes, at: 0, acceptUppercase: false) != nil,
-            let named = LineText.number(marker.span.bytes, at: numberAt)
+            let marker = try? file.read(at: 0, count: WriterLock.markerBytesMax),
+            let named = WriterLock.fingerprint(in: marker)
         else { return false }
         return named != fingerprint
     }
 
     /// Moves the checkpoints that name a position after the end of the copy to the quarantine. Durable on
-    /// return. Called before the writer stores a marker of its own in `lock`: after that, such a checkpoint
-    /// would prove that this log has lost its end.
-    ///
-    /// - Returns: the positions that the copied log had and that this folder lacks; nil if none is known.
+    /// return. Called directly before the writer stores a marker of its own in `lock`: after that, such a
+    /// checkpoint would prove that this log has lost its end.
     static func setAside(
         _ claims: EndClaims, next: Position, of logID: UInt128, _ fileSystem: any FileSystem
-    ) throws(LogError) -> ClosedRange<Position>? {
-        guard let missing = claims.missing(from: next, of: logID) else { return nil }
+    ) throws(LogError) {
         for claim in claims.slots where claim.header.position >= next {
             guard claim.header.logID == logID else { continue }
             let name = LogDirectory.checkpoints + "/" + claim.slot
@@ -40,6 +32,5 @@ enum CopiedFolder {
                     claims.directory + "/" + LogDirectory.checkpoints)
             }
         }
-        return missing
     }
 }

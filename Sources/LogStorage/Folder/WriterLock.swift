@@ -21,12 +21,16 @@ struct WriterLock {
     private let path: String
     private let directory: String
     private let fileSystem: any FileSystem
+    private let identity: UInt64
     private var end: LogEnd?
+    /// True if the lock file names the end of the log.
+    private var isBound = false
     /// The writer id of new lines; 0 until `bind(to:_:)`.
     private(set) var incarnation: UInt128 = 0
 
     /// More than the 137 bytes of a marker, so that a longer content is recognised as another one.
-    private static let markerBytesMax = 256
+    static let markerBytesMax = 256
+    private static let markerBytes = 137
     /// The last field of a marker: 20 digits and the newline.
     private static let fileBytes = 21
 
@@ -47,7 +51,9 @@ struct WriterLock {
         } else {
             self.folder = try Self.lockFolder(directory, fileSystem)
         }
-        file = try Self.acquire(path, directory, fileSystem)
+        let file = try Self.acquire(path, directory, fileSystem)
+        identity = try storage { () throws(FileError) in try file.identity() }
+        self.file = file
     }
 
     /// Acquires the folder's lock, which outlives the deletion and the replacement of every file in it.
@@ -91,7 +97,7 @@ struct WriterLock {
     /// - Throws: `noSuchLog` if the file or the folder was removed, renamed or replaced.
     func requireInPlace() throws(LogError) {
         let isInPlace = try storage { () throws(FileError) in
-            try fileSystem.identity(path) == file.identity()
+            try fileSystem.identity(path) == identity
         }
         guard isInPlace else {
             throw LogError(
@@ -128,14 +134,26 @@ struct WriterLock {
             }
         }
         incarnation = known
+        isBound = true
     }
 
-    /// Binds the incarnation to a new segment. If that fails, the next opening finds another end than the lock
-    /// file names, and mints.
+    /// Binds the incarnation to a new segment, before its first commit. If that fails, `requireBound()` tries
+    /// again.
     mutating func follow(to end: LogEnd) {
         self.end = end
-        try? store(marker(incarnation, end))
+        isBound = (try? store(marker(incarnation, end))) != nil
     }
+
+    /// Checks, before a commit, that the lock file names the segment. If the segment were lost with a lock file
+    /// that names an earlier one, the next writer would give its positions again, under the same incarnation.
+    mutating func requireBound() throws(LogError) {
+        guard !isBound, let end else { return }
+        try storage { () throws(FileError) in try store(marker(incarnation, end)) }
+        isBound = true
+    }
+
+    /// Releases the file of the last segment, which is sealed: compaction may replace it.
+    mutating func releaseSegment() { end?.file = nil }
 
     /// Stores a new, random incarnation; durable on return.
     mutating func mint(_ environment: LogEnvironment) throws(LogError) {
@@ -146,6 +164,7 @@ struct WriterLock {
             try fileSystem.syncDirectory(directory)
         }
         incarnation = minted
+        isBound = true
     }
 
     private func store(_ marker: [UInt8]) throws(FileError) {
@@ -183,5 +202,18 @@ struct WriterLock {
         guard marker.count == expected.count, marker.prefix(compared) == expected.prefix(compared)
         else { return nil }
         return uuid
+    }
+
+    /// The fingerprint of the lock file that a marker was made for; nil if the bytes are no marker.
+    static func fingerprint(in marker: [UInt8]) -> UInt64? {
+        let (space, newline) = (UInt8(ascii: " "), UInt8(ascii: "\n"))
+        let bytes = marker.span.bytes
+        guard marker.count == markerBytes, marker[markerBytes - 1] == newline,
+            [36, 57, 94, 115].allSatisfy({ marker[$0] == space }),
+            LineText.uuid(bytes, at: 0, acceptUppercase: false) != nil,
+            LineText.uuid(bytes, at: 58, acceptUppercase: false) != nil,
+            LineText.number(bytes, at: 95) != nil, LineText.number(bytes, at: 116) != nil
+        else { return nil }
+        return LineText.number(bytes, at: 37)
     }
 }

@@ -230,6 +230,7 @@ public final class Log: Sendable {
         // Before the write: another writer's bytes must not be overwritten. After it: a commit counts only if
         // the lock was held until it was durable.
         try requireInPlace(&state)
+        try state.lock?.requireBound()
         do throws(LogError) {
             let newFrame = try state.live?.commit(lines)
             try state.lock?.requireLinked()
@@ -266,6 +267,7 @@ public final class Log: Sendable {
             try state.sealed.append(
                 try SealedSegment(name, in: directory, environment.fileSystem))
         } catch { throw poison(&state, error) }
+        state.lock?.releaseSegment()
         state.contents = SegmentContents(base: state.contents.next)
         // A larger log needs a larger reserve, which the next append allocates.
         state.hasReserve = false

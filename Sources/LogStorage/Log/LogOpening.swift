@@ -76,9 +76,8 @@ struct LogOpening: ~Copyable {
                     + "accounts share")
         }
         var report = RecoveryReport()
-        if let logID = inspection.header?.logID {
-            report.missing = try CopiedFolder.setAside(
-                claims, next: inspection.next, of: logID, fileSystem)
+        report.missing = inspection.header.flatMap {
+            claims.missing(from: inspection.next, of: $0.logID)
         }
         var live = try recoverLastSegment(inspection, &report, directory, environment)
         try RewriteJournal.remove(from: directory, fileSystem)
@@ -94,6 +93,12 @@ struct LogOpening: ~Copyable {
             }
         }
         if let base = live?.base ?? inspection.sealed.ranges.last?.lowerBound {
+            if report.missing != nil {
+                try ReserveFile(directory, fileSystem).drawing { () throws(LogError) in
+                    try CopiedFolder.setAside(
+                        claims, next: inspection.next, of: header.logID, fileSystem)
+                }
+            }
             let end = WriterLock.LogEnd(
                 logID: header.logID, base: base, file: live?.reading().file)
             try lock.bind(to: end, environment)

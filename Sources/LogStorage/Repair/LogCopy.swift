@@ -59,7 +59,11 @@ package struct LogCopy {
     }
 
     private func copyContent(of folder: String, to copy: String) throws(FileError) {
+        // With the lock of an original, the salvaged folder would be taken for a copy made by hand, in which a
+        // checkpoint after the end of the log is no sign of a lost end.
+        let isOriginal = folder == directory && !CopiedFolder.isCopy(directory, files)
         for name in try files.list(folder) where name != LogDirectory.quarantine {
+            if isOriginal && name == LogDirectory.lock { continue }
             let (source, destination) = (folder + "/" + name, copy + "/" + name)
             do throws(FileError) {
                 try copyFile(source, destination)
