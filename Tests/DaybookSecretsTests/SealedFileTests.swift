@@ -342,6 +342,8 @@ import Testing
             UInt8(digits.dropFirst(offset).prefix(2), radix: 16)
         }
         try Data(vector).write(to: file)
+        try FileManager.default.setAttributes(
+            [.posixPermissions: 0o600], ofItemAtPath: file.path)
         #expect(try await store().read("daybook.token") == Array(#"{"value":"3q2-7w"}"#.utf8))
     }
 }

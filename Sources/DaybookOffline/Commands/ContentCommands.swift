@@ -133,7 +133,7 @@ public struct ContentCommands: Sendable {
             if case .server = origin, !hadContent, content.lastUsage(of: city) != nil {
                 changes.evicted = try await evictSurplus(for: city)
             }
-            if changes.resourcesStored + changes.resourcesRemoved > 0 {
+            if changes.resourcesStored + changes.resourcesRemoved > 0 || !changes.evicted.isEmpty {
                 // The update is recorded: the next collection deletes what this one cannot.
                 _ = try? await files.collect()
             }
