@@ -124,6 +124,25 @@ import Testing
         #expect(number > 10)
     }
 
+    @Test(.verifies("REC-12", "REC-9"))
+    func `a second kill at any operation of such an opening leaves a log that opens`() throws {
+        let original = try killed(paddings: [[5], [30_000, 20_000]], hasReserve: true)
+        var kills = 0
+        for operation in 1... {
+            var test = TestLog(files: original.files.snapshot())
+            test.lines = original.lines
+            test.files.setQuota(test.files.usedBytes)
+            let watched = InterleavingFileSystem(
+                test.files,
+                cut: { $0 == operation ? InterleavingFileSystem.Cut(kills: true) : nil }, look: {})
+            let environment = TestLog.environment(watched)
+            if (try? Log(at: TestLog.path, environment: environment)) != nil { break }
+            kills += 1
+            try check(test)
+        }
+        #expect(kills > 10)
+    }
+
     @Test(.verifies("SEG-10"))
     func `the reserve is used for a verdict right after a segment was sealed`() throws {
         var test = TestLog()

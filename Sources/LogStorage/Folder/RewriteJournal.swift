@@ -161,8 +161,15 @@ struct RewriteJournal {
         }
         guard try fits(file) else { return }
         // The journal may be in the page cache only, so it is written again first: as a whole, since the segment
-        // may lack any of its bytes.
-        try store(in: directory, fileSystem)
+        // may lack any of its bytes. Without space for a second copy the first one is synced.
+        do throws(LogError) { try store(in: directory, fileSystem) } catch {
+            guard error.code == .diskFull else { throw error }
+            try storage { () throws(FileError) in
+                let path = directory + "/" + LogDirectory.rewriteJournal
+                try fileSystem.open(path, .readWrite).sync()
+                try fileSystem.syncDirectory(directory)
+            }
+        }
         try write(to: file, then: [], in: directory, fileSystem)
     }
 
