@@ -256,11 +256,14 @@ private func check(
         }
         try FileManager.default.createSymbolicLink(
             atPath: folder.appending("nowhere").path, withDestinationPath: "missing")
-        for taken in [target, folder.log + "/inside", folder.appending("nowhere").path] {
+        // A rename would replace it.
+        let empty = folder.appending("empty").path
+        try FileManager.default.createDirectory(atPath: empty, withIntermediateDirectories: false)
+        for taken in [target, folder.log + "/inside", folder.appending("nowhere").path, empty] {
             let error = #expect(throws: LogError.self) { try run(to: taken) }
             #expect(error?.code == .io)
         }
-        #expect(try folder.names(in: ".") == ["backup", "log", "nowhere"])
+        #expect(try folder.names(in: ".") == ["backup", "empty", "log", "nowhere"])
 
         // Both write, and neither changes the other's files.
         let backup = try Log(at: target, environment: LogEnvironment())
