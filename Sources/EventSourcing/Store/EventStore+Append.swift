@@ -447,7 +447,10 @@ extension EventStore {
             }
             pending = PendingAppends()
         } catch {
-            pending = error.code == .diskFull ? batch.keepRelaxed() : PendingAppends()
+            // Relaxed events are in the views already. A log that is still usable has recorded nothing, so they
+            // stay pending.
+            let isUsable = (try? log.requireUsable()) != nil
+            pending = isUsable ? batch.keepRelaxed() : PendingAppends()
             if let before = batch.floorBefore { floor = before }
             if !pending.isEmpty { scheduleFlush(after: Self.relaxedDelay) }
             batch.resumeWaiters(throwing: error)

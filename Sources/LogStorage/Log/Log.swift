@@ -229,9 +229,9 @@ public final class Log: Sendable {
         }
         // Before the write: another writer's bytes must not be overwritten. After it: a commit counts only if
         // the lock was held until it was durable.
-        try requireInPlace(&state)
-        try state.lock?.requireBound()
         do throws(LogError) {
+            try requireInPlace(&state)
+            try state.lock?.requireBound()
             let newFrame = try state.live?.commit(lines)
             try state.lock?.requireLinked()
             return newFrame
@@ -298,7 +298,7 @@ public final class Log: Sendable {
     /// Makes the log refuse further use after a failed write, since the state on disk is unknown. A full
     /// disk has changed nothing and does not poison the log.
     private func poison(_ state: inout State, _ error: LogError) -> LogError {
-        guard error.code != .diskFull else { return error }
+        guard error.code != .diskFull, state.failure == nil else { return error }
         var failure = error
         if error.code == .noSuchLog {
             failure.detail += "; new events would be lost; open the log again"
