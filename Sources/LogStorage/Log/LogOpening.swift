@@ -144,10 +144,13 @@ struct LogOpening: ~Copyable {
         _ names: [String], _ claims: EndClaims, _ directory: String, _ fileSystem: any FileSystem
     ) throws(LogError) -> Inspection {
         // An error with a checkpoint may be the checkpoint's. Reading without one then reports it properly.
-        // With one, segments are read when they are needed. Those of a copy may be older than the checkpoint.
         var matching: Inspection?
-        for head in claims.heads() where !claims.isCopy {
+        for head in claims.heads() {
             matching = try? read(names, head.checkpoint, directory, fileSystem)
+            if claims.isCopy {
+                // The segments of a copy may be older than the checkpoint that names them.
+                do throws(LogError) { try matching?.sealed.readAll() } catch { matching = nil }
+            }
             if matching?.last?.live?.contents.lacksOlderIDs ?? false {
                 matching?.idIndex = head.idIndex
             }

@@ -69,6 +69,13 @@ struct SealedSegments {
         withRemovedIDs = nil
     }
 
+    /// Reads the header and the footer of every segment. O(segments).
+    ///
+    /// - Throws: `LogError` of the first segment that cannot be read, or is not as a checkpoint says.
+    mutating func readAll() throws(LogError) {
+        for number in 0..<count { _ = try segment(number) }
+    }
+
     /// The segment with a number. The first time, its header and footer are read.
     mutating func segment(_ number: Int) throws(LogError) -> SealedSegment {
         if let segment = slots[number].segment { return segment }
