@@ -218,6 +218,25 @@ private final class WithoutFolderLocks: ForwardingFileSystem {
     }
 
     @Test(.verifies("LINE-8"))
+    func `an earlier copy that is written into the same files gets a new incarnation`() throws {
+        let folder = try TemporaryFolder()
+        defer { folder.remove() }
+        let segment = folder.log + "/" + SegmentName.of(Position(1))
+        let log = try openLog(folder.log)
+        try appendLine(to: log)
+        let earlier = try Data(contentsOf: URL(filePath: segment))
+        try appendLine(to: log)
+        try log.close()
+        let file = try POSIXFileSystem().open(segment, .readWrite)
+        try file.write(Array(earlier), at: 0)
+        try file.truncate(to: earlier.count)
+        let again = try openLog(folder.log)
+        #expect(again.next == Position(2))
+        // The inode, the last segment and its creation are the same: LINE-8 lists it as not noticed.
+        withKnownIssue { #expect(again.incarnation != log.incarnation) }
+    }
+
+    @Test(.verifies("LINE-8"))
     func `moving, sealing and killing keep the incarnation`() throws {
         let folder = try TemporaryFolder()
         defer { folder.remove() }
