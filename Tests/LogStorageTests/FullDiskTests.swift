@@ -5,6 +5,7 @@ import DaybookTestKit
 import Foundation
 import LogFormat
 import LogStorage
+import Synchronization
 import TestSupport
 import Testing
 
@@ -132,11 +133,17 @@ import Testing
             var test = TestLog(files: original.files.snapshot())
             test.lines = original.lines
             test.files.setQuota(test.files.usedBytes)
+            let isReached = Mutex(false)
             let watched = InterleavingFileSystem(
                 test.files,
-                cut: { $0 == operation ? InterleavingFileSystem.Cut(kills: true) : nil }, look: {})
-            let environment = TestLog.environment(watched)
-            if (try? Log(at: TestLog.path, environment: environment)) != nil { break }
+                cut: { number in
+                    guard number == operation else { return nil }
+                    isReached.withLock { $0 = true }
+                    return InterleavingFileSystem.Cut(kills: true)
+                }, look: {})
+            // A write that finds no space is not interrupted, and opening goes on.
+            _ = try? Log(at: TestLog.path, environment: TestLog.environment(watched))
+            guard isReached.withLock({ $0 }) else { break }
             kills += 1
             try check(test)
         }
