@@ -14,7 +14,7 @@ let tools: Set<String> = ["Tools", "ToolsWithTLS"]
 
 // Builds only a part: `core` is the library, its kit and their tests, for which two packages are fetched, `demo`
 // the programs of Tools/demo; a target's name stands for the target and what it needs.
-let part = Context.environment["DAYBOOK_PART"]
+let part = Context.environment["DAYBOOK_PART"].flatMap { $0.isEmpty ? nil : $0 }
 
 /// A product that only tools use. Without them, its package is not fetched.
 func forTools(_ name: String, _ package: String) -> Target.Dependency {
@@ -527,6 +527,8 @@ case "core":
 case "demo":
     package.keep(["logtool", "syncserver", "travelnotes"])
 case let target?:
+    precondition(
+        package.targets.contains { $0.name == target }, "DAYBOOK_PART: no target \(target)")
     package.keep([target])
 case nil:
     package.targets.removeAll { $0.name == "hotpaths" }
