@@ -49,8 +49,7 @@ extension LogBackup {
         let parent = URL(filePath: path, directoryHint: .isDirectory).standardizedFileURL
             .deletingLastPathComponent()
         guard !FolderPath(parent.path).isInside(FolderPath(directory)) else {
-            throw LogError(
-                .io, path: path, "the backup would be in the log's folder; choose another path")
+            throw LogDirectory.isInside(path)
         }
         return try await LongRead.run(
             of: directory, environment.fileSystem, progress: progress

@@ -164,19 +164,20 @@ import Testing
         #expect(data.column("views", "name").map(\.stringValue) == ViewTimeline.names)
         for (number, view) in (data["views"]?.list ?? []).enumerated() {
             var rows: [EntityID: JSONValue] = [:]
-            for step in view["history"]?.list ?? [] {
-                if case .object(let set)? = step["set"] {
-                    for (key, row) in set { rows[EntityID(key)] = row }
-                }
-                for key in step["removed"]?.list ?? [] {
-                    rows[EntityID(key.stringValue ?? "")] = nil
-                }
-            }
+            for step in view["history"]?.list ?? [] { Self.apply(step, to: &rows) }
             let expected = try api.views.rows(of: number, at: Position(UInt64(events.count)))
             #expect(
                 try Set(rows.values) == Set(expected.map { try JSONValue(text: $0.json) }),
                 "\(ViewTimeline.names[number])")
         }
+    }
+
+    /// Applies a step of a view's history to the rows before it.
+    private static func apply(_ step: JSONValue, to rows: inout [EntityID: JSONValue]) {
+        if case .object(let set)? = step["set"] {
+            for (key, row) in set { rows[EntityID(key)] = row }
+        }
+        for key in step["removed"]?.list ?? [] { rows[EntityID(key.stringValue ?? "")] = nil }
     }
 
     /// Every step of every history, against the rows of a fold of its own.
@@ -196,12 +197,7 @@ import Testing
             for (number, view) in (data["views"]?.list ?? []).enumerated() {
                 var rows: [EntityID: JSONValue] = [:]
                 for step in view["history"]?.list ?? [] {
-                    if case .object(let set)? = step["set"] {
-                        for (key, row) in set { rows[EntityID(key)] = row }
-                    }
-                    for key in step["removed"]?.list ?? [] {
-                        rows[EntityID(key.stringValue ?? "")] = nil
-                    }
+                    Self.apply(step, to: &rows)
                     let position = Position(UInt64(step["position"]?.int ?? 0))
                     let expected = try api.views.rows(of: number, at: position)
                     #expect(

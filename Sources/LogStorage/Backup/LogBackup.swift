@@ -76,24 +76,19 @@ package struct LogBackup {
 
     /// Checks that nothing has the backup's name, a symbolic link included, and that it is not in the log.
     private func requireFree() throws(LogError) {
-        guard target != directory, !target.hasPrefix(directory + "/") else {
-            throw LogError(
-                .io, path: target, "the backup would be in the log's folder; choose another path")
-        }
+        try LogDirectory.requireOutside(directory, target)
         do throws(FileError) {
             _ = try fileSystem.open(target, .read)
         } catch let error where error.code == .notFound {
             return
         } catch {}
-        throw LogError(
-            .io, path: target, "the file or folder exists; choose a path that does not")
+        throw LogDirectory.isTaken(target)
     }
 
     private func create() throws(LogError) {
         do throws(FileError) { try fileSystem.createDirectory(temporary) } catch {
             guard error.code == .notFound else { throw LogError(error) }
-            throw LogError(
-                .io, path: parent, "the folder does not exist; create it, or choose another path")
+            throw LogDirectory.lacksParent(target)
         }
     }
 
@@ -139,7 +134,7 @@ package struct LogBackup {
                 try files.open(directory + "/" + name, .read)
             }
             try share(file, name, &summary)
-            try add(try SealedSegment(name, in: temporary, fileSystem), to: &end, &summary)
+            try append(try SealedSegment(name, in: temporary, fileSystem), to: &end, &summary)
         }
         try copyLast(names[names.count - 1], to: &end, &summary)
         guard let end else {
@@ -150,7 +145,7 @@ package struct LogBackup {
     }
 
     /// Checks that a copied segment follows the ones before.
-    private func add(
+    private func append(
         _ segment: SealedSegment, to end: inout End?, _ summary: inout BackupSummary
     ) throws(LogError) {
         try segment.checkIDIndex()
@@ -219,7 +214,7 @@ package struct LogBackup {
             try write(file, bytes, then: [], as: name, &summary)
             let segment = try SealedSegment(
                 last: temporary + "/" + name, footer: footer, footerAt: footerAt, fileSystem)
-            try add(segment, to: &end, &summary)
+            try append(segment, to: &end, &summary)
         case .closed(let live), .live(let live), .torn(let live, _):
             try check(live.header, follows: end, directory + "/" + name)
             var closing: [UInt8] = []

@@ -46,6 +46,33 @@ public enum LogDirectory {
         return slash == trimmed.startIndex ? "/" : String(trimmed[..<slash])
     }
 
+    /// Checks, by their paths, that a folder is not the log's and not in it.
+    ///
+    /// - Throws: `LogError` (`io`).
+    static func requireOutside(_ directory: String, _ target: String) throws(LogError) {
+        guard target != directory, !target.hasPrefix(directory + "/") else {
+            throw isInside(target)
+        }
+    }
+
+    /// The error for a target in the log's folder.
+    package static func isInside(_ target: String) -> LogError {
+        LogError(
+            .io, path: target, "the copy would be in the log's folder; choose another path")
+    }
+
+    /// The error for a target that exists.
+    static func isTaken(_ target: String) -> LogError {
+        LogError(.io, path: target, "the file or folder exists; choose a path that does not")
+    }
+
+    /// The error for a target whose parent does not exist.
+    static func lacksParent(_ target: String) -> LogError {
+        LogError(
+            .io, path: parent(of: target),
+            "the folder does not exist; create it, or choose another path")
+    }
+
     /// True for `<segment name>[.<number>].repair`.
     static func isRepairFile(_ name: String) -> Bool {
         guard name.hasSuffix(repairSuffix) else { return false }

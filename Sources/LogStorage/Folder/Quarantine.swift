@@ -57,7 +57,7 @@ struct Quarantine {
                 return path
             }
             return try fill(stem, suffix) { (file) throws(FileError) in
-                try Self.copy(source, to: file)
+                try source.copy(source.size(), to: file)
             }
         }
     }
@@ -132,16 +132,6 @@ struct Quarantine {
 
     private static func name(_ stem: String, _ number: Int, _ suffix: String) -> String {
         number == 0 ? "\(stem).\(suffix)" : "\(stem).\(number).\(suffix)"
-    }
-
-    private static func copy(_ source: any File, to target: any File) throws(FileError) {
-        var offset = 0
-        while true {
-            let bytes = try source.read(at: offset, count: portionBytes)
-            guard !bytes.isEmpty else { return }
-            try target.write(bytes, at: offset)
-            offset += bytes.count
-        }
     }
 
     private static func isSame(_ one: any File, _ other: any File) throws(FileError) -> Bool {

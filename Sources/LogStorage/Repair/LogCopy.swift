@@ -28,24 +28,15 @@ package struct LogCopy {
     ///   exists or is in the log's folder, and for a file that cannot be read.
     /// - Complexity: O(bytes of the folder); memory for 1 MiB.
     package func run() throws(LogError) {
-        guard target != directory, !target.hasPrefix(directory + "/") else {
-            throw LogError(
-                .io, path: target, "the copy would be in the log's folder; choose another one")
-        }
+        try LogDirectory.requireOutside(directory, target)
         _ = try LogDirectory.segments(of: directory, environment.fileSystem)
         let lock = try WriterLock(directory, environment.fileSystem)
         defer { withExtendedLifetime(lock) {} }
         // Only a folder that was created here is removed after an error.
         do throws(FileError) { try environment.fileSystem.createDirectory(target) } catch {
             switch error.code {
-            case .exists:
-                throw LogError(
-                    .io, path: target,
-                    "the file or folder exists; choose a path that does not")
-            case .notFound:
-                throw LogError(
-                    .io, path: LogDirectory.parent(of: target),
-                    "the folder does not exist; create it, or choose another path")
+            case .exists: throw LogDirectory.isTaken(target)
+            case .notFound: throw LogDirectory.lacksParent(target)
             default: throw LogError(error)
             }
         }

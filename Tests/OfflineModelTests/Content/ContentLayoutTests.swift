@@ -10,6 +10,23 @@ import Testing
 
 @testable import DaybookOffline
 
+/// Exports the cached content of the store at `/log`, whose events are on the disk.
+func exportLayout(
+    of store: OfflineStore, to folder: String, _ files: InMemoryFileSystem
+) throws -> ContentLayoutWriter.Summary {
+    let writer = ContentLayoutWriter(
+        store.view(PagesView.self), store.view(ContentView.self), to: folder, files)
+    let summary = try writer.write { body in
+        try LogReader("/log", fileSystem: files).forEachEvent(catalogue: OfflineModel.catalogue) {
+            try body($0)
+            return true
+        }
+    } file: {
+        try ContentLayout.content(of: $0, in: "/log", files)
+    }
+    return try #require(summary)
+}
+
 /// A store on its own disk, on which folders are written as well.
 private struct Bench {
     let files: InMemoryFileSystem
@@ -25,19 +42,7 @@ private struct Bench {
     @discardableResult
     func export(to folder: String = "/out") async throws -> ContentLayoutWriter.Summary {
         try await store.events.flush()
-        let writer = ContentLayoutWriter(
-            store.view(PagesView.self), store.view(ContentView.self), to: folder, files)
-        let summary = try writer.write { body in
-            try LogReader("/log", fileSystem: files).forEachEvent(
-                catalogue: OfflineModel.catalogue
-            ) {
-                try body($0)
-                return true
-            }
-        } file: {
-            try ContentLayout.content(of: $0, in: "/log", files)
-        }
-        return try #require(summary)
+        return try exportLayout(of: store, to: folder, files)
     }
 
     /// The files of a folder, by path.

@@ -124,7 +124,7 @@ private func put(_ folder: [String: String], at root: String, _ files: InMemoryF
         #expect(content.children(of: "", city: "ahaus", language: "en").current.count == 1)
         // A second log, from the export of the first, is equal.
         try await store.events.flush()
-        try await export(store, "/out", files)
+        #expect(try exportLayout(of: store, to: "/out", files).leftOut == [])
         let written = String(
             decoding: files["/out/content/ahaus/en/categories.json"] ?? [], as: UTF8.self)
         #expect(written.contains(#""last_update":"\#(time)","#))
@@ -135,24 +135,6 @@ private func put(_ folder: [String: String], at root: String, _ files: InMemoryF
         #expect(try await other.content.importFolder(URL(filePath: "/in")).events == 0)
         try await other.close()
         try await store.close()
-    }
-
-    private func export(
-        _ store: OfflineStore, _ folder: String, _ files: InMemoryFileSystem
-    ) async throws {
-        let writer = ContentLayoutWriter(
-            store.view(PagesView.self), store.view(ContentView.self), to: folder, files)
-        let summary = try writer.write { body in
-            try LogReader("/log", fileSystem: files).forEachEvent(
-                catalogue: OfflineModel.catalogue
-            ) {
-                try body($0)
-                return true
-            }
-        } file: {
-            try ContentLayout.content(of: $0, in: "/log", files)
-        }
-        #expect(summary?.leftOut == [])
     }
 
     @Test(.verifies("CONT-35"))

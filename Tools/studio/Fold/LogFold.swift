@@ -152,7 +152,7 @@ struct LogFold {
         let isChange = states[view].isChanged(byLast: event)
         if isChange { changes[view].append(event.position.rawValue) }
         guard !histories.isEmpty else { return }
-        histories[view].add(
+        histories[view].append(
             event, states[view], isChange: isChange, after: compactedThrough ?? .zero)
     }
 

@@ -24,13 +24,13 @@ struct ViewHistory {
 
     private static let pointsMax = 2_000
 
-    /// Adds the state after an event.
+    /// Appends the state after an event.
     ///
     /// - Parameters:
     ///   - isChange: true if the event changed the state.
     ///   - compacted: the position before which states are not shown.
     /// - Complexity: O(1) amortized.
-    mutating func add(
+    mutating func append(
         _ event: Event, _ state: any ListableView, isChange: Bool, after compacted: Position
     ) {
         if let next, next.position <= compacted, event.position > compacted {
