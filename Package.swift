@@ -106,7 +106,7 @@ let package = Package(
             name: "CLZ4",
             pkgConfig: "liblz4",
             providers: [.apt(["liblz4-dev"]), .brew(["lz4"])]),
-        // Reads a file's link count without its times, and clones files. Linux only.
+        // Reads a file's link count without its times, reads its creation time, and clones files. Linux only.
         .systemLibrary(name: "CStatx"),
         // The HTTP client where the system's own, URLSession, cannot bound what a server sends.
         .systemLibrary(
@@ -209,6 +209,7 @@ let package = Package(
             name: "Studio",
             dependencies: [
                 "CStudioPages", "DaybookOffline", "EventSourcing", "LogFormat", "LogStorage",
+                "StandardStreams",
             ],
             path: "Tools/studio", exclude: ["Embedded", "Pages"], swiftSettings: strict),
         .executableTarget(

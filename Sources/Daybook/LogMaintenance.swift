@@ -214,13 +214,6 @@ public struct LogDamage: Hashable, Sendable, CustomStringConvertible {
     }
 }
 
-extension ClosedRange<Position> {
-    fileprivate var text: String {
-        lowerBound == upperBound
-            ? "position \(lowerBound)" : "positions \(lowerBound) to \(upperBound)"
-    }
-}
-
 extension [ClosedRange<Position>] {
     /// The ranges as a list.
     ///

@@ -113,7 +113,7 @@ private struct Steps {
             opened += 1
             guard expected.missing != nil else { return }
             lacking += 1
-            #expect(log.recovery.description.contains("lacks positions"))
+            #expect(log.recovery.description.contains("lacks position"))
             let kept = try files.list(Steps.copy + "/quarantine")
             #expect(kept.contains { $0.hasSuffix(".ahead") }, "\(kept)")
             try log.append(TestLog.line(expected.last + 1, padding: 3) + [0x0A])

@@ -14,16 +14,16 @@ public struct ContentImport: Hashable, Sendable {
     public var pages = 0
     /// The number of resources that were read.
     public var resources = 0
-    /// A description of each file, page and entry that was not imported, with its place in the folder.
+    /// A description of each file, page and entry that was not imported, with its location in the folder.
     public var notes: [String] = []
 
     /// Runs `body`. If data cannot be recorded, adds a note.
     @discardableResult
     fileprivate mutating func noting<Result>(
-        _ place: String, _ body: () async throws -> Result
+        _ location: String, _ body: () async throws -> Result
     ) async throws -> Result? {
         do { return try await body() } catch let error as EventError where error.code != .refused {
-            notes.append("\(place): \(error.detail)")
+            notes.append("\(location): \(error.detail)")
             return nil
         }
     }
@@ -35,7 +35,7 @@ extension ContentCommands {
     /// other years (CONT-38). Records what the log does not have yet, so a repeated import records nothing.
     /// Durable on return.
     ///
-    /// What cannot be read or recorded is left out, with a note that names its place; everything else is
+    /// What cannot be read or recorded is left out, with a note that names its location; everything else is
     /// imported. Content that the log has from a later update is not replaced.
     ///
     /// - Throws: `FileStoreError` for a folder or a file that the system cannot read: repeating the call

@@ -239,8 +239,9 @@ public struct ContentCommands: Sendable {
         content.hasFiles(of: city) || !pages.languages(of: city).isEmpty
     }
 
-    /// The cities to evict so that a city can be used; none if it has no content: first cities that were never used, then those
-    /// whose last use is in the future because of a wrong clock, then the least recently used.
+    /// The cities to evict so that a city can be used: first cities that were never used, then those whose last
+    /// use is in the future because of a wrong clock, then the least recently used. None if the city has no
+    /// content.
     private static func citiesToEvict(
         for city: String, _ pages: PagesView, _ content: ContentView, at now: Timestamp
     ) -> [String] {

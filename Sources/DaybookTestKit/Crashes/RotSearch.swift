@@ -57,7 +57,7 @@ public struct StoredLog: Sendable {
         for folder in [LogDirectory.checkpoints, LogDirectory.quarantine] {
             try files.createDirectory(Workload.directory + "/" + folder)
         }
-        // The file `lock` names the inode that it had, which would show that the folder is a copy.
+        // The file `lock` names the fingerprint that it had, which would show that the folder is a copy.
         let lock = Workload.directory + "/" + LogDirectory.lock
         for (path, bytes) in image where path != lock { files[path] = bytes }
         for (path, bytes) in changes { files[path] = bytes }

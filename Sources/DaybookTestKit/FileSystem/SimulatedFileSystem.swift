@@ -338,6 +338,8 @@ public final class SimulatedFileSystem: FileSystem {
             }
             disk.folders[path]?.isRemoved = true
         }
+        // A folder that is created again is another one.
+        state.withLock { $0.folderLocks[path] = nil }
     }
 
     /// Makes the entries of a folder durable.

@@ -310,22 +310,6 @@ public struct JSONFields {
         return all
     }
 
-    /// All members, each of which must be an object and have an identifier as its name.
-    public func allObjects() throws(EventError) -> [(name: String, value: JSONFields)] {
-        var all: [(name: String, value: JSONFields)] = []
-        for member in members {
-            let name = name(of: member)
-            guard !name.isEmpty, !name.utf8.contains(0) else {
-                throw EventError(
-                    .invalidData, "\(path) has a member whose name is not an identifier")
-            }
-            let value = try JSONFields(
-                Array(text[member.value]), path: "\(path).\(name)", nullIsMissing: nullIsMissing)
-            all.append((name, value))
-        }
-        return all
-    }
-
     private func elements(_ name: StaticString) throws(EventError) -> [Range<Int>]? {
         guard let range = range(name) else { return nil }
         guard text[range.lowerBound] == UInt8(ascii: "[") else {

@@ -18,9 +18,6 @@ package struct LogBackup {
     /// The file system to write the backup with.
     private let fileSystem: any FileSystem
 
-    /// How often a damaged end is read before the damage is reported.
-    private static let attemptsMax = 4
-
     /// - Parameters:
     ///   - directory: the log's folder.
     ///   - target: the folder of the backup, which must not exist; its parent must.
@@ -186,11 +183,11 @@ package struct LogBackup {
             do throws(LogError) {
                 last = try Recovery(directory: directory, fileSystem: files)
                     .classify(name, file: file)
-            } catch let error where error.code == .corrupt && attempt < Self.attemptsMax {
+            } catch let error where error.code == .corrupt && attempt < Recovery.attemptsMax {
                 attempt += 1
                 continue
             } catch { throw error }
-            if case .torn = last, attempt < Self.attemptsMax {
+            if case .torn = last, attempt < Recovery.attemptsMax {
                 attempt += 1
                 continue
             }

@@ -7,7 +7,7 @@ import Synchronization
 /// the lock is released.
 package final class ClaimedLog: Sendable {
     private let directory: String
-    private let environment: LogEnvironment
+    private let fileSystem: any FileSystem
     private let lock: Mutex<WriterLock?>
 
     /// Acquires the lock.
@@ -15,12 +15,12 @@ package final class ClaimedLog: Sendable {
     /// - Throws: `LogError` (`locked`) while another writer has the log open.
     package init(_ directory: String, _ environment: LogEnvironment) throws(LogError) {
         self.directory = directory
-        self.environment = environment
-        lock = Mutex(try WriterLock(directory, environment.fileSystem))
+        fileSystem = environment.fileSystem
+        lock = Mutex(try WriterLock(directory, fileSystem))
     }
 
     private var erasure: LogErasure {
-        LogErasure(directory: directory, fileSystem: environment.fileSystem)
+        LogErasure(directory: directory, fileSystem: fileSystem)
     }
 
     /// Claims a log whose erasure together with its secrets is unfinished. The caller must delete the

@@ -107,10 +107,9 @@ public struct POSIXFileSystem: FileSystem {
     }
 
     public func share(_ path: String, as newPath: String) -> Bool {
-        let groupAndOthers: mode_t = 0o077
         // A clone by `clonefile` and a further name have the mode of the file.
         guard let file = try? open(path, .read) as? POSIXFile,
-            let status = try? file.status("open"), status.st_mode & groupAndOthers == 0
+            let permissions = try? file.permissions(), permissions & 0o077 == 0
         else { return false }
         #if canImport(Darwin)
             if clonefile(path, newPath, UInt32(CLONE_NOFOLLOW)) == 0 { return true }

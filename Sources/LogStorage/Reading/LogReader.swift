@@ -19,8 +19,6 @@ package struct LogReader: Sendable {
     /// The folder.
     package let directory: String
     private let fileSystem: any FileSystem
-    /// The number of reads of a damaged live end before the damage is reported.
-    private static let attemptsMax = 4
 
     /// Creates a reader. Opens nothing.
     package init(_ directory: String, fileSystem: any FileSystem = POSIXFileSystem()) {
@@ -64,7 +62,7 @@ package struct LogReader: Sendable {
                 case .sealed, .closed: outcome.isOpenEnded = false
                 case .live, .unfinished: break
                 case .torn(_, let tail):
-                    if attempt < Self.attemptsMax {
+                    if attempt < Recovery.attemptsMax {
                         attempt += 1
                         continue
                     }
@@ -72,7 +70,7 @@ package struct LogReader: Sendable {
                 }
                 return outcome
             } catch let error as LogError where error.code == .corrupt {
-                guard attempt < Self.attemptsMax else { throw error }
+                guard attempt < Recovery.attemptsMax else { throw error }
                 attempt += 1
             }
         }

@@ -34,8 +34,6 @@ struct SegmentVerification {
     /// The positions of the segment's removed lines, once they are needed.
     private var removedPositions: [Position]?
 
-    private static let attemptsMax = 4
-
     /// - Parameter log: a header of the log that the segment must belong to; nil if no segment has an intact
     ///   one.
     init(
@@ -186,13 +184,13 @@ struct SegmentVerification {
             (events, plaintextBytes) = (0, 0)
             do {
                 let last = try recovery.classify(name, file: file) { count($0, $1, line) }
-                if case .torn = last, attempt < Self.attemptsMax {
+                if case .torn = last, attempt < Recovery.attemptsMax {
                     attempt += 1
                     continue
                 }
                 return try end(last, file, line)
             } catch let error as LogError
-                where error.code == .corrupt && attempt < Self.attemptsMax
+                where error.code == .corrupt && attempt < Recovery.attemptsMax
             {
                 attempt += 1
             } catch let error as LogError
@@ -356,9 +354,8 @@ struct SegmentVerification {
             }
         }
         findings += index.findings(in: name)
-        let listsStart = segment.footerAt - (footer.compaction?.removedIDBytes ?? 0)
         // Damage that ended the scan among the lists is the same fault.
-        if damage.map({ $0 < listsStart }) ?? true { try verifyRemovedIDs(segment) }
+        if damage.map({ $0 < segment.removedIDsStart }) ?? true { try verifyRemovedIDs(segment) }
         guard damage == nil, try !agrees(footer, contents, scanner.removedIDsStart, segment) else {
             return
         }
@@ -402,7 +399,7 @@ struct SegmentVerification {
 
     /// True if the footer says what was read.
     private func agrees(
-        _ footer: SegmentFooter, _ contents: SegmentContents, _ listsStart: Int?,
+        _ footer: SegmentFooter, _ contents: SegmentContents, _ scannedStart: Int?,
         _ segment: SealedSegment
     ) throws(LogError) -> Bool {
         let digest = try storage { () throws(FileError) in
@@ -414,8 +411,7 @@ struct SegmentVerification {
             && footer.coversItsLines(from: segment.header.base)
             && contents.times == footer.times
             && UInt64(contents.plaintextBytes) == footer.plaintextBytes
-            && listsStart ?? segment.footerAt
-                == segment.footerAt - (footer.compaction?.removedIDBytes ?? 0)
+            && scannedStart ?? segment.footerAt == segment.removedIDsStart
     }
 
     /// Reads the lists of removed ids, each against its own digest and with its ids in order.

@@ -42,7 +42,7 @@ extension RecoveryReport: CustomStringConvertible {
             removedUnfinishedSegment ? "an unfinished segment was removed" : nil,
             tornTail?.description,
             missing.map {
-                "the folder is a copy that lacks positions \($0.lowerBound) to \($0.upperBound)"
+                "the folder is a copy that lacks \($0.text)"
             },
         ]
         return notes.compactMap(\.self).joined(separator: "; ")
@@ -125,6 +125,8 @@ package struct Recovery {
     package let directory: String
     package let fileSystem: any FileSystem
 
+    /// The number of reads of a damaged end before the damage is reported: a writer may be appending.
+    static let attemptsMax = 4
     /// The number of times that damage may move when it is read again. After that a writer is taken to be
     /// appending faster than it is read.
     private static let rereadsMax = 4
@@ -539,5 +541,13 @@ package struct Recovery {
         }
         return try Quarantine(directory, fileSystem)
             .keep(bytes, "\(SegmentName.of(live.header.base)).\(tail.offset)", "torn")
+    }
+}
+
+extension ClosedRange<Position> {
+    /// `position 5`, or `positions 5 to 7`.
+    package var text: String {
+        lowerBound == upperBound
+            ? "position \(lowerBound)" : "positions \(lowerBound) to \(upperBound)"
     }
 }

@@ -280,12 +280,6 @@ struct RepairPlan {
     }
 }
 
-extension SegmentHeader {
-    fileprivate func isOfOneLog(with other: SegmentHeader) -> Bool {
-        logID == other.logID && account == other.account
-    }
-}
-
 extension SurveyedFile {
     /// True if `other`, with the same first position, is the better source.
     fileprivate func isWorse(than other: SurveyedFile) -> Bool {

@@ -101,6 +101,9 @@ extension [ClosedRange<Position>] {
 }
 
 extension SealedSegment {
+    /// The offset of the first list of removed ids, by the footer; that of the footer if there is none.
+    var removedIDsStart: Int { footerAt - (footer.compaction?.removedIDBytes ?? 0) }
+
     /// Reads the lists of removed ids, oldest first.
     ///
     /// - Throws: `corrupt` if one is damaged, or if they do not fill the space between the last frame and the
@@ -108,7 +111,7 @@ extension SealedSegment {
     /// - Complexity: O(removed ids); memory for every 64th id.
     func removedIDs() throws(LogError) -> [RemovedIDsInFile] {
         var lists: [RemovedIDsInFile] = []
-        var offset = footerAt - (footer.compaction?.removedIDBytes ?? 0)
+        var offset = removedIDsStart
         do throws(FormatError) {
             guard offset >= SegmentHeader.encodedBytes,
                 offset == footerAt || footer.coveredThrough >= header.base

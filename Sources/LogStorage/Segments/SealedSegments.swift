@@ -265,7 +265,7 @@ extension SegmentHeader {
     func check(
         isOfLogOf first: SegmentHeader, _ path: String, than other: String = "the first one"
     ) throws(LogError) {
-        guard logID == first.logID, account == first.account else {
+        guard isOfOneLog(with: first) else {
             let isOfLog = logID == first.logID
             throw LogError(
                 .corrupt, path: path, offset: isOfLog ? 64 : 32,

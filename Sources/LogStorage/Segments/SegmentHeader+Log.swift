@@ -4,6 +4,11 @@
 import LogFormat
 
 extension SegmentHeader {
+    /// True if both segments belong to the same log and account.
+    func isOfOneLog(with other: SegmentHeader) -> Bool {
+        logID == other.logID && account == other.account
+    }
+
     /// The first header of the log and account to which most of `headers` belong; of two with equally many, the
     /// one whose header comes first. Nil without headers. O(n).
     static func ofMost(_ headers: [SegmentHeader]) -> SegmentHeader? {

@@ -76,7 +76,7 @@ private struct StoriesReader {
 
     /// Folds the next event of the log.
     mutating func fold(_ next: Event) {
-        readers[next.id]?.found(next)
+        readers[next.id]?.setEvent(next)
         guard next.isOwn, LogRecord.isType(next.type) || next.content.causeID != nil else {
             return outbox.fold(next)
         }
@@ -159,8 +159,8 @@ private struct StoryReader {
         self.position = position
     }
 
-    /// Takes the event itself.
-    mutating func found(_ event: Event) { (self.event, position) = (event, event.position) }
+    /// Stores the event itself and its position.
+    mutating func setEvent(_ event: Event) { (self.event, position) = (event, event.position) }
 
     private mutating func appendStep(
         _ kind: EventStory.Kind, _ event: Event, at time: Timestamp?, _ description: String

@@ -11,9 +11,10 @@ struct Compact: AsyncParsableCommand {
         abstract: "Removes the events that no view needs and the server has.",
         discussion: """
             Stores the views' states and removes values that were replaced and whose successors \
-            the server has. The live segment is sealed first if something in it can be removed. Prints for each event type how many \
-            events were removed, how many were kept and why, then a summary. With --dry-run it \
-            prints the same and changes nothing; bytesAfter is then an estimate.
+            the server has. The live segment is sealed first if something in it can be removed. \
+            Prints for each event type how many events were removed, how many were kept and why, \
+            then a summary. With --dry-run it prints the same and changes nothing; bytesAfter is \
+            then an estimate.
 
             Example: logtool compact ./log --dry-run
             """)

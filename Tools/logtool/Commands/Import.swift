@@ -111,13 +111,7 @@ struct Import: AsyncParsableCommand {
     /// Opens the file, or standard input for `-`.
     private func openLines() throws -> LineReader {
         guard file != "-" else { return LineReader(STDIN_FILENO, file) }
-        let descriptor = open(file, O_RDONLY | O_CLOEXEC)
-        guard descriptor >= 0 else {
-            let reason = errno
-            Message.error("\(file): \(String(cString: strerror(reason)))")
-            throw [ENOENT, ENOTDIR, EACCES].contains(reason) ? Exit.noLog : Exit.io
-        }
-        return LineReader(descriptor, file)
+        return LineReader(try InputFile.open(file), file)
     }
 
     private static func write(_ appended: [Appended]) {

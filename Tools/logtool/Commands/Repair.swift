@@ -54,8 +54,8 @@ struct Repair: AsyncParsableCommand {
         writer.finish()
         for range in report.actions.flatMap(\.secondWriter) {
             Message.note(
-                "two writers have written positions \(range.lowerBound)–\(range.upperBound) at the same "
-                    + "time; the events of the second are kept in the quarantined file only")
+                "two writers have written \(range.text) at the same time; the events of the second are kept in the quarantined file only"
+            )
         }
         guard !report.actions.isEmpty else {
             return Message.note("the log is sound; there is nothing to repair")

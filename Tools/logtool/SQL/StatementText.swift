@@ -10,12 +10,7 @@ enum StatementText {
     /// - Throws: an exit code, with a message: 66 or 74 for a file that cannot be read, 64 for one that is not
     ///   UTF-8 or too long.
     static func ofFile(_ path: String) throws -> String {
-        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-        guard descriptor >= 0 else {
-            let reason = errno
-            Message.error("\(path): \(String(cString: strerror(reason)))")
-            throw [ENOENT, ENOTDIR, EACCES].contains(reason) ? Exit.noLog : Exit.io
-        }
+        let descriptor = try InputFile.open(path)
         defer { close(descriptor) }
         return try read(descriptor, path)
     }

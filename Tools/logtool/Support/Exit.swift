@@ -110,7 +110,7 @@ enum Message {
     }
     static func text(forMissing positions: ClosedRange<Position>) -> String {
         "note: the folder is a copy, made file by file while a writer had the log open: it lacks "
-            + "positions \(positions.lowerBound) to \(positions.upperBound)"
+            + positions.text
     }
     static func note(_ text: String) { write(Table.printable(text) + "\n") }
     /// Ignores a failure to write to standard error; the exit code still reports the error.

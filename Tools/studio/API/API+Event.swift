@@ -181,11 +181,7 @@ extension API {
                     })
             $0.appendMember(
                 "status",
-                log.withState { state in
-                    state.index.ordinal(at: event.position.rawValue).map {
-                        state.status($0).rawValue
-                    }
-                } ?? "unknown")
+                log.withState { $0.status(at: event.position)?.rawValue } ?? "unknown")
             $0.appendMember("detail", story.status.description)
         }
     }

@@ -8,11 +8,15 @@ import LogStorage
 
 extension API {
     /// GET /api/files
-    func files() throws -> JSONObjectWriter {
+    func files() throws -> JSONObjectWriter { try files(segmentMaps()) }
+
+    /// Reads all segments. A folder that is no log has none, and the overview says so. O(bytes).
+    func segmentMaps() throws -> [SegmentMap] {
+        try ((try? log.folder.segments()) ?? []).map { try SegmentMap($0, in: log.folder) }
+    }
+
+    func files(_ maps: [SegmentMap]) throws -> JSONObjectWriter {
         let fileSystem = log.folder.fileSystem
-        // A folder that is no log has none, and the overview says so.
-        let names = (try? log.folder.segments()) ?? []
-        let maps = try names.map { try SegmentMap($0, in: log.folder) }
         let problem = log.withState { $0.problem }
         var reply = JSONObjectWriter()
         reply.appendMember("bytes", maps.reduce(0) { $0 + $1.fileBytes })
@@ -213,9 +217,12 @@ extension API {
         guard try log.folder.segments().contains(name) else {
             throw APIError.notFound("\(name) is no segment of the log")
         }
-        let map = try SegmentMap(name, in: log.folder)
-        return .object {
-            $0.appendMember("name", name)
+        return segment(try SegmentMap(name, in: log.folder))
+    }
+
+    func segment(_ map: SegmentMap) -> JSONObjectWriter {
+        .object {
+            $0.appendMember("name", map.name)
             $0.appendMember(
                 "frames",
                 list: map.frames.prefix(Self.shownFramesMax).enumerated().map { number, frame in

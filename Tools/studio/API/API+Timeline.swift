@@ -145,9 +145,7 @@ extension API {
     func row(_ line: RawSpan) throws -> JSONObjectWriter {
         let event = try LogReader.event(
             line, OfflineModel.catalogue, directory: log.directory)
-        let status = log.withState { state in
-            state.index.ordinal(at: event.position.rawValue).map { state.status($0) }
-        }
+        let status = log.withState { $0.status(at: event.position) }
         var row = JSONObjectWriter()
         row.appendMember("position", Int(clamping: event.position.rawValue))
         row.appendMember("id", event.id.text)

@@ -281,6 +281,11 @@ extension FollowedLog.State {
         }
     }
 
+    /// The state of the event at a position; nil if there is none in the index.
+    func status(at position: Position) -> EventStatus? {
+        index.ordinal(at: position.rawValue).map { status($0) }
+    }
+
     /// The state of an event.
     func status(_ ordinal: Int) -> EventStatus {
         let position = Position(index.positions[ordinal])

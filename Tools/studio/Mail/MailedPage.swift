@@ -24,7 +24,7 @@ package struct MailedPage {
     private static let storiesMax = 200
 
     /// The number of times that the whole log is read, nearly.
-    package static let reads = 7
+    package static let reads = 6
     /// The number of copies that are read until one has no damage at its end, where a writer may be in the middle
     /// of a write.
     private static let attemptsMax = 3
@@ -84,11 +84,10 @@ package struct MailedPage {
         data.appendMember("views", list: try views(api))
         data.appendMember("stories", raw: try stories(api).finished())
         data.appendMember("outbox", raw: try api.outbox().finished())
-        data.appendMember("files", raw: try api.files().finished())
+        let maps = try api.segmentMaps()
+        data.appendMember("files", raw: try api.files(maps).finished())
         var segments = JSONObjectWriter()
-        for name in try log.folder.segments() {
-            segments.appendMember(name, raw: try api.segment(name).finished())
-        }
+        for map in maps { segments.appendMember(map.name, raw: api.segment(map).finished()) }
         data.appendMember("segments", raw: segments.finished())
         data.appendMember(
             "compaction", raw: (try? api.compaction().finished()) ?? Array("null".utf8))
@@ -99,9 +98,7 @@ package struct MailedPage {
     private static func lines(_ positions: [UInt64], _ log: FollowedLog) throws -> [UInt8] {
         var lines: [[UInt8]] = []
         try LineReading.forEachLine(at: positions, in: log.folder) { prefix, line in
-            let status = log.withState { state in
-                state.index.ordinal(at: prefix.position.rawValue).map { state.status($0) }
-            }
+            let status = log.withState { $0.status(at: prefix.position) }
             lines.append(
                 JSONObjectWriter.object {
                     $0.appendMember("status", (status ?? .unknown).rawValue)

@@ -4,6 +4,7 @@ import EventSourcing
 import Foundation
 import LogFormat
 import LogStorage
+import StandardStreams
 
 /// The reason for which a request is refused.
 struct APIError: Error, CustomStringConvertible {
@@ -56,9 +57,7 @@ struct APIError: Error, CustomStringConvertible {
                 status, "\(error.code.rawValue)", error.description,
                 remedy: error.recoverySuggestion)
         case let error as FileError: self.init(LogError(error))
-        case let error as any CustomStringConvertible:
-            self.init(500, "internal", error.description)
-        default: self.init(500, "internal", error.localizedDescription)
+        default: self.init(500, "internal", ErrorText.of(error))
         }
     }
 

@@ -13,7 +13,7 @@ final class StudioListener: Sendable {
     private let isStopped = Atomic(false)
 
     private struct Connection {
-        /// Since when it waits for a request with the key; nil while one is answered.
+        /// The time since which the connection waits for a request with the key; nil while one is answered.
         var waitingSince: ContinuousClock.Instant? = .now
     }
 
