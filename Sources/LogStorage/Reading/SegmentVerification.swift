@@ -268,9 +268,12 @@ struct SegmentVerification {
                 path: path, file: file, header: header, footer: footer.footer,
                 footerAt: footer.start)
             try verify(segment, line)
-            // A finding at the same location is of the same fault.
+            // A finding at the same location or before it is of the same fault: the classification has read
+            // these bytes in order, and has accepted those before its error.
             let later = findings[(number + 1)...]
-            let isSame = { (other: Finding) in other.offset != nil && other.offset == error.offset }
+            let isSame = { (other: Finding) in
+                other.offset.map { $0 <= error.offset ?? -1 } ?? false
+            }
             findings.replaceSubrange((number + 1)..., with: later.filter { !isSame($0) })
             findings[number].lost = try lost(segment, error, later.filter(isSame))
             return
