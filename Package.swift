@@ -12,8 +12,8 @@ let strict: [SwiftSetting] = [
 // and compiles everything again whenever it does.
 let tools: Set<String> = ["Tools", "ToolsWithTLS"]
 
-// Builds only a part: `core` is the library, its kit and their tests, for which two packages are fetched, `demo`
-// the programs of Tools/demo; a target's name stands for the target and what it needs.
+// Builds only a part: a target's name stands for the target and what it needs, `core` for the library, its kit and
+// their tests, for which two packages are fetched.
 let part = Context.environment["DAYBOOK_PART"].flatMap { $0.isEmpty ? nil : $0 }
 
 /// A product that only tools use. Without them, its package is not fetched.
@@ -524,9 +524,6 @@ case "core":
         "DaybookSecretsTests", "DaybookTestKitTests", "DaybookTests", "EventSourcingTests",
         "LogFormatTests", "LogStorageTests", "OfflineModelTests", "OutsideTests", "ReplayTests",
     ])
-    package.fetch(["swift-collections", "swift-log"])
-case "demo":
-    package.keep(["logtool", "syncserver", "travelnotes"])
 case let target?:
     precondition(
         package.targets.contains { $0.name == target }, "DAYBOOK_PART: no target \(target)")
@@ -554,29 +551,26 @@ if let build = Context.environment["DAYBOOK_BUILD"] {
 }
 
 extension Package {
-    /// Removes all targets that none of these needs.
+    /// Removes all targets that none of these needs, and their packages, which SwiftPM 6.3 also fetches if no target
+    /// names them.
     func keep(_ wanted: [String]) {
         var names = Set(wanted)
+        var packages: Set<String> = []
         // A target is listed after those that it needs.
         for target in targets.reversed() where names.contains(target.name) {
-            for case .byNameItem(let name, _) in target.dependencies { names.insert(name) }
-            for case .targetItem(let name, _) in target.dependencies { names.insert(name) }
+            for dependency in target.dependencies {
+                switch dependency {
+                case .byNameItem(let name, _), .targetItem(let name, _): names.insert(name)
+                case .productItem(_, let package, _, _): packages.insert(package ?? "")
+                @unknown default: break
+                }
+            }
         }
         targets.removeAll { !names.contains($0.name) }
         products.removeAll { !names.contains($0.name) }
-    }
-
-    /// Removes all other packages, which SwiftPM 6.3 also fetches if no target names them.
-    func fetch(_ wanted: [String]) {
         dependencies.removeAll {
             guard case .sourceControl(_, let location, _) = $0.kind else { return false }
-            return !wanted.contains { location.hasSuffix("/" + $0) }
-        }
-        for target in targets {
-            target.dependencies.removeAll {
-                guard case .productItem(_, let package, _, _) = $0 else { return false }
-                return !wanted.contains(package ?? "")
-            }
+            return !packages.contains { location.hasSuffix("/" + $0) }
         }
     }
 }
