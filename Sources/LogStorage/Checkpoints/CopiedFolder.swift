@@ -10,8 +10,8 @@ enum CopiedFolder {
     static func isCopy(_ directory: String, _ fileSystem: any FileSystem) -> Bool {
         guard let file = try? fileSystem.open(directory + "/" + LogDirectory.lock, .read),
             let fingerprint = try? file.fingerprint(),
-            let marker = try? file.read(at: 0, count: WriterLock.markerBytesMax),
-            let named = WriterLock.fingerprint(in: marker)
+            let bytes = try? file.read(at: 0, count: LockMarker.bytesMax),
+            let marker = LockMarker(bytes)
         else { return false }
         return named != fingerprint
     }

@@ -100,7 +100,8 @@ struct LogOpening: ~Copyable {
                 }
             }
             let end = WriterLock.LogEnd(
-                logID: header.logID, base: base, file: live?.reading().file)
+                logID: header.logID, base: base, file: live?.reading().file,
+                next: inspection.next, isClosed: live?.hasCleanShutdownMarker ?? false)
             try lock.bind(to: end, environment)
         }
         return LogOpening(
