@@ -228,7 +228,8 @@ package struct LogBackup {
     // MARK: Other files
 
     /// Copies the checkpoints of the log. The segments were read later, so they reach every position that a
-    /// checkpoint names, except in a copied folder.
+    /// checkpoint names, except in a copied folder: of a checkpoint there, only the states that no line holds
+    /// are kept.
     private func copyCheckpoints(
         _ claims: EndClaims, _ end: End, _ summary: inout BackupSummary
     ) throws(LogError) {
@@ -240,6 +241,9 @@ package struct LogBackup {
             for claim in usable {
                 let bytes = try storage { () throws(FileError) in try claim.file.size() }
                 guard bytes <= FormatLimit.checkpointPlaintextBytesMax else { continue }
+        if usable.isEmpty, let kept = CopiedFolder.lasting(claims, of: end.header.logID) {
+            return _ = try CheckpointSlots(temporary, fileSystem: fileSystem).write(kept)
+        }
                 try write(
                     claim.file, bytes, then: [], as: LogDirectory.checkpoints + "/" + claim.slot,
                     &summary)
