@@ -76,6 +76,21 @@ private final class Writer: Sendable {
     func close() throws { try log.withLock { try $0?.close() } }
 }
 
+/// A file system with links, which notes which segments of a backup are shared.
+private final class Sharing: ForwardingFileSystem {
+    let base: any FileSystem
+    let shared = Mutex<[String]>([])
+    private let files: InMemoryFileSystem
+
+    init(_ files: InMemoryFileSystem) { (base, self.files) = (files, files) }
+
+    func share(_ path: String, as newPath: String) -> Bool {
+        files[newPath] = files[path]
+        shared.withLock { $0.append(String(newPath.split(separator: "/").last ?? "")) }
+        return true
+    }
+}
+
 /// Another clock and other random numbers than the writer's.
 private func environment(_ files: any FileSystem) -> LogEnvironment {
     let random = SeededSource(seed: 1234)
@@ -144,6 +159,32 @@ private func check(
         #expect(summary.findings == [], "a backup has changed the log")
     }
 
+    @Test(.verifies("BAK-3"))
+    func
+        `at each operation that seals and creates a segment, the backup's last segment is its own`()
+        throws
+    {
+        let files = InMemoryFileSystem()
+        let backups = Mutex(0)
+        let watched = InterleavingFileSystem(files, cut: { _ in InterleavingFileSystem.Cut() }) {
+            let backup = backups.withLock { number in
+                number += 1
+                return "/backup-\(number)"
+            }
+            let sharing = Sharing(files)
+            guard (try? backUp(sharing, to: backup)) != nil else { return }
+            let last = try? LogDirectory.segments(of: backup, files).last
+            #expect(!sharing.shared.withLock { $0 }.contains(last ?? ""), "\(backup)")
+        }
+        let log = try Log(at: TestLog.path, environment: TestLog.environment(watched))
+        for position: UInt64 in 1...4 {
+            try log.append(TestLog.line(position) + [0x0A])
+            try log.roll()
+        }
+        try log.close()
+        #expect(backups.withLock { $0 } > 40)
+    }
+
     //  backup               writer
     //  read a checkpoint    –
     //  read a segment       append, seal, …: a step after each read from `first` on
@@ -209,6 +250,7 @@ private func check(
             files.setQuota(used + free)
             let error = #expect(throws: LogError.self) { try backUp(files, to: "/backup") }
             #expect(error?.code == .diskFull)
+            #expect(error?.path.contains(".part/") == true)
             #expect(try files.list("/") == ["log"], "\(free) bytes are free")
             #expect(files.usedBytes == used)
         }

@@ -26,7 +26,8 @@ private struct Steps {
         incarnation = log.incarnation
         func store(at time: Int64) throws {
             try CheckpointSlots(TestLog.path, fileSystem: test.files).write(
-                try log.snapshot().checkpoint(states: [], createdAt: time, seed: 5))
+                try log.snapshot().checkpoint(
+                    states: [Self.needs(log.next)], createdAt: time, seed: 5))
         }
         for step in 1...6 {
             if step == 3 || step == 5 { try log.roll() }
@@ -34,6 +35,13 @@ private struct Steps {
             if [1, 3, 4, 6].contains(step) { try store(at: Int64(step)) }
             images.append(files.image)
         }
+    }
+
+    /// A state that no line holds.
+    private static func needs(_ position: Position) -> StoredState {
+        StoredState(
+            name: StoredState.viewNeedsName, version: 1,
+            position: Position(position.rawValue - 1), bytes: [7])
     }
 
     /// What a copy has, if its files were copied in an order, with one step of the writer after each.
@@ -177,8 +185,29 @@ private struct Steps {
             let log = try Log(at: Steps.copy, environment: Self.environment(copy))
             try #require(log.next.rawValue == expected.last + 1, "operation \(operation)")
             try #require(log.incarnation != steps.incarnation, "operation \(operation)")
+            try #require(log.consumeCheckpoint()?.states.map(\.bytes) == [[7]], "\(operation)")
         }
         #expect(kills > 5)
+    }
+
+    @Test(.verifies("CHK-8", "CMP-30", "BAK-1"))
+    func `a copy whose checkpoints are all ahead keeps the states that no line holds`() throws {
+        let (files, expected) = try Steps().copy(in: Self.checkpointsLast)
+        _ = try LogBackup(of: Steps.copy, to: "/backup", environment: Self.environment(files)).run()
+        for path in [Steps.copy, "/backup"] {
+            for _ in 1...2 {
+                let log = try Log(at: path, environment: Self.environment(files))
+                let checkpoint = try #require(log.consumeCheckpoint(), "\(path)")
+                #expect(checkpoint.position == .zero)
+                #expect(checkpoint.states.map(\.name) == ["daybook.view-needs"])
+                #expect(log.next.rawValue == expected.last + 1)
+                try log.close()
+            }
+            let summary = try LogVerifier(path, fileSystem: files).verify { _, _ in nil }
+            #expect(summary.findings == [])
+        }
+        let kept = try files.list(Steps.copy + "/quarantine").sorted()
+        #expect(kept == ["checkpoints-a.ahead", "checkpoints-b.ahead"])
     }
 
     @Test(.verifies("CHK-8", "REP-2"))

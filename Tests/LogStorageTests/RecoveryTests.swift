@@ -400,7 +400,8 @@ import Testing
                 _ = try Log(
                     at: TestLog.path, create: false, environment: TestLog.environment(files))
             } catch { found = error.code }
-            #expect(files.image == before)
+            // An opening stores in the lock file the end that it found after the kill.
+            #expect(found == nil || files.image == before)
             return found
         }
         func forge(_ files: InMemoryFileSystem, _ offset: Int) throws {

@@ -217,23 +217,91 @@ private final class WithoutFolderLocks: ForwardingFileSystem {
         #expect(try openLog(path).incarnation == changed.incarnation)
     }
 
-    @Test(.verifies("LINE-8"))
-    func `an earlier copy that is written into the same files gets a new incarnation`() throws {
+    /// The moment from which an earlier state is, and the end of the session after it.
+    enum EarlierState: CaseIterable {
+        case beforeTheLastClose, beforeASessionThatWasKilled, backupBeforeTheKill, beforeARecovery
+        case beforeASealAtTheEnd
+
+        /// Writes to the log, and calls `copy` at the moment of the earlier state.
+        func run(_ path: String, _ copy: () throws -> Void) throws {
+            let log = try openLog(path)
+            try appendLine(to: log)
+            switch self {
+            case .beforeTheLastClose:
+                try copy()
+                try appendLine(to: log)
+                try log.close()
+            case .beforeASessionThatWasKilled:
+                try log.close()
+                try copy()
+                try appendLine(to: try openLog(path))
+            case .backupBeforeTheKill:
+                try log.close()
+                let killed = try openLog(path)
+                try appendLine(to: killed)
+                let backup = path + "-backup"
+                _ = try LogBackup(of: path, to: backup, environment: LogEnvironment()).run()
+                try appendLine(to: killed)
+                try copy()
+            case .beforeARecovery:
+                try copy()
+                try appendLine(to: log)
+            case .beforeASealAtTheEnd:
+                try copy()
+                try appendLine(to: log)
+                try log.roll()
+                try log.close()
+            }
+        }
+    }
+
+    @Test(.verifies("LINE-4", "LINE-8"), arguments: EarlierState.allCases)
+    func `an earlier state that is written into the same files gets a new incarnation`(
+        state: EarlierState
+    ) throws {
         let folder = try TemporaryFolder()
         defer { folder.remove() }
-        let segment = folder.log + "/" + SegmentName.of(Position(1))
-        let log = try openLog(folder.log)
-        try appendLine(to: log)
-        let earlier = try Data(contentsOf: URL(filePath: segment))
-        try appendLine(to: log)
-        try log.close()
-        let file = try POSIXFileSystem().open(segment, .readWrite)
+        let name = SegmentName.of(Position(1))
+        var earlier = Data()
+        try state.run(folder.log) {
+            let isBackup = state == .backupBeforeTheKill
+            let source = folder.log + (isBackup ? "-backup" : "") + "/" + name
+            earlier = try Data(contentsOf: URL(filePath: source))
+        }
+        if state == .beforeARecovery { _ = try openLog(folder.log) }
+        let lock = folder.log + "/lock"
+        let marker = try Data(contentsOf: URL(filePath: lock))
+        let file = try POSIXFileSystem().open(folder.log + "/" + name, .readWrite)
         try file.write(Array(earlier), at: 0)
         try file.truncate(to: earlier.count)
         let again = try openLog(folder.log)
+        #expect(!String(decoding: marker, as: UTF8.self).hasPrefix(Self.text(again.incarnation)))
+        try again.close()
+        #expect(try openLog(folder.log).incarnation == again.incarnation)
+    }
+
+    private static func text(_ incarnation: UInt128) -> String {
+        var bytes: [UInt8] = []
+        LineText.append(uuid: incarnation, to: &bytes)
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
+    @Test(.verifies("LINE-8"))
+    func `a lock file that could not be written at close keeps the log open to the next writer`()
+        throws
+    {
+        let files = InMemoryFileSystem()
+        let log = try openLog("/log", files)
+        try appendLine(to: log)
+        files.failing { operation, path in
+            guard operation == "write", path.hasSuffix("/lock") else { return nil }
+            return FileError(.noSpace, operation: operation, path: path, reason: "full")
+        }
+        try log.close()
+        files.failing(nil)
+        let again = try openLog("/log", files)
+        #expect(again.incarnation == log.incarnation)
         #expect(again.next == Position(2))
-        // The inode, the last segment and its creation are the same: LINE-8 lists it as not noticed.
-        withKnownIssue { #expect(again.incarnation != log.incarnation) }
     }
 
     @Test(.verifies("LINE-8"))

@@ -74,7 +74,7 @@ struct ViewNeeds: Codable, Hashable, Sendable {
     }
 
     /// The name of their state in checkpoints.
-    static let stateName = "daybook.view-needs"
+    static let stateName = StoredState.viewNeedsName
 
     /// The state for a checkpoint. Empty needs are stored too: they differ from missing ones.
     func stored(at position: Position) throws -> StoredState {

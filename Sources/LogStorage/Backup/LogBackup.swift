@@ -103,13 +103,11 @@ package struct LogBackup {
         }
     }
 
-    /// The error with the path of the log or of the backup in place of the temporary one. Bytes that are
-    /// damaged in the backup were copied so.
+    /// The error with the path of the log in place of the backup's if bytes are damaged, which were copied so.
     private func named(_ error: LogError) -> LogError {
-        guard error.path.hasPrefix(temporary) else { return error }
+        guard error.isDamage, error.path.hasPrefix(temporary) else { return error }
         var error = error
-        error.path =
-            (error.isDamage ? directory : target) + error.path.dropFirst(temporary.count)
+        error.path = directory + error.path.dropFirst(temporary.count)
         return error
     }
 
@@ -124,7 +122,13 @@ package struct LogBackup {
     private func copySegments(
         _ names: [String], _ summary: inout BackupSummary
     ) throws(LogError) -> End {
-        var end: End?
+        var (end, names): (End?, [String]) = (nil, names)
+        // Without the unfinished one, the backup ends in the segment before, which must not be a shared file.
+        if let last = names.last, names.count > 1,
+            try Recovery(directory: directory, fileSystem: files).isUnfinished(last)
+        {
+            names.removeLast()
+        }
         for name in names.dropLast() {
             // Others follow: the segment is sealed, and at most replaced by its compacted version.
             let file = try storage { () throws(FileError) in
@@ -228,13 +232,17 @@ package struct LogBackup {
     // MARK: Other files
 
     /// Copies the checkpoints of the log. The segments were read later, so they reach every position that a
-    /// checkpoint names, except in a copied folder.
+    /// checkpoint names, except in a copied folder: of a checkpoint there, only the states that no line holds
+    /// are kept.
     private func copyCheckpoints(
         _ claims: EndClaims, _ end: End, _ summary: inout BackupSummary
     ) throws(LogError) {
         let usable = claims.slots.filter { claim in
             claim.header.logID == end.header.logID && claim.header.position < end.next
                 && CheckpointSlots.head(of: claim.file, claim.header) != nil
+        }
+        if usable.isEmpty, let kept = CopiedFolder.lasting(claims, of: end.header.logID) {
+            return _ = try CheckpointSlots(temporary, fileSystem: fileSystem).write(kept)
         }
         try inFolder(LogDirectory.checkpoints, unless: usable.isEmpty) { () throws(LogError) in
             for claim in usable {

@@ -163,12 +163,12 @@ extension File {
 
     /// Checks that the file still has a name, since synced bytes of a removed file are lost.
     ///
-    /// - Throws: `notFound` if it was removed; the errors of `isLinked`.
+    /// - Throws: `notFound` if it was removed or replaced; the errors of `isLinked`.
     func requireLinked(_ path: String) throws(FileError) {
         guard try isLinked() else {
             throw FileError(
                 .notFound, operation: "write", path: path,
-                reason: "the file was removed while the log was open")
+                reason: "the file was removed, or replaced by another one, while the log was open")
         }
     }
 }

@@ -1,7 +1,8 @@
 // Ensures one writer at a time, and one incarnation for each state of a log that is written to. Two locks: one
 // of the file `lock`, and one of the folder itself, since files are deleted and replaced. The lock file names
-// the incarnation and the files that it was made for. A copied, restored or emptied folder has other files,
-// so the log gets a new incarnation there. Spec/format/line.md, LINE-4 and LINE-8.
+// the incarnation, the files that it was made for, and the position at which the log was closed. A copied,
+// restored or emptied folder has other files or ends earlier, so the log gets a new incarnation there.
+// Spec/format/line.md, LINE-4 and LINE-8.
 
 import LogFormat
 
@@ -14,6 +15,22 @@ struct WriterLock {
         var base: Position
         /// The file of the last segment; nil if it is sealed, since compaction may replace it then.
         var file: (any File)?
+        /// The position after the last line.
+        var next: Position
+        /// True if the last segment ends with a clean-shutdown marker.
+        var isClosed: Bool
+
+        /// True if a writer that stored `marker` has left the log as it is now, or was killed later. A log that
+        /// ends before the marker's position is an earlier copy; so is one that was closed at another moment.
+        ///
+        /// - Parameter current: the marker that this end would get.
+        func continues(_ marker: LockMarker, as current: LockMarker) -> Bool {
+            guard marker.file == current.file, marker.logID == logID, marker.base == base,
+                file == nil || marker.segment == current.segment
+            else { return false }
+            return isClosed
+                ? marker.next == next && !marker.isInUse : marker.next <= next
+        }
     }
 
     private let folder: any DirectoryLock
@@ -23,16 +40,10 @@ struct WriterLock {
     private let fileSystem: any FileSystem
     private let identity: UInt64
     private var end: LogEnd?
-    /// True if the lock file names the end of the log.
-    private var isBound = false
+    /// The content of the lock file; nil if it may be another one.
+    private var stored: LockMarker?
     /// The writer id of new lines; 0 until `bind(to:_:)`.
     private(set) var incarnation: UInt128 = 0
-
-    /// More than the 137 bytes of a marker, so that a longer content is recognised as another one.
-    static let markerBytesMax = 256
-    private static let markerBytes = 137
-    /// The last field of a marker: 20 digits and the newline.
-    private static let fileBytes = 21
 
     /// Acquires both locks, creating the lock file if it is missing.
     ///
@@ -121,99 +132,83 @@ struct WriterLock {
 
     // MARK: Incarnation
 
-    /// Reads the incarnation, or stores a new, random one if the lock file does not name exactly this end of
-    /// the log. Durable on return.
+    /// Reads the incarnation, or stores a new, random one if the lock file does not name this end of the log, or
+    /// names a later one. Durable on return.
     mutating func bind(to end: LogEnd, _ environment: LogEnvironment) throws(LogError) {
         self.end = end
-        let known = try storage { () throws(FileError) in
-            try storedIncarnation(in: file.read(at: 0, count: Self.markerBytesMax), end)
+        let (known, current) = try storage { () throws(FileError) in
+            let bytes = try file.read(at: 0, count: LockMarker.bytesMax)
+            return (LockMarker(bytes), try marker(of: end, isInUse: !end.isClosed))
         }
-        guard let known else {
+        guard let known, end.continues(known, as: current) else {
             return try ReserveFile(directory, fileSystem).drawing { () throws(LogError) in
-                try mint(environment)
+                try mint(environment, next: end.next)
             }
         }
-        incarnation = known
-        isBound = true
+        incarnation = known.incarnation
+        stored = known
+        // After a kill the log ends later than the marker says. If the write fails, the marker stays true.
+        if known.next < end.next { try? record(next: end.next, isInUse: known.isInUse) }
     }
 
-    /// Binds the incarnation to a new segment, before its first commit. If that fails, `requireBound()` tries
-    /// again.
+    /// Binds the incarnation to a new segment, before its first commit. If that fails, `requireInUse(next:)`
+    /// tries again.
     mutating func follow(to end: LogEnd) {
         self.end = end
-        isBound = (try? store(marker(incarnation, end))) != nil
+        stored = nil
+        try? record(next: end.next, isInUse: true)
     }
 
-    /// Checks, before a commit, that the lock file names the segment. If the segment were lost with a lock file
-    /// that names an earlier one, the next writer would give its positions again, under the same incarnation.
-    mutating func requireBound() throws(LogError) {
-        guard !isBound, let end else { return }
-        try storage { () throws(FileError) in try store(marker(incarnation, end)) }
-        isBound = true
+    /// Makes the lock file say, before a commit, which segment the writer appends to, and that it does. If the
+    /// log's end were lost or replaced by an earlier one, the next writer would otherwise give its positions
+    /// again, under the same incarnation. Durable on return; one sync for the first commit of a writer.
+    mutating func requireInUse(next: Position) throws(LogError) {
+        if let stored, stored.isInUse { return }
+        try storage { () throws(FileError) in try record(next: next, isInUse: true) }
+    }
+
+    /// Records the position at which a writer closes the log; durable on return. Before the clean-shutdown
+    /// marker, so that a log with one never ends elsewhere than the lock file says.
+    mutating func recordClose(next: Position) throws(LogError) {
+        try storage { () throws(FileError) in try record(next: next, isInUse: false) }
     }
 
     /// Releases the file of the last segment, which is sealed: compaction may replace it.
     mutating func releaseSegment() { end?.file = nil }
 
     /// Stores a new, random incarnation; durable on return.
-    mutating func mint(_ environment: LogEnvironment) throws(LogError) {
+    mutating func mint(_ environment: LogEnvironment, next: Position) throws(LogError) {
         guard let end else { return }
-        let minted = environment.randomUUID()
-        try storage { () throws(FileError) in
-            try store(marker(minted, end))
+        let (before, isInUse) = (incarnation, stored?.isInUse ?? !end.isClosed)
+        incarnation = environment.randomUUID()
+        do throws(FileError) {
+            try record(next: next, isInUse: isInUse)
             try fileSystem.syncDirectory(directory)
+        } catch {
+            // The next commit writes the incarnation of its lines again.
+            (incarnation, stored) = (before, nil)
+            throw LogError(error)
         }
-        incarnation = minted
-        isBound = true
     }
 
-    private func store(_ marker: [UInt8]) throws(FileError) {
-        try file.write(marker, at: 0)
-        try file.truncate(to: marker.count)
+    /// Writes the marker unless the lock file has it already.
+    private mutating func record(next: Position, isInUse: Bool) throws(FileError) {
+        guard var end else { return }
+        end.next = next
+        let marker = try marker(of: end, isInUse: isInUse)
+        guard marker != stored else { return }
+        stored = nil
+        let bytes = marker.encoded()
+        try file.write(bytes, at: 0)
+        try file.truncate(to: bytes.count)
         try file.sync()
+        stored = marker
     }
 
-    /// `<incarnation> <fingerprint> <log id> <base> <fingerprint of the segment>` and a newline.
-    private func marker(_ incarnation: UInt128, _ end: LogEnd) throws(FileError) -> [UInt8] {
-        let space = UInt8(ascii: " ")
-        var bytes: [UInt8] = []
-        LineText.append(uuid: incarnation, to: &bytes)
-        bytes.append(space)
-        LineText.append(number: try file.fingerprint(), to: &bytes)
-        bytes.append(space)
-        LineText.append(uuid: end.logID, to: &bytes)
-        bytes.append(space)
-        LineText.append(number: end.base.rawValue, to: &bytes)
-        bytes.append(space)
-        LineText.append(number: try end.file?.fingerprint() ?? 0, to: &bytes)
-        bytes.append(UInt8(ascii: "\n"))
-        return bytes
-    }
-
-    /// The incarnation in a marker that names this lock file and this end of the log; nil if it names others.
-    private func storedIncarnation(
-        in marker: [UInt8], _ end: LogEnd
-    ) throws(FileError) -> UInt128? {
-        guard
-            let uuid = LineText.uuid(marker.span.bytes, at: 0, acceptUppercase: false)
-        else { return nil }
-        let expected = try self.marker(uuid, end)
-        let compared = end.file == nil ? expected.count - Self.fileBytes : expected.count
-        guard marker.count == expected.count, marker.prefix(compared) == expected.prefix(compared)
-        else { return nil }
-        return uuid
-    }
-
-    /// The fingerprint of the lock file that a marker was made for; nil if the bytes are no marker.
-    static func fingerprint(in marker: [UInt8]) -> UInt64? {
-        let (space, newline) = (UInt8(ascii: " "), UInt8(ascii: "\n"))
-        let bytes = marker.span.bytes
-        guard marker.count == markerBytes, marker[markerBytes - 1] == newline,
-            [36, 57, 94, 115].allSatisfy({ marker[$0] == space }),
-            LineText.uuid(bytes, at: 0, acceptUppercase: false) != nil,
-            LineText.uuid(bytes, at: 58, acceptUppercase: false) != nil,
-            LineText.number(bytes, at: 95) != nil, LineText.number(bytes, at: 116) != nil
-        else { return nil }
-        return LineText.number(bytes, at: 37)
+    private func marker(of end: LogEnd, isInUse: Bool) throws(FileError) -> LockMarker {
+        LockMarker(
+            incarnation: incarnation, file: try file.fingerprint(), logID: end.logID,
+            base: end.base, segment: try end.file?.fingerprint() ?? 0, next: end.next,
+            isInUse: isInUse)
     }
 }

@@ -104,7 +104,7 @@ public final class Log: Sendable {
     public func mintIncarnation() throws(LogError) {
         try state.withLock { (state) throws(LogError) in
             try checkUsable(state)
-            try state.lock?.mint(environment)
+            try state.lock?.mint(environment, next: state.contents.next)
             state.incarnation = state.lock?.incarnation ?? state.incarnation
         }
     }
@@ -231,7 +231,7 @@ public final class Log: Sendable {
         // the lock was held until it was durable.
         do throws(LogError) {
             try requireInPlace(&state)
-            try state.lock?.requireBound()
+            try state.lock?.requireInUse(next: state.contents.next)
             let newFrame = try state.live?.commit(lines)
             try state.lock?.requireLinked()
             return newFrame
@@ -283,7 +283,8 @@ public final class Log: Sendable {
             header, preallocatedBytes: preallocatedBytes, environment.sizes, in: directory,
             environment.fileSystem)
         let end = WriterLock.LogEnd(
-            logID: id, base: header.base, file: state.live?.reading().file)
+            logID: id, base: header.base, file: state.live?.reading().file, next: header.base,
+            isClosed: false)
         state.lock?.follow(to: end)
     }
 
@@ -604,8 +605,13 @@ public final class Log: Sendable {
     private func release(_ state: inout State) throws(LogError) {
         guard state.lock != nil else { return }
         defer { drop(&state) }
-        guard state.failure == nil, state.live != nil else { return }
+        guard state.failure == nil else { return }
         try requireInPlace(&state)
+        do throws(LogError) {
+            try state.lock?.recordClose(next: state.contents.next)
+        } catch let error where error.code == .diskFull {
+            return  // As without space for the clean-shutdown marker.
+        } catch { throw error }
         try state.live?.close(last: Position(state.contents.next.rawValue - 1))
     }
 

@@ -92,22 +92,26 @@ struct LogOpening: ~Copyable {
                 try SegmentWriter.create(header, environment.sizes, in: directory, fileSystem)
             }
         }
+        var checkpoint = inspection.checkpoint
         if let base = live?.base ?? inspection.sealed.ranges.last?.lowerBound {
             if report.missing != nil {
-                try ReserveFile(directory, fileSystem).drawing { () throws(LogError) in
+                let kept = try ReserveFile(directory, fileSystem).drawing { () throws(LogError) in
                     try CopiedFolder.setAside(
-                        claims, next: inspection.next, of: header.logID, fileSystem)
+                        claims, next: inspection.next, of: header.logID,
+                        isOnly: inspection.checkpoint == nil, fileSystem)
                 }
+                checkpoint = checkpoint ?? kept
             }
             let end = WriterLock.LogEnd(
-                logID: header.logID, base: base, file: live?.reading().file)
+                logID: header.logID, base: base, file: live?.reading().file,
+                next: inspection.next, isClosed: live?.hasCleanShutdownMarker ?? false)
             try lock.bind(to: end, environment)
         }
         return LogOpening(
             lock: lock, report: report, sealed: inspection.sealed, live: live,
             contents: inspection.last?.live?.contents ?? SegmentContents(base: inspection.next),
             idIndex: inspection.idIndex, id: header.logID, account: header.account,
-            checkpoint: inspection.checkpoint)
+            checkpoint: checkpoint)
     }
 
     private static func prepareFolder(

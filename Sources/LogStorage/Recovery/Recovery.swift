@@ -259,6 +259,18 @@ package struct Recovery {
         }
     }
 
+    /// True if a segment was begun and has no header yet (R1), or was removed again.
+    func isUnfinished(_ name: String) throws(LogError) -> Bool {
+        let path = directory + "/" + name
+        let file: any File
+        do throws(FileError) { file = try fileSystem.open(path, .read) } catch {
+            guard error.code == .notFound else { throw LogError(error) }
+            return true
+        }
+        let size = try storage { () throws(FileError) in try file.size() }
+        return try header(of: file, size: size, path) == nil
+    }
+
     /// Reads the header; nil for R1.
     private func header(
         of file: any File, size: Int, _ path: String, isRetry: Bool = false

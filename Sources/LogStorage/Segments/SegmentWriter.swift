@@ -23,7 +23,7 @@ struct SegmentWriter: ~Copyable {
     /// The file's size, including the preallocated space after the data.
     private var fileBytes: Int
     /// True if the file ends with a clean-shutdown marker in place of the trailer.
-    private var hasCleanShutdownMarker: Bool
+    private(set) var hasCleanShutdownMarker: Bool
 
     private static let growthBytesMin = 64 * 1024
     private static let growthBytesMax = 1024 * 1024
