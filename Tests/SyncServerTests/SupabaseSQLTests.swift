@@ -254,6 +254,30 @@ struct SupabaseSQLTests {
         #expect(try await project.append(Sample.cities(1)).count == 1)
     }
 
+    // MARK: Tables
+
+    @Test(.verifies("SUP-12"))
+    func `an event is a row of the event table, and no table of the project gets a row`()
+        async throws
+    {
+        let project = try await SupabaseProject()
+        let owner = try project.fixture.connect()
+        try await owner.runScript(
+            """
+            CREATE TABLE public.cities (id text); CREATE TABLE public.notes (id text)
+            """)
+        let events = Sample.cities(2) + [Sample.note("added", "n", 3)]
+        #expect(
+            try await project.append(events).map { $0["status"] as? String ?? "" }
+                == ["applied", "applied", "applied"])
+        let counts = try await owner.run(
+            """
+            SELECT (SELECT count(*) FROM daybook.event), (SELECT count(*) FROM public.cities),
+                (SELECT count(*) FROM public.notes)
+            """)
+        #expect(counts == [["3", "0", "0"]])
+    }
+
     // MARK: Answers
 
     @Test(.verifies("SUP-10")) func `a batch that is none is refused as a whole`() async throws {
