@@ -1,4 +1,4 @@
-// The arguments and the result of the SQL function append_batch. Spec/sql/0005_batches.sql defines them.
+// The arguments and the result of the SQL function append_batch. Spec/sql defines them.
 
 import EventSourcing
 import Foundation

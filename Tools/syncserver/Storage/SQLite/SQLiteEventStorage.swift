@@ -11,6 +11,7 @@ package final class SQLiteEventStorage: EventStorage {
     let path: String
     /// The longest wait for a lock of another process.
     let lockWait: Duration
+    let migrator: DatabaseMigrator
     package let signals = AccountSignals()
     package let restores: Restores
     private let file: SQLiteFile
@@ -30,18 +31,21 @@ package final class SQLiteEventStorage: EventStorage {
     /// - Parameters:
     ///   - catalogue: the rules by which batches are read, for comparing contents.
     ///   - lockWait: the longest wait for a lock of another process.
+    ///   - migrator: the migrations of the schema.
     ///   - now: the clock by which the last use of accounts is recorded.
     /// - Throws: `StorageError`.
     package init(
         path: String, catalogue: EventCatalogue, lockWait: Duration = .seconds(5),
+        migrator: DatabaseMigrator = SQLiteSchema.migrator,
         now: @escaping @Sendable () -> Date = { Date() }
     ) throws {
         self.path = path
         self.lockWait = lockWait
+        self.migrator = migrator
         self.catalogue = catalogue
         self.now = now
         (file, restores) = try Self.rephrase {
-            let file = try SQLiteFile(path, lockWait: lockWait)
+            let file = try SQLiteFile(path, migrator, lockWait: lockWait)
             return (file, try file.connections.read(SQLiteSchema.restores))
         }
     }
