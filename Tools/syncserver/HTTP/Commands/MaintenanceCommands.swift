@@ -10,7 +10,8 @@ import SyncServerStorage
 struct Migrate: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Migrate a database to the newest schema, and exit.",
-        discussion: "A server does the same when it starts. There is no downgrade: take a backup before.")
+        discussion:
+            "A server does the same when it starts. There is no downgrade: take a backup before.")
 
     @OptionGroup var storage: StorageOptions
 

@@ -4,6 +4,7 @@
 import EventSourcing
 import Foundation
 import GRDB
+import SyncWire
 import Synchronization
 
 /// Events of accounts in one SQLite file.
@@ -135,7 +136,7 @@ package final class SQLiteEventStorage: EventStorage {
             _ = try await file.read { db in
                 try SQLitePage(db, account: "", source: nil).read(after: .serial(0), limit: 1)
             }
-            guard SQLiteFile.hasSpace(for: BatchReader.bodyBytesMax, at: path) else {
+            guard SQLiteFile.hasSpace(for: WireLimits.bodyBytes, at: path) else {
                 throw SQLiteFile.noSpace
             }
             let isRecent = lastWrite.withLock { last in

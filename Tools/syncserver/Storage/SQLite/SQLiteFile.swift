@@ -5,6 +5,7 @@ import Dispatch
 import EventSourcing
 import Foundation
 import GRDB
+import SyncWire
 import Synchronization
 
 /// An open SQLite file.
@@ -74,7 +75,7 @@ final class SQLiteFile: Sendable {
         let current = handle.withLock { $0 }
         guard current.failure != nil else { return }
         if let reason = Self.reasonNotToWrite(path) { throw reason }
-        guard Self.hasSpace(for: BatchReader.bodyBytesMax, at: path) else { throw Self.noSpace }
+        guard Self.hasSpace(for: WireLimits.bodyBytes, at: path) else { throw Self.noSpace }
         try await onOpeningQueue { try $0.replace(current.connections) }
     }
 
@@ -131,11 +132,14 @@ final class SQLiteFile: Sendable {
         } catch let error as DatabaseError
             where [.SQLITE_FULL, .SQLITE_IOERR].contains(error.resultCode)
         {
-            guard let connection = try? openForReading(path, migrator, lockWait) else { throw error }
+            guard let connection = try? openForReading(path, migrator, lockWait) else {
+                throw error
+            }
             return Handle(connections: connection, failure: error)
         } catch {
             guard let reason = reasonNotToWrite(path), access(path, R_OK) == 0 else { throw error }
-            return Handle(connections: try openForReading(path, migrator, lockWait), failure: reason)
+            return Handle(
+                connections: try openForReading(path, migrator, lockWait), failure: reason)
         }
     }
 
