@@ -157,11 +157,14 @@ let package = Package(
                 .product(name: "HashTreeCollections", package: "swift-collections"),
             ],
             swiftSettings: strict),
+        // What a client of the sync protocol and its server share.
+        .target(
+            name: "SyncWire", dependencies: ["EventSourcing", "LogFormat"], swiftSettings: strict),
         .target(
             name: "Replay",
             dependencies: [
                 .target(name: "CCurl", condition: .when(platforms: [.linux])),
-                "EventSourcing", "LogFormat", "LogStorage", "Telemetry",
+                "EventSourcing", "LogFormat", "LogStorage", "SyncWire", "Telemetry",
                 .product(name: "DequeModule", package: "swift-collections"),
                 .product(name: "HeapModule", package: "swift-collections"),
                 .product(name: "Logging", package: "swift-log"),
@@ -229,12 +232,12 @@ let package = Package(
             name: "travelnotes", dependencies: ["DaybookOffline"],
             path: "Tools/sample/travelnotes", packageAccess: false, swiftSettings: strict),
         .target(
-            name: "SyncServerBatch", dependencies: ["EventSourcing", "LogFormat"],
+            name: "SyncServerBatch", dependencies: ["EventSourcing", "LogFormat", "SyncWire"],
             path: "Tools/syncserver/Batch", swiftSettings: strict),
         .target(
             name: "SyncServerStorage",
             dependencies: [
-                "Cryptography", "EventSourcing", "LogFormat", "SyncServerBatch",
+                "Cryptography", "EventSourcing", "LogFormat", "SyncServerBatch", "SyncWire",
                 .product(name: "DequeModule", package: "swift-collections"),
                 forTools("GRDB", "GRDB.swift"),
             ],
@@ -256,7 +259,7 @@ let package = Package(
         .target(
             name: "SyncServerPostgreSQL",
             dependencies: [
-                "CPostgreSQL", "CServerSQL", "EventSourcing", "SyncServerStorage",
+                "CPostgreSQL", "CServerSQL", "EventSourcing", "SyncServerStorage", "SyncWire",
                 .product(name: "DequeModule", package: "swift-collections"),
             ],
             path: "Tools/syncserver/PostgreSQL",
@@ -266,7 +269,7 @@ let package = Package(
             name: "syncserver",
             dependencies: [
                 "Cryptography", "EventSourcing", "LogFormat", "DaybookOffline", "StandardStreams",
-                "SyncServerAdmission", "SyncServerPostgreSQL", "SyncServerStorage",
+                "SyncServerAdmission", "SyncServerPostgreSQL", "SyncServerStorage", "SyncWire",
                 forTools("ArgumentParser", "swift-argument-parser"),
                 forTools("Hummingbird", "hummingbird"),
                 forTools("HummingbirdCore", "hummingbird"),
@@ -371,7 +374,7 @@ let package = Package(
             name: "FuzzTargets",
             dependencies: [
                 "EventSourcing", "LogFormat", "LogStorage", "DaybookOffline", "Replay",
-                "SyncServerBatch",
+                "SyncServerBatch", "SyncWire",
             ],
             path: "Tools/fuzz/Targets", swiftSettings: strict + libLZ4),
 

@@ -195,14 +195,13 @@ private struct Saves: Projection, Codable {
     }
 
     @Test(.verifies("CMP-30", "CHK-2"))
-    func `all events of a view that only an older release's checkpoint has are needed`()
+    func `all events of an unknown view are needed if the checkpoint does not name its needs`()
         async throws
     {
         let app = try await open([Edits.self])
         try await fill(app)
         try await app.events.checkpoint()
         try await app.close()
-        // As written by a release that did not store which views need events.
         let slots = CheckpointSlots("/log", fileSystem: files)
         let states = try #require(slots.usable().first { _ in true }).states
             .filter { $0.name != "daybook.view-needs" }

@@ -129,7 +129,7 @@ private struct Bench {
     }
 
     @Test(.verifies("PRK-4"))
-    func `an event with five retries from an earlier release is sent again after a restart`()
+    func `an event that is recorded as parked after five retries is sent again after a restart`()
         async throws
     {
         var bench = try await Bench()

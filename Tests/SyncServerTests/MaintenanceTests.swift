@@ -284,47 +284,25 @@ import Testing
     }
 
     @Test(.verifies("OPS-12"))
-    func `migrate brings a database of the first release up to date, with its events`()
-        async throws
-    {
-        let events = Sample.cities(3)
-        let old = try DatabaseQueue(path: fixture.path)
-        try await old.write { db in
-            try db.execute(
-                sql: """
-                    PRAGMA application_id = 1148805739;
-                    CREATE TABLE grdb_migrations (identifier TEXT NOT NULL PRIMARY KEY);
-                    INSERT INTO grdb_migrations VALUES ('1 events and note heads');
-                    CREATE TABLE account (number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE,
-                        last_serial INTEGER NOT NULL) STRICT;
-                    CREATE TABLE event (account INTEGER NOT NULL, serial INTEGER NOT NULL,
-                        id BLOB NOT NULL, source BLOB NOT NULL, sequence INTEGER NOT NULL,
-                        line BLOB NOT NULL, PRIMARY KEY (account, serial)) STRICT, WITHOUT ROWID;
-                    CREATE UNIQUE INDEX event_by_id ON event (account, id);
-                    CREATE INDEX event_by_source ON event (account, source, sequence);
-                    CREATE TABLE note_head (account INTEGER NOT NULL, note TEXT NOT NULL,
-                        event BLOB NOT NULL, is_deletion INTEGER NOT NULL, time INTEGER NOT NULL,
-                        source BLOB NOT NULL, sequence INTEGER NOT NULL,
-                        PRIMARY KEY (account, note)) STRICT, WITHOUT ROWID;
-                    INSERT INTO account VALUES (1, 'ana', 3);
-                    """)
-            for (index, event) in events.enumerated() {
-                try db.execute(
-                    sql: "INSERT INTO event VALUES (1, ?, ?, ?, ?, ?)",
-                    arguments: [
-                        index + 1, event.id, event.source, Int64(event.sequence),
-                        Data(event.line.utf8),
-                    ])
-            }
+    func `a later migration runs once and keeps the events`() async throws {
+        #expect(try command("migrate") == 0)
+        #expect(try command("migrate") == 0)
+        let samples = Sample.cities(3)
+        var storage: SQLiteEventStorage = try fixture.open()
+        _ = try await storage.append(samples)
+        try storage.close()
+        var later = SQLiteSchema.migrator
+        later.registerMigration("2 later") { db in
+            try db.execute(sql: "ALTER TABLE event ADD COLUMN received TEXT")
         }
-        try old.close()
-        #expect(try command("migrate") == 0)
-        #expect(try command("migrate") == 0)
-        let storage: SQLiteEventStorage = try fixture.open()
-        let all = try await TestStorage(fixture: fixture, storage: storage).all()
-        #expect(all == events.map(\.line))
-        #expect(try await storage.append(events).allSatisfy { $0.status == .duplicate })
-        // The last use is unknown, so the account counts as used now.
-        #expect(try await storage.accounts(unusedSince: Date()).isEmpty)
+        for _ in 0..<2 {
+            storage = try SQLiteEventStorage(
+                path: fixture.path, catalogue: StorageFixture.catalogue, migrator: later)
+            #expect(try await storage.schemaVersion() == "2 later")
+            #expect(try await storage.append(samples).allSatisfy { $0.status == .duplicate })
+            try storage.close()
+        }
+        // The server of before.
+        #expect(try command("migrate") == 65)
     }
 }

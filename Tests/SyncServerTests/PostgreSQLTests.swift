@@ -407,8 +407,42 @@ struct PostgreSQLTests {
         }
         let steps = try await fixture.connect().run("SELECT number FROM daybook.migration")
         #expect(steps == PostgreSQLSchema.steps.map { ["\($0.number)"] })
-        let location = try PostgreSQLLocation(fixture.location)
-        #expect(try await PostgreSQLEventStorage.migrate(location).isEmpty)
+        #expect(try await PostgreSQLSchema.migrate(fixture.connect()).isEmpty)
+    }
+
+    @Test(.verifies("PG-1"))
+    func `a later migration runs once, keeps the events, and changes nothing if it fails`()
+        async throws
+    {
+        let fixture = try await PostgreSQLFixture()
+        let storage = try await fixture.open()
+        let samples = Sample.cities(3)
+        _ = try await storage.append(samples)
+        let number = PostgreSQLSchema.steps.count + 1
+        func later(_ sql: String) -> [PostgreSQLSchema.Step] {
+            let record = "INSERT INTO daybook.migration (number, name) VALUES (\(number), 'later');"
+            return PostgreSQLSchema.steps + [.init(number: number, sql: record + sql)]
+        }
+        await #expect(throws: StorageError.self) {
+            try await PostgreSQLSchema.migrate(fixture.connect(), later("SELECT 1 / 0"))
+        }
+        #expect(
+            try await PostgreSQLSchema.version(fixture.connect()) == PostgreSQLSchema.steps.count)
+        let steps = later("ALTER TABLE daybook.event ADD COLUMN received date")
+        #expect(try await PostgreSQLSchema.migrate(fixture.connect(), steps) == [number])
+        #expect(try await PostgreSQLSchema.migrate(fixture.connect(), steps).isEmpty)
+        // A server that was started before goes on.
+        #expect(try await storage.append(samples).allSatisfy { $0.status == .duplicate })
+        try storage.close()
+        await expectWrongDatabase("newer") { try await fixture.open().close() }
+    }
+
+    @Test(.verifies("PG-11")) func `the events have 16 partitions`() async throws {
+        let fixture = try await PostgreSQLFixture()
+        try await fixture.open().close()
+        let partitions = try await fixture.connect().run(
+            "SELECT inhrelid FROM pg_inherits WHERE inhparent = 'daybook.event'::regclass")
+        #expect(partitions.count == 16)
     }
 
     @Test(.verifies("PG-1")) func `the steps of the schema are the files of the specification`()
@@ -423,34 +457,16 @@ struct PostgreSQLTests {
     }
 
     @Test(.verifies("PG-1"))
-    func `a database of a newer server, of another application or in another encoding is refused`()
-        async throws
-    {
-        let newer = try await PostgreSQLFixture()
-        let location = try PostgreSQLLocation(newer.location)
-        await expectWrongDatabase("syncserver migrate") {
-            try await PostgreSQLEventStorage(
-                location, catalogue: StorageFixture.catalogue, migrates: false
-            ).close()
-        }
-        #expect(
-            try await PostgreSQLEventStorage.migrate(location)
-                == PostgreSQLSchema.steps.map(\.number))
-        try await PostgreSQLEventStorage(
-            location, catalogue: StorageFixture.catalogue, migrates: false
-        ).close()
-        _ = try await newer.connect().run("INSERT INTO daybook.migration VALUES (99, 'future')")
-        await expectWrongDatabase("newer") { try await newer.open().close() }
-
+    func `a database of another application or in another encoding is refused`() async throws {
         let foreign = try await PostgreSQLFixture()
         _ = try await foreign.connect().run("CREATE SCHEMA daybook")
         await expectWrongDatabase("another application") { try await foreign.open().close() }
 
-        let latin = "\(newer.name)_latin"
-        let server = try await newer.cluster.administratorConnection()
+        let latin = "\(foreign.name)_latin"
+        let server = try await foreign.cluster.administratorConnection()
         _ = try await server.run(
             "CREATE DATABASE \(latin) ENCODING 'LATIN1' TEMPLATE template0")
-        let url = newer.cluster.url(latin)
+        let url = foreign.cluster.url(latin)
         await expectWrongDatabase("UTF-8") {
             try await PostgreSQLEventStorage(
                 PostgreSQLLocation(url), catalogue: StorageFixture.catalogue

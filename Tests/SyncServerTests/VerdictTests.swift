@@ -11,7 +11,7 @@ import Testing
     /// The server's verdict type; the client has its own.
     private typealias EventVerdict = SyncServerStorage.EventVerdict
 
-    private func statuses(_ verdicts: [EventVerdict]) -> [EventVerdict.Status] {
+    private func statuses(_ verdicts: [EventVerdict]) -> [Verdict.Status] {
         verdicts.map(\.status)
     }
 

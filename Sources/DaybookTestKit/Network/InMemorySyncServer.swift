@@ -131,7 +131,7 @@ public final class InMemorySyncServer: FollowingTransport {
     private func accept(_ batch: [UInt8]) -> TransportReply {
         guard let lines = Self.elements(batch) else { return TransportReply(status: 400) }
         var stoppedLanes: Set<String> = []
-        var verdicts: [[UInt8]] = []
+        var verdicts: [Verdict] = []
         for line in lines {
             guard let event = try? ForeignEvent(line.span.bytes) else {
                 return TransportReply(status: 400)
@@ -142,12 +142,10 @@ public final class InMemorySyncServer: FollowingTransport {
             if answer.status != .applied, answer.status != .duplicate, let lane = draft.lane {
                 stoppedLanes.insert(lane)
             }
-            verdicts.append(Self.json(answer))
+            verdicts.append(answer)
         }
         wakeStreams()
-        var body = JSONObjectWriter()
-        body.appendMember("verdicts", raw: JSONObjectWriter.array(verdicts))
-        return TransportReply(status: 200, body: body.finished())
+        return TransportReply(status: 200, body: Verdict.reply(verdicts))
     }
 
     private func accept(_ event: ForeignEvent, _ line: [UInt8]) -> Verdict {
@@ -226,7 +224,7 @@ public final class InMemorySyncServer: FollowingTransport {
         state.indexes[draft.id].map { index in
             state.events[index] == draft
                 ? Verdict(id: draft.id, status: .duplicate)
-                : Verdict(id: draft.id, status: .rejected, code: "id_reused")
+                : Verdict(id: draft.id, status: .rejected, code: Verdict.Code.idReused.rawValue)
         }
     }
 
@@ -255,7 +253,7 @@ public final class InMemorySyncServer: FollowingTransport {
             guard let start = state.index(of: cursor) else {
                 return TransportReply(status: 400, restore: state.restore(since: cursor))
             }
-            let page = state.lines.dropFirst(start).prefix(500)
+            let page = state.lines.dropFirst(start).prefix(WireLimits.events)
             return TransportReply(
                 status: 200, body: JSONObjectWriter.array(Array(page)),
                 next: state.cursor(at: start + page.count),
@@ -276,19 +274,6 @@ public final class InMemorySyncServer: FollowingTransport {
             try scanner.expectEnd(text)
         } catch { return nil }
         return elements
-    }
-
-    private static func json(_ verdict: Verdict) -> [UInt8] {
-        var object = JSONObjectWriter()
-        object.appendMember("id", verdict.id.text)
-        object.appendMember("status", verdict.status.rawValue)
-        if let code = verdict.code { object.appendMember("code", code) }
-        if let detail = verdict.detail { object.appendMember("detail", detail) }
-        if let current = verdict.current { object.appendMember("current", raw: current.json) }
-        if let seconds = verdict.retryAfterSeconds {
-            object.appendMember("retryAfterSeconds", seconds)
-        }
-        return object.finished()
     }
 }
 

@@ -27,7 +27,7 @@ extension EventPayload {
 }
 
 extension EventPayload where Self: Codable {
-    /// Decodes JSON; dates from ISO 8601, or from the seconds since 2001 that earlier releases wrote.
+    /// Decodes JSON; dates from ISO 8601.
     ///
     /// - Throws: `EventError` (`invalidData`), naming the member.
     public init(json: [UInt8]) throws {
@@ -35,8 +35,7 @@ extension EventPayload where Self: Codable {
     }
 
     /// Encodes JSON with sorted members and dates in ISO 8601 with milliseconds; smaller fractions are lost.
-    /// Equal values give equal bytes. An event with a date that an earlier release has recorded has other
-    /// bytes: recording it again under the same id is refused (`idReused`).
+    /// Equal values give equal bytes.
     ///
     /// - Throws: `EventError` (`invalidData`), naming a member that JSON cannot express, such as NaN.
     public func json() throws -> [UInt8] { try PayloadCoding.encode(self) }

@@ -23,9 +23,7 @@ enum PayloadCoding {
         let decoder = JSONDecoder()
         decoder.dateDecodingStrategy = .custom { decoder in
             let container = try decoder.singleValueContainer()
-            guard let text = try? container.decode(String.self) else {
-                return Date(timeIntervalSinceReferenceDate: try container.decode(Double.self))
-            }
+            let text = try container.decode(String.self)
             guard let time = Timestamp(text) else {
                 throw DecodingError.dataCorruptedError(
                     in: container,

@@ -23,13 +23,7 @@ public struct Register<Value: Sendable & Hashable>: Sendable, Hashable {
     }
 }
 
-extension Register: Codable where Value: Codable {
-    // Part of the stored form of a `Codable` state: a renamed property must not change it.
-    private enum CodingKeys: String, CodingKey {
-        case value
-        case lwwTimestamp = "stamp"
-    }
-}
+extension Register: Codable where Value: Codable {}
 
 extension Optional {
     /// Sets the register, creating it if nothing has set it yet.

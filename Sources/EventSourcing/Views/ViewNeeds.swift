@@ -85,7 +85,7 @@ struct ViewNeeds: Codable, Hashable, Sendable {
             bytes: Array(try encoder.encode(self)))
     }
 
-    /// The needs among stored states; nil if there are none, as in a checkpoint of an earlier release.
+    /// The needs among stored states; nil if there are none.
     init?(restoredFrom states: [StoredState]) {
         guard let state = states.first(where: { $0.name == Self.stateName && $0.version == 1 }),
             let needs = try? JSONDecoder().decode(ViewNeeds.self, from: Data(state.bytes))

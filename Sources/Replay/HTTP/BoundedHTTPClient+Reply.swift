@@ -1,8 +1,8 @@
 // Requests of the sync protocol, whose replies are collected in memory up to a limit. Shared by HTTPTransport
 // and SupabaseTransport. Spec/protocol/sync-protocol.md; Spec/operations/secrets.md, SEC-20, SEC-24.
 
-import EventSourcing
 import Foundation
+import SyncWire
 import Synchronization
 
 extension BoundedHTTPClient {
@@ -37,11 +37,11 @@ extension BoundedHTTPClient {
             retryAfterSeconds: head["Retry-After"].flatMap {
                 HTTPDate.retryAfterSeconds($0, now: head["Date"])
             },
-            next: head["Link"].flatMap(LinkHeader.next).flatMap {
+            next: head[LinkHeader.name].flatMap(LinkHeader.next).flatMap {
                 Self.cursor($0, from: request.url)
             },
-            remaining: head["Daybook-Remaining"].flatMap { Int($0) }.flatMap { $0 < 0 ? nil : $0 },
-            restore: head["Daybook-Restored"].flatMap(ServerRestore.init(header:)))
+            remaining: head[WireHeader.remaining].flatMap { Int($0) }.flatMap { $0 < 0 ? nil : $0 },
+            restore: head[WireHeader.restored].flatMap(ServerRestore.init(header:)))
     }
 
     /// Checks that a reply is for the account that owns the log.

@@ -8,8 +8,8 @@ package struct HTTPHeaders: Sendable, CustomReflectable, CustomStringConvertible
     /// The names of headers that only the transport sets, or that frame the message.
     private static let reserved: Set<String> = [
         "accept", "accept-encoding", "authorization", "connection", "content-encoding",
-        "content-length", "content-type", "daybook-account", "expect", "host", "keep-alive", "te",
-        "trailer", "transfer-encoding", "upgrade",
+        "content-length", "content-type", AccountHeader.name.lowercased(), "expect", "host",
+        "keep-alive", "te", "trailer", "transfer-encoding", "upgrade",
     ]
 
     /// Checks headers.

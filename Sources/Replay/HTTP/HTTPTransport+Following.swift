@@ -1,8 +1,8 @@
 // The stream of the sync protocol: GET {endpoint} with `Accept: text/event-stream`.
 // Spec/protocol/push.md, PUSH-1 to PUSH-5 and PUSH-11.
 
-import EventSourcing
 import Foundation
+import SyncWire
 import Synchronization
 
 extension HTTPTransport: FollowingTransport {
@@ -18,7 +18,7 @@ extension HTTPTransport: FollowingTransport {
     ) async throws -> StreamEnd {
         var request = BoundedHTTPRequest(endpoint)
         if let cursor { request.url = try HTTPOrigin.page(cursor, from: endpoint) }
-        request.set("Accept", EventStreamBody.contentType)
+        request.set("Accept", WireType.stream)
         let account = self.account.name(for: account)
         if let account { request.set(AccountHeader.name, AccountHeader.value(for: account)) }
         let body = EventStreamBody(cursors: StreamCursors(request.url), receive)
@@ -50,9 +50,10 @@ struct StreamCursors {
         let parts = URLComponents(url: url, resolvingAgainstBaseURL: true)
         let path = parts?.percentEncodedPath ?? ""
         let others = (parts?.percentEncodedQuery ?? "").split(separator: "&")
-            .filter { $0 != "after" && !$0.hasPrefix("after=") }
+            .filter { $0 != WireQuery.after && !$0.hasPrefix(WireQuery.after + "=") }
         prefix =
-            (path.isEmpty ? "/" : path) + "?" + others.map { $0 + "&" }.joined() + "after="
+            (path.isEmpty ? "/" : path) + "?" + others.map { $0 + "&" }.joined() + WireQuery.after
+            + "="
     }
 
     /// The cursor after the event with an id; nil for an id that cannot be one.
@@ -65,8 +66,6 @@ struct StreamCursors {
 
 /// The body of a stream.
 private final class EventStreamBody: ResponseBodyHandler {
-    static let contentType = "text/event-stream"
-
     private struct State {
         var parser = ServerSentEvents()
         var isStream = false
@@ -92,7 +91,7 @@ private final class EventStreamBody: ResponseBodyHandler {
         let type = (head["Content-Type"] ?? "").lowercased().split(separator: ";").first
         let isStream =
             head.status == 200 && head.isPlain
-            && type?.trimmingCharacters(in: .whitespaces) == Self.contentType
+            && type?.trimmingCharacters(in: .whitespaces) == WireType.stream
         state.withLock { $0.isStream = isStream }
         return isStream
     }

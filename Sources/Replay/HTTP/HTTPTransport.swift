@@ -2,6 +2,7 @@
 // BoundedHTTPClient. Spec/protocol/sync-protocol.md.
 
 import Foundation
+import SyncWire
 
 /// The transport of the sync protocol.
 public final class HTTPTransport: Transport {
@@ -75,13 +76,13 @@ public final class HTTPTransport: Transport {
     /// The URL for batches and pages: `/v1/events` of the server if `endpoint` has no path, otherwise
     /// `endpoint` itself; without the `/` after `/v1/events`.
     public static func eventsURL(of endpoint: URL) -> URL {
-        if endpoint.path.hasSuffix("/v1/events"), endpoint.absoluteString.hasSuffix("/") {
+        if endpoint.path.hasSuffix(eventsPath), endpoint.absoluteString.hasSuffix("/") {
             return URL(string: String(endpoint.absoluteString.dropLast())) ?? endpoint
         }
         guard endpoint.path.isEmpty || endpoint.path == "/", endpoint.query == nil else {
             return endpoint
         }
-        return URL(string: "/v1/events", relativeTo: endpoint)?.absoluteURL ?? endpoint
+        return URL(string: eventsPath, relativeTo: endpoint)?.absoluteURL ?? endpoint
     }
 
     /// Sends one request without the log's account.
@@ -100,13 +101,13 @@ public final class HTTPTransport: Transport {
         var request = BoundedHTTPRequest(endpoint)
         switch call {
         case .append(let batch):
-            request.set("Content-Type", "application/cloudevents-batch+json")
-            request.set("Accept", "application/json")
+            request.set("Content-Type", WireType.batch)
+            request.set("Accept", WireType.json)
             request.body = batch
         case .read(let cursor):
             // Not followed to another server, which would get the token.
             if let cursor { request.url = try HTTPOrigin.page(cursor, from: endpoint) }
-            request.set("Accept", "application/cloudevents-batch+json")
+            request.set("Accept", WireType.batch)
         }
         return try await client.send(
             request, token: token, account: self.account.name(for: account))

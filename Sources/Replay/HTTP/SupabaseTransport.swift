@@ -3,15 +3,13 @@
 
 import EventSourcing
 import Foundation
+import SyncWire
 
 /// The transport for a Supabase project that has the functions `append_events` and `read_events`.
 public final class SupabaseTransport: Transport {
     private let functions: URL
     private let apiKey: String
     private let client: BoundedHTTPClient
-
-    /// The largest number of events in a page.
-    private static let pageMax = 500
 
     /// Creates a transport.
     ///
@@ -65,7 +63,7 @@ public final class SupabaseTransport: Transport {
         case .read(let cursor):
             body.appendMember(
                 "after", raw: cursor.map(JSONObjectWriter.string) ?? Array("null".utf8))
-            body.appendMember("max", Self.pageMax)
+            body.appendMember("max", WireLimits.events)
             return try page(try await invoke("read_events", body, token))
         }
     }

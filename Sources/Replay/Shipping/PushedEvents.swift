@@ -8,10 +8,6 @@ import Synchronization
 final class PushedEvents: Sendable {
     /// The largest number of bytes that wait. The run then reads pages instead, at its own pace.
     static let bytesMax = 4 * 1024 * 1024
-    /// The largest number of events of a page.
-    private static let pageEvents = 500
-    /// The number of bytes after which a page ends.
-    private static let pageBytes = 1024 * 1024
 
     /// The result of an insertion.
     enum Insertion {
@@ -58,7 +54,7 @@ final class PushedEvents: Sendable {
             guard let last = state.events.first else { return nil }
             var page = ReplayState.Page(body: [], after: state.after, next: last.next)
             var count = 0
-            while count < Self.pageEvents, page.body.count < Self.pageBytes,
+            while count < WireLimits.events, page.body.count < WireLimits.lineBytes,
                 let (line, next) = state.events.popFirst()
             {
                 page.body.append(UInt8(ascii: count == 0 ? "[" : ","))

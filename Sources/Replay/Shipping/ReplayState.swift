@@ -202,9 +202,9 @@ public struct ReplayState: Sendable {
     private var tokenSince = 0
 
     /// The largest number of events in a batch.
-    static let batchEvents = 500
+    static let batchEvents = WireLimits.events
     /// The largest size of the lines of a batch in bytes.
-    static let batchBytes = 1024 * 1024
+    static let batchBytes = WireLimits.lineBytes
     /// The number of ready lanes above which more events do not change the next batches: a prefetched batch
     /// and the one after it are full.
     private static let lanesEnough = 2 * batchEvents
@@ -813,7 +813,7 @@ public struct ReplayState: Sendable {
                 }
                 lanes.removeSettled(item)
                 if !resolutions.isEmpty { resolutions[item.laneID] = nil }
-                if verdicts[place].code == "source_fork" {
+                if verdicts[place].code == Verdict.Code.sourceFork.rawValue {
                     outcome.forked.insert(item.source)
                 }
             case .rejected:  // V2

@@ -82,9 +82,6 @@ public struct EventStory: Hashable, Sendable {
         }
     }
 
-    @available(*, deprecated, renamed: "Refusal")
-    public typealias Verdict = Refusal
-
     /// The server's verdict on an attempt that did not settle the event.
     public struct Refusal: Hashable, Sendable {
         /// The server's code, or one that begins with `http_`.

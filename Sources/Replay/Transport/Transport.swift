@@ -1,8 +1,9 @@
 // The transport of requests to the server. An app that ships by itself implements it.
 // Spec/protocol/sync-protocol.md.
 
-import EventSourcing
 import Foundation
+// An app that implements a transport gets its restores and verdicts.
+@_exported import SyncWire
 
 /// A request to the server.
 public enum TransportRequest: Hashable, Sendable {
@@ -11,34 +12,6 @@ public enum TransportRequest: Hashable, Sendable {
     /// Read the page of the account's events after a cursor; nil for the first page (SYNC-30 to
     /// SYNC-35). The cursor is the `next` of an earlier reply.
     case read(after: String?)
-}
-
-/// A restore of the server's database from a backup (SYNC-38).
-public struct ServerRestore: Hashable, Sendable {
-    /// The time of the restored state, in milliseconds since 1970. After several restores since the cursor the
-    /// earliest one.
-    public var time: Int64
-    /// The name of the last restore; nil if the server does not say it.
-    public var generation: String?
-
-    /// Creates a restore.
-    public init(time: Int64, generation: String? = nil) {
-        self.time = time
-        self.generation = generation
-    }
-
-    /// Parses a header `Daybook-Restored`; nil without a time.
-    init?(header: String) {
-        let parts = header.split(separator: ";").map { $0.trimmingCharacters(in: .whitespaces) }
-        guard let time = parts.first.flatMap({ Timestamp($0) }) else { return nil }
-        self.time = time.milliseconds
-        generation =
-            parts.dropFirst().lazy
-            .filter { $0.hasPrefix(Self.generationParameter) }
-            .map { String($0.dropFirst(Self.generationParameter.count)) }.first
-    }
-
-    private static let generationParameter = "generation="
 }
 
 /// An answer of the server.

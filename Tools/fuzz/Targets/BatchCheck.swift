@@ -4,6 +4,7 @@ import DaybookOffline
 import EventSourcing
 import LogFormat
 import SyncServerBatch
+import SyncWire
 
 struct BatchCheck {
     private static let now = Timestamp(milliseconds: 1_800_000_000_000)
@@ -13,7 +14,7 @@ struct BatchCheck {
             let events = try? BatchReader.read(
                 bytes.span.bytes, catalogue: OfflineModel.catalogue, now: Self.now)
         else { return }
-        try expect(events.count <= BatchReader.eventsMax, "a batch has too many events")
+        try expect(events.count <= WireLimits.events, "a batch has too many events")
         for event in events {
             guard let content = event.content else {
                 try expect(event.fault != nil, "an unreadable event has no fault")

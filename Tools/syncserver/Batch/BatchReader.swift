@@ -3,6 +3,7 @@
 
 import EventSourcing
 import LogFormat
+import SyncWire
 
 /// The reason for refusing a whole batch.
 package enum BatchError: Error, Hashable, Sendable {
@@ -16,11 +17,6 @@ package enum BatchError: Error, Hashable, Sendable {
 
 /// A parser of posted batches.
 package enum BatchReader {
-    /// The most events in one batch.
-    package static let eventsMax = 500
-    /// The most bytes of a body: 1 MiB of lines, and the brackets and commas around them.
-    package static let bodyBytesMax = 1024 * 1024 + 64 * 1024
-
     /// Parses a batch.
     ///
     /// - Parameter now: the time for events without one.
@@ -40,7 +36,7 @@ package enum BatchReader {
         } catch {
             throw .notAnArray(detail: "\(error.detail) (byte \(error.offset + 1))")
         }
-        guard elements.count <= eventsMax else { throw .tooManyEvents }
+        guard elements.count <= WireLimits.events else { throw .tooManyEvents }
         // On all cores if the batch is big: of the intake's processor time, reading events is the greatest part,
         // 41 % in batches of 500. Spec/decisions/0057-intake-of-the-server.md.
         let shares = elements.parallelShares { share in

@@ -4,6 +4,7 @@
 import EventSourcing
 import Foundation
 import LogFormat
+import SyncWire
 
 /// One element of a posted batch.
 package struct ReceivedEvent: Sendable {
@@ -44,13 +45,9 @@ package struct ReceivedEvent: Sendable {
         }
     }
 
-    /// The most bytes of an event, as received: at least what any release of the library ships.
-    /// SYNC-13.
-    package static let bytesMax = 256 * 1024
-
     /// A rule that an event breaks.
     package struct Fault: Hashable, Sendable {
-        package let code: EventVerdict.Code
+        package let code: Verdict.Code
         package let detail: String
     }
 }
@@ -63,11 +60,11 @@ extension ReceivedEvent {
     ///   - now: the time for an event without one.
     /// - Returns: nil if the element has no usable id.
     package init?(_ element: RawSpan, catalogue: EventCatalogue, now: Timestamp) {
-        guard element.byteCount <= Self.bytesMax else {
+        guard element.byteCount <= WireLimits.eventBytes else {
             self.init(
                 unreadable: element, .tooLarge,
                 "the event has \(element.byteCount) bytes; "
-                    + "at most \(Self.bytesMax) are accepted")
+                    + "at most \(WireLimits.eventBytes) are accepted")
             return
         }
         do throws(EventError) {
@@ -114,7 +111,7 @@ extension ReceivedEvent {
             fault: fault)
     }
 
-    private init?(unreadable element: RawSpan, _ code: EventVerdict.Code, _ detail: String) {
+    private init?(unreadable element: RawSpan, _ code: Verdict.Code, _ detail: String) {
         guard let outline = EventOutline(element) else { return nil }
         self.init(
             id: outline.id, lane: EntityID(outline.lane), content: nil,

@@ -9,18 +9,6 @@ static const char *const migrations[] = {
     (const char[]){
 #embed "../PostgreSQL/sql/0001_events.sql" suffix(, 0)
     },
-    (const char[]){
-#embed "../PostgreSQL/sql/0002_accounts.sql" suffix(, 0)
-    },
-    (const char[]){
-#embed "../PostgreSQL/sql/0003_restores.sql" suffix(, 0)
-    },
-    (const char[]){
-#embed "../PostgreSQL/sql/0004_partitions.sql" suffix(, 0)
-    },
-    (const char[]){
-#embed "../PostgreSQL/sql/0005_batches.sql" suffix(, 0)
-    },
     0,
 };
 

@@ -1,8 +1,9 @@
-// The arguments and the result of the SQL function append_batch. Spec/sql/0005_batches.sql defines them.
+// The arguments and the result of the SQL function append_batch. Spec/sql defines them.
 
 import EventSourcing
 import Foundation
 import SyncServerStorage
+import SyncWire
 
 /// A batch for append_batch.
 struct PostgreSQLBatch {
@@ -56,10 +57,10 @@ struct PostgreSQLBatch {
         guard rows.count == batch.count else { throw Self.unexpectedAnswer }
         return try zip(batch, rows).map { event, row in
             guard row.count == 5, let text = row[0], UUID(text: text) == event.id,
-                let status = row[1].flatMap(EventVerdict.Status.init)
+                let status = row[1].flatMap(Verdict.Status.init)
             else { throw Self.unexpectedAnswer }
             var verdict = EventVerdict(
-                event.id, status, code: row[2].flatMap(EventVerdict.Code.init), detail: row[3],
+                event.id, status, code: row[2].flatMap(Verdict.Code.init), detail: row[3],
                 current: row[4].map { Array($0.utf8) })
             if let fault = event.fault, verdict.code == fault.code { verdict.detail = fault.detail }
             return verdict

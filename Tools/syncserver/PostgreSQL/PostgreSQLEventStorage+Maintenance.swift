@@ -1,4 +1,4 @@
-// Erasure and retention in a PostgreSQL database. The SQL is Spec/sql/0002_accounts.sql.
+// Erasure and retention in a PostgreSQL database. The SQL is in Spec/sql.
 // Spec/operations/operating.md.
 
 import EventSourcing
@@ -8,29 +8,6 @@ import SyncServerStorage
 extension PostgreSQLEventStorage: StorageMaintenance {
     package func schemaVersion() async throws -> String {
         try await pool.withConnection { "step \(try await PostgreSQLSchema.version($0))" }
-    }
-
-    /// The number of events that are moved in one transaction.
-    private static let movedAtOnce = 2_000
-
-    package func moveEvents(progress: (EventMove) -> Void) async throws {
-        var (count, isWaiting) = (0, false)
-        while true {
-            let rows = try await pool.withConnection {
-                try await $0.run("SELECT daybook.move_events($1::integer)", ["\(Self.movedAtOnce)"])
-            }
-            // NULL: another session holds a lock that it needs.
-            guard let moved = rows.first?[0].flatMap({ Int($0) }) else {
-                if !isWaiting { progress(.waiting) }
-                isWaiting = true
-                try await Task.sleep(for: .seconds(1))
-                continue
-            }
-            isWaiting = false
-            guard moved > 0 else { return }
-            count += moved
-            progress(.moved(count))
-        }
     }
 
     package func eventCount(account: String) async throws -> Int {

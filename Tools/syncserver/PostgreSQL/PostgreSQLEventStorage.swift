@@ -18,31 +18,17 @@ package final class PostgreSQLEventStorage: EventStorage {
     /// The time when a batch last failed because the disk was full.
     private let lastNoSpace = Mutex<ContinuousClock.Instant?>(nil)
 
-    /// Opens a database.
+    /// Opens a database and migrates its schema.
     ///
-    /// - Parameters:
-    ///   - catalogue: the rules by which batches are read, for comparing contents.
-    ///   - migrates: whether missing migrations are run; if false, an outdated schema is refused.
+    /// - Parameter catalogue: the rules by which batches are read, for comparing contents.
     /// - Throws: `StorageError`.
-    package init(
-        _ location: PostgreSQLLocation, catalogue: EventCatalogue, migrates: Bool = true
-    ) async throws {
+    package init(_ location: PostgreSQLLocation, catalogue: EventCatalogue) async throws {
         self.catalogue = catalogue
         self.location = location
         pool = PostgreSQLPool(location)
         announcements = PostgreSQLAnnouncements(pool)
         restores = try await pool.withConnection { connection in
-            if migrates {
-                try await PostgreSQLSchema.migrate(connection)
-            } else {
-                let version = try await PostgreSQLSchema.version(connection)
-                guard version == PostgreSQLSchema.newest else {
-                    throw StorageError(
-                        .wrongDatabase,
-                        "the schema is at step \(version), and this server needs step "
-                            + "\(PostgreSQLSchema.newest): run syncserver migrate")
-                }
-            }
+            try await PostgreSQLSchema.migrate(connection)
             let rows = try await connection.run(
                 "SELECT generation, restored_to FROM daybook.restore ORDER BY number")
             return Restores(
@@ -52,16 +38,6 @@ package final class PostgreSQLEventStorage: EventStorage {
                     return Restores.Restore(
                         generation: generation, restoredTo: Timestamp(milliseconds: time))
                 })
-        }
-    }
-
-    /// Runs the missing migrations of a database.
-    ///
-    /// - Returns: the numbers of the migrations that were run.
-    /// - Throws: `StorageError`.
-    package static func migrate(_ location: PostgreSQLLocation) async throws -> [Int] {
-        try await PostgreSQLPool(location).withConnection {
-            try await PostgreSQLSchema.migrate($0)
         }
     }
 

@@ -23,14 +23,14 @@ enum PostgreSQLSchema {
         return steps
     }()
 
-    /// The newest migration that this server knows.
-    static var newest: Int { steps.last?.number ?? 0 }
-
     /// Reads the last migration that a database has; 0 if it has none.
     ///
+    /// - Parameter newest: the newest migration that this server knows.
     /// - Throws: `StorageError`; `wrongDatabase` for a schema of a newer server or of another
     ///   application, and for a database with another encoding than UTF-8.
-    static func version(_ connection: PostgreSQLConnection) async throws -> Int {
+    static func version(
+        _ connection: PostgreSQLConnection, newest: Int = steps.count
+    ) async throws -> Int {
         let facts = try await connection.run(
             """
             SELECT current_setting('server_encoding'), to_regnamespace('daybook') IS NOT NULL,
@@ -63,14 +63,17 @@ enum PostgreSQLSchema {
     /// - Returns: the numbers of the migrations that were run.
     /// - Throws: `StorageError`; the migration that failed has changed nothing.
     @discardableResult
-    static func migrate(_ connection: PostgreSQLConnection) async throws -> [Int] {
-        guard try await version(connection) < newest else { return [] }
+    static func migrate(
+        _ connection: PostgreSQLConnection, _ steps: [Step] = steps
+    ) async throws -> [Int] {
+        let newest = steps.count
+        guard try await version(connection, newest: newest) < newest else { return [] }
         do {
             // A migration may take long, and so may waiting for another server's.
             try await connection.runScript("SET statement_timeout = 0")
             try await connection.runScript(
                 "SELECT pg_advisory_lock(hashtextextended('daybook.migration', 0))")
-            let version = try await version(connection)
+            let version = try await version(connection, newest: newest)
             let missing = steps.filter { $0.number > version }
             for step in missing { try await connection.runScript(step.sql) }
             // Closing releases the lock and the setting; the next use opens another connection.

@@ -1,11 +1,10 @@
 // One page of a pull, read by an EventStorage and sent as a reply or in a stream.
 // Spec/protocol/sync-protocol.md, SYNC-34.
 
+import SyncWire
+
 /// Some events of an account and the cursors after them.
 package struct ServedPage: Equatable, Sendable {
-    /// Bytes of lines after which a page ends.
-    package static let bytesTarget = 1024 * 1024
-
     /// The stored lines, without newlines.
     package private(set) var lines: [[UInt8]] = []
     /// The cursor after each line.
@@ -42,6 +41,6 @@ package struct ServedPage: Equatable, Sendable {
     ///
     /// - Parameter limit: the most events.
     package func isFull(limit: Int) -> Bool {
-        lines.count >= limit || bytes >= Self.bytesTarget
+        lines.count >= limit || bytes >= WireLimits.lineBytes
     }
 }

@@ -8,13 +8,6 @@ package protocol StorageMaintenance: Sendable {
     /// Returns the newest migration of the schema, as a text for people.
     func schemaVersion() async throws -> String
 
-    /// Does what a migration has left to be done while servers use the database: moves the events into
-    /// partitions. Does nothing if all are moved, or if the database has no partitions. An interrupted move
-    /// continues with the next call.
-    ///
-    /// - Parameter progress: called after each part, and when a wait begins.
-    func moveEvents(progress: (EventMove) -> Void) async throws
-
     /// Counts the events of an account.
     func eventCount(account: String) async throws -> Int
 
@@ -44,12 +37,4 @@ package protocol StorageMaintenance: Sendable {
 
     /// Finishes pending work and closes the database.
     func close() throws
-}
-
-/// The progress of `moveEvents`.
-package enum EventMove: Hashable, Sendable {
-    /// The number of events that have been passed.
-    case moved(Int)
-    /// Another session holds a lock that the move needs. It continues when the lock is free.
-    case waiting
 }

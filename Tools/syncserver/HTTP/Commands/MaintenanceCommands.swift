@@ -10,32 +10,14 @@ import SyncServerStorage
 struct Migrate: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Migrate a database to the newest schema, and exit.",
-        discussion: """
-            A server does the same when it starts. There is no downgrade: take a backup before.
-
-            In a large PostgreSQL database it also moves the events into partitions, which takes hours \
-            and can be interrupted. Servers may use the database meanwhile; a server that starts does \
-            not move them.
-            """)
+        discussion:
+            "A server does the same when it starts. There is no downgrade: take a backup before.")
 
     @OptionGroup var storage: StorageOptions
-
-    /// The number of events after which progress is reported.
-    private static let reportedAtOnce = 100_000
 
     func run() async throws {
         do {
             let storage = try await storage.openForMaintenance(creating: true)
-            var reported = 0
-            try await storage.moveEvents {
-                switch $0 {
-                case .waiting: SyncServer.note("waiting for another session that uses the table")
-                case .moved(let count):
-                    guard count >= reported + Self.reportedAtOnce else { return }
-                    reported = count
-                    SyncServer.note("\(count) events moved")
-                }
-            }
             let version = try await storage.schemaVersion()
             try storage.close()
             try SyncServer.print("up to date: \(version)")

@@ -2,12 +2,13 @@
 // another path: 404. Spec/protocol/sync-protocol.md, SYNC-1.
 
 import Hummingbird
+import SyncWire
 
 /// Refuses requests for other paths and methods.
 struct KnownPaths: RouterMiddleware {
     private static let methods: [String: [String]] = [
         "/healthz": ["GET"], "/readyz": ["GET"], "/metrics": ["GET"],
-        "/v1/events": ["GET", "POST"],
+        eventsPath: ["GET", "POST"],
     ]
 
     /// Whether a path is served.

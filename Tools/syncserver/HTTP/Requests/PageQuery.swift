@@ -5,6 +5,7 @@ import Foundation
 import Hummingbird
 import NIOHTTPTypes
 import SyncServerStorage
+import SyncWire
 
 /// The query of a pull.
 struct PageQuery {
@@ -22,20 +23,20 @@ struct PageQuery {
     init(_ request: Request, limitMax: Int, _ restores: Restores) throws {
         self.restores = restores
         let query = request.uri.queryParameters
-        source = try query["source"].map { text in
+        source = try query[Substring(WireQuery.source)].map { text in
             guard let source = UUID(sourceName: String(text)) ?? UUID(text: String(text))
             else { throw Self.refusal("bad_source", "source is not a UUID") }
             return source
         }
         limit =
-            try query["limit"].map { text in
+            try query[Substring(WireQuery.limit)].map { text in
                 guard let limit = Int(digits: text), limit >= 1 else {
                     throw Self.refusal("bad_limit", "limit is not a number from 1 on")
                 }
                 return min(limit, limitMax)
             } ?? limitMax
         let bySource = source != nil
-        cursor = try query["after"].map { text in
+        cursor = try query[Substring(WireQuery.after)].map { text in
             let cursor = try Self.cursor(
                 String(text), restores, else: "after is not a cursor of this order")
             guard cursor.isBySource == bySource else {
@@ -59,11 +60,15 @@ struct PageQuery {
             throw RequestError(
                 .badRequest, "restored",
                 "the database was restored to its state of \(restore.restoredTo)",
-                headers: [restored: "\(restore.restoredTo); generation=\(restore.generation)"])
+                headers: [
+                    restored: ServerRestore(
+                        time: restore.restoredTo.milliseconds, generation: restore.generation
+                    ).header
+                ])
         }
     }
 
-    private static let restored = HTTPFields.Element.Name(valid: "Daybook-Restored")
+    private static let restored = HTTPFields.Element.Name(valid: WireHeader.restored)
 
     /// The cursor after which a stream begins: that of `Last-Event-ID`, which a client sends when it resumes
     /// with the same URL, else that of the query, else the start.
@@ -85,12 +90,13 @@ struct PageQuery {
         return cursor
     }
 
-    private static let lastEventID = HTTPFields.Element.Name(valid: "Last-Event-ID")
+    private static let lastEventID = HTTPFields.Element.Name(valid: WireHeader.lastEventID)
 
     /// The query for the next page.
     func next(_ cursor: EventCursor) -> String {
-        let source = source.map { "source=\($0.text)&" } ?? ""
-        return "\(source)limit=\(limit)&after=\(restores.text(of: cursor))"
+        let source = source.map { "\(WireQuery.source)=\($0.text)&" } ?? ""
+        return source
+            + "\(WireQuery.limit)=\(limit)&\(WireQuery.after)=\(restores.text(of: cursor))"
     }
 
     private static func refusal(_ code: String, _ detail: String) -> RequestError {

@@ -4,18 +4,14 @@
 import EventSourcing
 import Hummingbird
 import SyncServerAdmission
+import SyncWire
 
 /// Functions that build replies.
 enum Reply {
-    /// The media type of server-sent events.
-    static let eventStreamType = "text/event-stream"
-    /// The media type of a batch, and of a page.
-    static let batchType = "application/cloudevents-batch+json"
-
     /// Builds a reply with a JSON body.
     static func json(
         _ status: HTTPResponse.Status, _ body: [UInt8],
-        contentType: String = "application/json", headers: HTTPFields = [:]
+        contentType: String = WireType.json, headers: HTTPFields = [:]
     ) -> Response {
         var headers = headers
         headers[.contentType] = contentType
@@ -34,7 +30,7 @@ enum Reply {
     ///     piece.
     ///   - check: called before each piece. If it throws, the connection ends.
     static func large(
-        _ body: [UInt8], contentType: String = "application/json", headers: HTTPFields = [:],
+        _ body: [UInt8], contentType: String = WireType.json, headers: HTTPFields = [:],
         holding loans: [Loan], check: @escaping @Sendable () throws(RequestError) -> Void
     ) -> Response {
         guard body.count > pieceBytes else {

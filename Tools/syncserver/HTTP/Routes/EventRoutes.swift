@@ -8,6 +8,7 @@ import NIOCore
 import NIOHTTPTypes
 import SyncServerAdmission
 import SyncServerStorage
+import SyncWire
 
 /// The routes under `/v1/events`.
 struct EventRoutes: Sendable {
@@ -20,16 +21,14 @@ struct EventRoutes: Sendable {
     /// The capacity that all requests share.
     let capacity: SharedCapacity
 
-    private static let path = "/v1/events"
-    private static let pageLimitMax = 500
-    private static let link = HTTPFields.Element.Name(valid: "Link")
-    private static let remaining = HTTPFields.Element.Name(valid: "Daybook-Remaining")
+    private static let link = HTTPFields.Element.Name(valid: LinkHeader.name)
+    private static let remaining = HTTPFields.Element.Name(valid: WireHeader.remaining)
     private static let buffering = HTTPFields.Element.Name(valid: "X-Accel-Buffering")
 
     /// Adds the routes.
     func add(to group: RouterGroup<ServerContext>) {
-        group.post("v1/events", use: append)
-        group.get("v1/events", use: page)
+        group.post(RouterPath(eventsPath), use: append)
+        group.get(RouterPath(eventsPath), use: page)
     }
 
     @Sendable private func append(_ request: Request, _ context: ServerContext) async throws
@@ -67,7 +66,7 @@ struct EventRoutes: Sendable {
         let place = try capacity.place(context.account)
         // Not held while the client reads: batches need places, too.
         defer { place.release() }
-        let query = try PageQuery(request, limitMax: Self.pageLimitMax, storage.restores)
+        let query = try PageQuery(request, limitMax: WireLimits.events, storage.restores)
         let memory = try await capacity.pageMemory(context.account)
         let turn = try await capacity.turnToRead(context.account)
         defer { turn.release() }
@@ -84,11 +83,11 @@ struct EventRoutes: Sendable {
         reply.append(UInt8(ascii: "]"))
         memory.shrink(to: reply.count)
         var headers: HTTPFields = [
-            Self.link: "<\(Self.path)?\(query.next(page.next))>; rel=\"next\""
+            Self.link: LinkHeader.value(next: "\(eventsPath)?\(query.next(page.next))")
         ]
         if let remaining = page.remaining { headers[Self.remaining] = "\(remaining)" }
         return Reply.large(
-            reply, contentType: Reply.batchType, headers: headers, holding: [memory],
+            reply, contentType: WireType.batch, headers: headers, holding: [memory],
             check: context.checkPermission)
     }
 
@@ -107,7 +106,7 @@ struct EventRoutes: Sendable {
         context.channel.closeFuture.whenComplete { [storage, wakeups = stream.wakeups] _ in
             storage.signals.removeStream(wakeups)
         }
-        var reply = Reply.json(.ok, [], contentType: Reply.eventStreamType)
+        var reply = Reply.json(.ok, [], contentType: WireType.stream)
         // nginx would collect the stream before it passes it on.
         reply.headers[Self.buffering] = "no"
         reply.body = ResponseBody { try await stream.write(after: start, to: &$0) }
@@ -117,12 +116,12 @@ struct EventRoutes: Sendable {
     private func checkType(_ request: Request) throws {
         let parts = (request.headers[.contentType] ?? "").lowercased().split(separator: ";")
             .map { $0.trimmingCharacters(in: .whitespaces) }
-        guard parts.first == Reply.batchType,
+        guard parts.first == WireType.batch,
             parts.dropFirst().allSatisfy({ ["charset=utf-8", "charset=\"utf-8\""].contains($0) })
         else {
             throw RequestError(
                 .unsupportedMediaType, "unsupported_media_type",
-                "the content type must be \(Reply.batchType)")
+                "the content type must be \(WireType.batch)")
         }
         guard ["identity", nil].contains(request.headers[.contentEncoding]?.lowercased()) else {
             throw RequestError(
@@ -140,13 +139,13 @@ struct EventRoutes: Sendable {
 
     private static let tooLarge = RequestError(
         .contentTooLarge, "batch_too_large",
-        "the body has more than \(BatchReader.bodyBytesMax) bytes")
+        "the body has more than \(WireLimits.bodyBytes) bytes")
 
     /// The size of the body in bytes; without a Content-Length, the most that a body may have.
     private func bodyBytes(_ request: Request) throws(RequestError) -> Int {
         let length = request.headers[.contentLength].flatMap { Int($0) }
-        guard let length else { return BatchReader.bodyBytesMax }
-        guard length <= BatchReader.bodyBytesMax else { throw Self.tooLarge }
+        guard let length else { return WireLimits.bodyBytes }
+        guard length <= WireLimits.bodyBytes else { throw Self.tooLarge }
         return max(1, length)
     }
 
@@ -162,7 +161,7 @@ struct EventRoutes: Sendable {
         var body: [UInt8] = []
         for try await part in request.body {
             try context.checkPermission()
-            guard body.count + part.readableBytes <= BatchReader.bodyBytesMax else {
+            guard body.count + part.readableBytes <= WireLimits.bodyBytes else {
                 throw Self.tooLarge
             }
             body.append(contentsOf: part.readableBytesView)
@@ -182,7 +181,7 @@ extension RequestError {
         case .tooManyEvents:
             self.init(
                 .contentTooLarge, "batch_too_large",
-                "the batch has more than \(BatchReader.eventsMax) events")
+                "the batch has more than \(WireLimits.events) events")
         }
     }
 }

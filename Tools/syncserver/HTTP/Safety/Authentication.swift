@@ -2,9 +2,9 @@
 // applies the rate limit. Spec/protocol/sync-protocol.md, SYNC-3, SYNC-47, SYNC-48;
 // Spec/operations/operating.md, OPS-4.
 
-import EventSourcing
 import Hummingbird
 import NIOHTTPTypes
+import SyncWire
 
 /// Passes a request on with the account of its token.
 struct Authentication: RouterMiddleware {

@@ -9,6 +9,7 @@ import NIOHTTP1
 import NIOHTTPTypes
 import NIOHTTPTypesHTTP1
 import SyncServerAdmission
+import SyncWire
 
 /// Guards one connection.
 final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
@@ -150,7 +151,7 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
     func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
         switch unwrapOutboundIn(data) {
         case .head(var head) where head.status.kind != .informational:
-            isFollowing = head.headerFields[.contentType] == Reply.eventStreamType
+            isFollowing = head.headerFields[.contentType] == WireType.stream
             startWriting(context)
             if requestsUnderWay == 1 {
                 // The client may or may not send the body now, so the connection cannot be reused.

@@ -7,11 +7,10 @@ import Hummingbird
 import Logging
 import SyncServerAdmission
 import SyncServerStorage
+import SyncWire
 
 /// A stream of an account's events.
 struct EventStream: Sendable {
-    /// The most events that are read at once.
-    private static let eventsPerRead = 500
     /// The first bytes: they show the client that no proxy withholds the stream.
     private static let opening = Array(": following\n\n".utf8)
     /// A comment, which has no meaning but that the connection lives.
@@ -32,9 +31,9 @@ struct EventStream: Sendable {
     /// type of a stream.
     static func isRequested(by request: Request) -> Bool {
         let accepted = AcceptedTypes(request.headers[.accept] ?? "")
-        guard let stream = accepted.preference(for: Reply.eventStreamType), stream.weight > 0
+        guard let stream = accepted.preference(for: WireType.stream), stream.weight > 0
         else { return false }
-        let page = accepted.preference(for: Reply.batchType)?.weight ?? 0
+        let page = accepted.preference(for: WireType.batch)?.weight ?? 0
         return stream.weight > page || stream.weight == page && stream.isNamed
     }
 
@@ -80,7 +79,7 @@ struct EventStream: Sendable {
             metrics.countEvents(out: page.lines.count)
             cursor = page.next
             if case .serial(let serial) = cursor { wakeups.sentSerial = serial }
-            guard page.isFull(limit: Self.eventsPerRead) else { return }
+            guard page.isFull(limit: WireLimits.events) else { return }
         }
     }
 
@@ -88,7 +87,7 @@ struct EventStream: Sendable {
         let turn = try await capacity.turnToRead(account)
         defer { turn.release() }
         return try await storage.page(
-            account: account, source: nil, after: cursor, limit: Self.eventsPerRead)
+            account: account, source: nil, after: cursor, limit: WireLimits.events)
     }
 
     /// The events of a page in the format of server-sent events. A line has no line break.

@@ -418,11 +418,6 @@ EXCEPTION
             'code', 'invalid_event', 'detail', 'a value is out of its range');
 END $$;
 
--- Functions of earlier releases.
-DROP FUNCTION IF EXISTS daybook.known(text, jsonb);
-DROP FUNCTION IF EXISTS daybook.stays_on_device(text);
-DROP FUNCTION IF EXISTS daybook.whole(jsonb, text);
-
 -- The account of the caller.
 CREATE OR REPLACE FUNCTION daybook.require_account() RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$

@@ -6,14 +6,11 @@ import GRDB
 extension SQLiteEventStorage: StorageMaintenance {
     package func schemaVersion() async throws -> String {
         try await Self.rephrase {
-            try await connections.read { db in
-                try SQLiteSchema.migrator.appliedIdentifiers(db).sorted().last ?? "empty"
+            try await connections.read { [migrator] db in
+                try migrator.appliedIdentifiers(db).sorted().last ?? "empty"
             }
         }
     }
-
-    /// Does nothing: an SQLite file has no partitions.
-    package func moveEvents(progress: (EventMove) -> Void) async throws {}
 
     package func eventCount(account: String) async throws -> Int {
         try await Self.rephrase {

@@ -4,6 +4,7 @@
 import EventSourcing
 import Foundation
 import GRDB
+import SyncWire
 import Synchronization
 
 /// Events of accounts in one SQLite file.
@@ -11,6 +12,7 @@ package final class SQLiteEventStorage: EventStorage {
     let path: String
     /// The longest wait for a lock of another process.
     let lockWait: Duration
+    let migrator: DatabaseMigrator
     package let signals = AccountSignals()
     package let restores: Restores
     private let file: SQLiteFile
@@ -30,18 +32,21 @@ package final class SQLiteEventStorage: EventStorage {
     /// - Parameters:
     ///   - catalogue: the rules by which batches are read, for comparing contents.
     ///   - lockWait: the longest wait for a lock of another process.
+    ///   - migrator: the migrations of the schema.
     ///   - now: the clock by which the last use of accounts is recorded.
     /// - Throws: `StorageError`.
     package init(
         path: String, catalogue: EventCatalogue, lockWait: Duration = .seconds(5),
+        migrator: DatabaseMigrator = SQLiteSchema.migrator,
         now: @escaping @Sendable () -> Date = { Date() }
     ) throws {
         self.path = path
         self.lockWait = lockWait
+        self.migrator = migrator
         self.catalogue = catalogue
         self.now = now
         (file, restores) = try Self.rephrase {
-            let file = try SQLiteFile(path, lockWait: lockWait)
+            let file = try SQLiteFile(path, migrator, lockWait: lockWait)
             return (file, try file.connections.read(SQLiteSchema.restores))
         }
     }
@@ -131,7 +136,7 @@ package final class SQLiteEventStorage: EventStorage {
             _ = try await file.read { db in
                 try SQLitePage(db, account: "", source: nil).read(after: .serial(0), limit: 1)
             }
-            guard SQLiteFile.hasSpace(for: BatchReader.bodyBytesMax, at: path) else {
+            guard SQLiteFile.hasSpace(for: WireLimits.bodyBytes, at: path) else {
                 throw SQLiteFile.noSpace
             }
             let isRecent = lastWrite.withLock { last in

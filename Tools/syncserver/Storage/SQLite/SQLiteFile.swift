@@ -5,6 +5,7 @@ import Dispatch
 import EventSourcing
 import Foundation
 import GRDB
+import SyncWire
 import Synchronization
 
 /// An open SQLite file.
@@ -19,6 +20,7 @@ final class SQLiteFile: Sendable {
     }
 
     private let path: String
+    private let migrator: DatabaseMigrator
     private let lockWait: Duration
     private let handle: Mutex<Handle>
     /// Closes and opens connections, which waits for SQLite's locks: not under the mutex, and not on
@@ -30,10 +32,11 @@ final class SQLiteFile: Sendable {
     /// be written, a file with the current schema is opened read-only.
     ///
     /// - Throws: `DatabaseError`, `StorageError`.
-    init(_ path: String, lockWait: Duration) throws {
+    init(_ path: String, _ migrator: DatabaseMigrator, lockWait: Duration) throws {
         self.path = path
+        self.migrator = migrator
         self.lockWait = lockWait
-        handle = Mutex(try Self.openForWritingElseReading(path, lockWait))
+        handle = Mutex(try Self.openForWritingElseReading(path, migrator, lockWait))
     }
 
     /// The open connections.
@@ -51,12 +54,12 @@ final class SQLiteFile: Sendable {
             let current = file.handle.withLock { $0 }
             if (current.failure as? StorageError)?.code == .readOnly {
                 // Anew each time: through another mount of the disk the file may have changed.
-                let connection = try Self.openForReading(file.path, file.lockWait)
+                let connection = try Self.openForReading(file.path, file.migrator, file.lockWait)
                 defer { try? connection.close() }
                 return try connection.read(body)
             }
             if current.isClosed {
-                let connection = try Self.openForReading(file.path, file.lockWait)
+                let connection = try Self.openForReading(file.path, file.migrator, file.lockWait)
                 file.handle.withLock {
                     $0 = Handle(connections: connection, failure: current.failure)
                 }
@@ -72,7 +75,7 @@ final class SQLiteFile: Sendable {
         let current = handle.withLock { $0 }
         guard current.failure != nil else { return }
         if let reason = Self.reasonNotToWrite(path) { throw reason }
-        guard Self.hasSpace(for: BatchReader.bodyBytesMax, at: path) else { throw Self.noSpace }
+        guard Self.hasSpace(for: WireLimits.bodyBytes, at: path) else { throw Self.noSpace }
         try await onOpeningQueue { try $0.replace(current.connections) }
     }
 
@@ -96,9 +99,9 @@ final class SQLiteFile: Sendable {
             // The old connection holds an exclusive lock, so it is closed first.
             try old.close()
             do {
-                current = try Self.openForWritingElseReading(path, lockWait)
+                current = try Self.openForWritingElseReading(path, migrator, lockWait)
             } catch {
-                let connection = try? Self.openForReading(path, lockWait)
+                let connection = try? Self.openForReading(path, migrator, lockWait)
                 current = Handle(
                     connections: connection ?? old, failure: error, isClosed: connection == nil)
             }
@@ -122,18 +125,21 @@ final class SQLiteFile: Sendable {
     // MARK: Opening
 
     private static func openForWritingElseReading(
-        _ path: String, _ lockWait: Duration
+        _ path: String, _ migrator: DatabaseMigrator, _ lockWait: Duration
     ) throws -> Handle {
         do {
-            return Handle(connections: try openForWriting(path, lockWait), failure: nil)
+            return Handle(connections: try openForWriting(path, migrator, lockWait), failure: nil)
         } catch let error as DatabaseError
             where [.SQLITE_FULL, .SQLITE_IOERR].contains(error.resultCode)
         {
-            guard let connection = try? openForReading(path, lockWait) else { throw error }
+            guard let connection = try? openForReading(path, migrator, lockWait) else {
+                throw error
+            }
             return Handle(connections: connection, failure: error)
         } catch {
             guard let reason = reasonNotToWrite(path), access(path, R_OK) == 0 else { throw error }
-            return Handle(connections: try openForReading(path, lockWait), failure: reason)
+            return Handle(
+                connections: try openForReading(path, migrator, lockWait), failure: reason)
         }
     }
 
@@ -151,7 +157,7 @@ final class SQLiteFile: Sendable {
     }
 
     private static func openForWriting(
-        _ path: String, _ lockWait: Duration
+        _ path: String, _ migrator: DatabaseMigrator, _ lockWait: Duration
     ) throws -> DatabasePool {
         try createFile(path)
         var configuration = Configuration()
@@ -161,9 +167,9 @@ final class SQLiteFile: Sendable {
         try pool.writeWithoutTransaction { db in
             // GRDB sets NORMAL, which loses commits at a power cut.
             try db.execute(sql: "PRAGMA synchronous = FULL; PRAGMA fullfsync = ON")
-            try SQLiteSchema.prepare(db)
+            try SQLiteSchema.prepare(db, migrator)
         }
-        try SQLiteSchema.migrator.migrate(pool)
+        try migrator.migrate(pool)
         // A process that was killed between writing and syncing leaves commits that can be read but
         // may not be on the disk. A checkpoint syncs them before one is answered as a duplicate.
         try pool.writeWithoutTransaction { try checkpoint($0, .passive, within: lockWait) }
@@ -179,8 +185,9 @@ final class SQLiteFile: Sendable {
     ///   file is declared immutable; the WAL that a writer creates ends that with the next read.
     ///
     /// - Throws: `DatabaseError`; `StorageError` for a schema that is not current.
-    private static func openForReading(_ path: String, _ lockWait: Duration) throws -> DatabaseQueue
-    {
+    private static func openForReading(
+        _ path: String, _ migrator: DatabaseMigrator, _ lockWait: Duration
+    ) throws -> DatabaseQueue {
         let reason = reasonNotToWrite(path)
         let hasWAL = access(path + "-wal", F_OK) == 0
         let isShared = hasWAL && access(path + "-shm", F_OK) == 0
@@ -196,8 +203,8 @@ final class SQLiteFile: Sendable {
             ? path : uri(of: path, hasWAL ? "vfs=unix-none" : "immutable=1")
         let queue = try DatabaseQueue(path: location, configuration: configuration)
         try queue.read { db in
-            try SQLiteSchema.prepare(db)
-            guard try SQLiteSchema.migrator.hasCompletedMigrations(db) else {
+            try SQLiteSchema.prepare(db, migrator)
+            guard try migrator.hasCompletedMigrations(db) else {
                 throw reason.map {
                     StorageError($0.code, "\(path) must be migrated, and can only be read")
                 } ?? noSpace

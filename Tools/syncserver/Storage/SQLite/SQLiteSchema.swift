@@ -1,30 +1,36 @@
-// The tables of the embedded database and their migrations. Migrations are only ever added: a released
-// one never changes, and there are no downgrades.
+// The tables of the embedded database and their migrations. Once released, a migration never changes; there are
+// no downgrades.
 
 import EventSourcing
 import Foundation
 import GRDB
 
 /// The tables of the embedded database.
-enum SQLiteSchema {
+package enum SQLiteSchema {
     /// The application id of the file ("Dybk"). Prevents writing to another application's database.
     static let applicationID = 0x4479_626B
 
     /// The migrations.
-    static var migrator: DatabaseMigrator {
+    package static var migrator: DatabaseMigrator {
         var migrator = DatabaseMigrator()
-        migrator.registerMigration("1 events and note heads") { db in
+        migrator.registerMigration("1 events") { db in
             // Every key begins with the account. `serial` counts an account's events in the order
             // of their commits: SQLite has one writer, so no event gets a serial below one that a
-            // reader has passed.
+            // reader has passed. `last_used` is a day since 1970. The serials of a new account begin
+            // after `serial_floor`, the highest serial of all erased accounts: if an erased account
+            // comes back, a reader with an old cursor misses nothing.
             try db.execute(
                 sql: """
                     PRAGMA application_id = \(applicationID);
                     CREATE TABLE account (
                         number INTEGER PRIMARY KEY,
                         name TEXT NOT NULL UNIQUE,
-                        last_serial INTEGER NOT NULL
+                        last_serial INTEGER NOT NULL,
+                        last_used INTEGER NOT NULL
                     ) STRICT;
+                    CREATE INDEX account_by_last_use ON account (last_used);
+                    CREATE TABLE serial_floor (serial INTEGER NOT NULL) STRICT;
+                    INSERT INTO serial_floor (serial) VALUES (0);
                     CREATE TABLE event (
                         account INTEGER NOT NULL,
                         serial INTEGER NOT NULL,
@@ -46,24 +52,6 @@ enum SQLiteSchema {
                         sequence INTEGER NOT NULL,
                         PRIMARY KEY (account, note)
                     ) STRICT, WITHOUT ROWID;
-                    """)
-        }
-        migrator.registerMigration("2 last use of accounts") { db in
-            // `last_used` is a day since 1970. The serials of a new account begin after
-            // `serial_floor`, the highest serial of all erased accounts: if an erased account comes
-            // back, a reader with an old cursor misses nothing.
-            try db.execute(
-                sql: """
-                    ALTER TABLE account ADD COLUMN last_used INTEGER NOT NULL DEFAULT 0;
-                    UPDATE account SET last_used = \(day(Date()));
-                    CREATE INDEX account_by_last_use ON account (last_used);
-                    CREATE TABLE serial_floor (serial INTEGER NOT NULL) STRICT;
-                    INSERT INTO serial_floor (serial) VALUES (0);
-                    """)
-        }
-        migrator.registerMigration("3 restores") { db in
-            try db.execute(
-                sql: """
                     CREATE TABLE restore (
                         number INTEGER PRIMARY KEY,
                         generation TEXT NOT NULL,
@@ -105,14 +93,14 @@ enum SQLiteSchema {
     // MARK: Traces of deleted events
 
     /// The trace counter. `user_version` counts erasures; its sign becomes negative once no traces of
-    /// them are left. 0 is a database of an older release, which may hold traces. The counter never
-    /// falls, so a slow process cannot mistake another process's erasure for its own.
+    /// them are left. The counter never falls, so a slow process cannot mistake another process's
+    /// erasure for its own.
     static func traces(_ db: Database) throws -> Int {
         try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0
     }
 
     /// Whether the files may still hold deleted events.
-    static func areTracesLeft(_ traces: Int) -> Bool { traces >= 0 }
+    static func areTracesLeft(_ traces: Int) -> Bool { traces > 0 }
 
     /// Records that deleted events leave traces, in the transaction that deletes them.
     static func recordTraces(_ db: Database) throws {
@@ -122,14 +110,14 @@ enum SQLiteSchema {
     /// Records that no traces are left, unless events were deleted since `removed` was read.
     static func recordTracesRemoved(_ removed: Int, _ db: Database) throws {
         guard try traces(db) == removed else { return }
-        try db.execute(sql: "PRAGMA user_version = \(-max(removed, 1))")
+        try db.execute(sql: "PRAGMA user_version = \(-removed)")
     }
 
     /// Checks that a database is empty or ours. Changes nothing.
     ///
     /// - Throws: `StorageError` (`wrongDatabase`) for a database of another application or of a newer
     ///   server.
-    static func prepare(_ db: Database) throws {
+    static func prepare(_ db: Database, _ migrator: DatabaseMigrator) throws {
         let application = try Int.fetchOne(db, sql: "PRAGMA application_id") ?? 0
         let tables = try Int.fetchOne(db, sql: "SELECT count(*) FROM sqlite_schema") ?? 0
         guard application == applicationID || tables == 0 else {

@@ -1,6 +1,8 @@
 // The HTTP header that names the account of a request, so that a log and a token of different accounts
 // are not mixed. Spec/protocol/sync-protocol.md, SYNC-47 to SYNC-49.
 
+import EventSourcing
+
 /// The header `Daybook-Account`: the account's name in percent-encoded UTF-8.
 package enum AccountHeader {
     /// The header's name.

@@ -49,10 +49,13 @@ public struct Verdict: Hashable, Sendable {
     }
 
     /// The id of the server's event; nil if `current` is not an event.
-    var currentID: UUID? {
+    package var currentID: UUID? {
         guard case .object(let members)? = current else { return nil }
         return members["id"]?.stringValue.flatMap(UUID.init(text:))
     }
+
+    /// The member of a reply that has the verdicts.
+    static let listName: StaticString = "verdicts"
 
     /// Parses the verdicts of a reply.
     ///
@@ -63,7 +66,7 @@ public struct Verdict: Hashable, Sendable {
         do throws(JSONError) {
             var scanner = JSONScanner()
             try scanner.members(text) { (scanner, name) throws(JSONError) in
-                guard JSONText.isEqual(text, name, to: "verdicts") else {
+                guard JSONText.isEqual(text, name, to: listName) else {
                     try scanner.value(text, depth: 1)
                     return
                 }

@@ -1,8 +1,14 @@
-// A parser of the header `Link` (RFC 8288), by which a page refers to the next one.
+// The header `Link` (RFC 8288), by which a page refers to the next one.
 // Spec/protocol/sync-protocol.md, SYNC-32.
 
 /// The header `Link`.
 package enum LinkHeader {
+    /// The header's name.
+    package static let name = "Link"
+
+    /// The header's value for the next page.
+    package static func value(next target: String) -> String { "<\(target)>; rel=\"next\"" }
+
     /// The target of the first link with the relation `next`: nil if there is none, or if the header is
     /// malformed before it.
     ///
