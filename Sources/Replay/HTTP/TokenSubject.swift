@@ -11,7 +11,7 @@ enum TokenSubject {
         let parts = token.split(separator: ".", omittingEmptySubsequences: false)
         guard parts.count == 3 else { return nil }
         // Base64 without padding, with two other digits.
-        var text = parts[1].replacing("-", with: "+").replacing("_", with: "/")
+        var text = String(parts[1]).replacing("-", with: "+").replacing("_", with: "/")
         text += String(repeating: "=", count: (4 - text.utf8.count % 4) % 4)
         guard let claims = Data(base64Encoded: text), let fields = try? JSONFields([UInt8](claims))
         else { return nil }
