@@ -11,6 +11,8 @@ public struct ServerRestore: Hashable, Sendable {
     public var time: Int64
     /// The name of the last restore; nil if the server does not say it.
     public var generation: String?
+    /// The name or address of the server, if the log has synced with another database: it may lack everything.
+    package var otherServer: String?
 
     /// Creates a restore.
     public init(time: Int64, generation: String? = nil) {
@@ -18,11 +20,21 @@ public struct ServerRestore: Hashable, Sendable {
         self.generation = generation
     }
 
+    /// Whether the same restore can be recognised by the next run.
+    package var isNamed: Bool { generation != nil || otherServer != nil }
+
+    /// Another server than the log has synced with.
+    package init(otherServer: String) {
+        time = 0
+        self.otherServer = otherServer
+    }
+
     /// Parses a header `Daybook-Restored`; nil without a time.
     package init?(header: String) {
         let parts = header.split(separator: ";").map { $0.trimmingCharacters(in: .whitespaces) }
         guard let time = parts.first.flatMap({ Timestamp($0) }) else { return nil }
         self.time = time.milliseconds
+        otherServer = nil
         generation =
             parts.dropFirst().lazy
             .filter { $0.hasPrefix(Self.generationParameter) }

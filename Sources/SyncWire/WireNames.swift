@@ -20,6 +20,8 @@ package enum WireHeader {
     package static let remaining = "Daybook-Remaining"
     /// The restore since a cursor; see `ServerRestore`.
     package static let restored = "Daybook-Restored"
+    /// The name of the server's database.
+    package static let server = "Daybook-Server"
     /// The cursor after which a stream is resumed.
     package static let lastEventID = "Last-Event-ID"
 }

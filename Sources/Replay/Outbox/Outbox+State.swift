@@ -16,7 +16,9 @@ extension Outbox {
         writer.write(UInt64(clockOffset.magnitude))
         writer.write(pulled != nil)
         if let pulled {
-            writer.write(pulled.cursor)
+            writer.write(pulled.cursor != nil)
+            if let cursor = pulled.cursor { writer.write(cursor) }
+            pulled.peer.encode(to: &writer)
             writer.write(pulled.lwwTimestamp)
         }
         writer.write(folded != nil)
@@ -67,11 +69,13 @@ extension Outbox {
         }
         clockOffset = isBehind ? -offset : offset
         if try reader.bool() {
-            let cursor = try reader.string()
-            guard !cursor.isEmpty, cursor.utf8.count <= SyncPulled.cursorBytesMax else {
+            let cursor = try reader.bool() ? try reader.string() : nil
+            guard 1...SyncPulled.cursorBytesMax ~= cursor?.utf8.count ?? 1 else {
                 throw reader.fault("a cursor is longer than a record can hold")
             }
-            pulled = Pulled(cursor: cursor, lwwTimestamp: try reader.lwwTimestamp())
+            pulled = Pulled(
+                cursor: cursor, peer: try SyncPeer(&reader),
+                lwwTimestamp: try reader.lwwTimestamp())
         }
         if try reader.bool() {
             let replaces = Position(try reader.integer())

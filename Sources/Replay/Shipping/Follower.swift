@@ -29,7 +29,8 @@ struct Follower {
     }
 
     private let transport: any FollowingTransport
-    private let account: String?
+    /// The account that owns the log.
+    var account: String?
     private let instruments: Instruments
     private let pollMilliseconds: Int64
     private let signal: @Sendable (Signal) -> Void
@@ -41,11 +42,10 @@ struct Follower {
     ///   - pollMilliseconds: the time between two reads without a stream.
     ///   - signal: passes a signal to the run.
     init(
-        _ transport: any FollowingTransport, account: String?, _ instruments: Instruments,
+        _ transport: any FollowingTransport, _ instruments: Instruments,
         pollMilliseconds: Int64, signal: @escaping @Sendable (Signal) -> Void
     ) {
         self.transport = transport
-        self.account = account
         self.instruments = instruments
         self.pollMilliseconds = pollMilliseconds
         self.signal = signal

@@ -62,6 +62,8 @@ struct LossRecovery: Hashable, Sendable {
 
     let restore: ServerRestore
     private var counts = Counts()
+    /// The number of lines that compaction has removed, if the server may lack everything.
+    private(set) var compacted = 0
     /// Whether all events have been answered.
     private(set) var isComplete = false
     private var items: [Item]
@@ -91,8 +93,11 @@ struct LossRecovery: Hashable, Sendable {
     /// - Complexity: O(bytes of the log); memory for a position and an id for each event.
     init(_ store: EventStore, after restore: ServerRestore) async throws {
         self.restore = restore
-        let start = Timestamp(milliseconds: restore.time).milliseconds - Self.marginMilliseconds
-        items = try await Self.items(store, since: start)
+        let time = Timestamp(milliseconds: restore.time).milliseconds - Self.marginMilliseconds
+        items = try await Self.items(store, since: restore.otherServer == nil ? time : .min)
+        if restore.otherServer != nil {
+            compacted = try await Self.compactedLines(of: store)
+        }
     }
 
     /// The events that were exchanged since a time: own ones by the records of the answers, others by their
@@ -133,6 +138,17 @@ struct LossRecovery: Hashable, Sendable {
                     lineBytes: event.lineBytes))
         }
         return items
+    }
+
+    /// The number of lines that compaction has removed: positions without a line.
+    private static func compactedLines(of store: EventStore) async throws -> Int {
+        var lines = 0
+        var last = Position.zero
+        for try await event in store.recordedEvents() {
+            lines += 1
+            last = event.position
+        }
+        return Int(last.rawValue) - lines
     }
 
     /// The positions that a record of the log names as those of events that the server has.

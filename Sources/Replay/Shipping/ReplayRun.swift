@@ -44,6 +44,8 @@ struct ReplayRun {
     /// The recovery from a restore of the server, until a page with events is recorded after it.
     private var recovery: LossRecovery?
     private var recoveriesBegun = 0
+    /// The comparison with the server and the account that the log has synced with.
+    private var peer: PeerCheck
     /// Why the last request failed; nil after a success.
     private var failure: SyncStatus.Obstacle?
     /// What the run waits for, if something is in the way.
@@ -106,6 +108,8 @@ struct ReplayRun {
         self.replayer = replayer
         self.end = end
         self.progress = progress
+        peer = PeerCheck(
+            replayer.store.syncPeer, address: replayer.transport.serverAddress)
         state = ReplayState(
             requestsMax: replayer.options.requestsMax,
             resolvesConflicts: replayer.options.resolver != nil)
@@ -118,7 +122,7 @@ struct ReplayRun {
             let transport = replayer.transport as? any FollowingTransport
         {
             follower = Follower(
-                transport, account: replayer.store.account, replayer.instruments,
+                transport, replayer.instruments,
                 pollMilliseconds: pollMilliseconds ?? StreamSchedule.pollMilliseconds
             ) { mail.yield(.stream($0)) }
         }
@@ -150,7 +154,7 @@ struct ReplayRun {
         _ = await prefetched?.lines.result
         mail.finish()
         // Without a name, another restore to the same time would look the same.
-        if let recovery, recovery.restore.generation != nil {
+        if let recovery, recovery.restore.isNamed {
             store.transient(LossRecoveries.self).update(recovery.restore) { _ in recovery }
         }
         SyncActivity.end(in: store, endReason(of: result))
@@ -158,7 +162,7 @@ struct ReplayRun {
     }
 
     private mutating func loop() async throws -> SyncReport {
-        if replayer.options.reads { startReading() }
+        if replayer.options.reads || peer.isSuspect { startReading() }
         state.setClock(offset: await store.clockOffset)
         while !Task.isCancelled {
             // A suspended store records nothing, so its stream must not stay open.
@@ -253,6 +257,10 @@ struct ReplayRun {
     private mutating func loadOutbox(all: Bool = false) {
         guard replayer.options.ships else { return }
         let outbox = store.view(Outbox.self)
+        guard !peer.holdsOutbox else {
+            unloadedCount = outbox.count
+            return
+        }
         // Before the first load, the state has no event that a decision could have changed.
         if outbox.lastDecision > lastDecision, loadedPosition > .zero {
             state.decided(outbox.entries)
@@ -312,6 +320,7 @@ struct ReplayRun {
         }
         if !report.isBehind, follower?.mayOpen(now: now) == true {
             let (cursor, token) = (cursor ?? store.view(Outbox.self).cursor, token?.value)
+            follower?.account = store.account ?? peer.current.account
             follower?.open(after: cursor, token: token, now: now)
         }
     }
@@ -610,8 +619,7 @@ struct ReplayRun {
             .syncRequest, failure: { $0.status == 200 ? nil : "http-\($0.status)" }
         ) {
             try await withDeadline(replayer, end) {
-                try await replayer.transport.send(
-                    call, token: token, account: replayer.store.account)
+                try await replayer.send(call, token: token)
             }
         }
         if case .append(let batch) = call { instruments.count(.sentBytes, batch.count) }
@@ -647,6 +655,7 @@ struct ReplayRun {
     private mutating func handleExchange(_ exchange: Exchange) async throws {
         guard exchange.number != state.recoveryNumber else { return handleRecoveryAnswer(exchange) }
         requests[exchange.number] = nil
+        let exchange = vetted(exchange)
         let items = sent.removeValue(forKey: exchange.number) ?? []
         if progress != nil { report.underWay.subtract(items.lazy.map(\.id)) }
         // The server's message may contain a token, which must not be recorded.
@@ -673,6 +682,8 @@ struct ReplayRun {
                 clock = offset
             }
         }
+        // Before the verdicts: events that are settled belong to a known peer.
+        if outcome.isServers || report.refusal != nil { try await recordCursor() }
         try await recordOutcome(outcome, clock: clock)
         await recordAttempts(at: items, outcome, exchange.received)
         for (item, current) in outcome.conflicts {
@@ -700,7 +711,8 @@ struct ReplayRun {
         guard replayer.options.ships else {
             state.pageRefused()
             report.message =
-                "the server was restored; a run that ships is needed before the next read"
+                "the server was restored, or is another one than before; a run that ships is "
+                + "needed before the next read"
             return
         }
         guard try await prepareRecovery(from: restore), var recovery else { return }
@@ -720,10 +732,12 @@ struct ReplayRun {
             report.message =
                 "the server was restored and asks to send some events that it lacks again later"
         case .complete:
-            report.restoredTo = Timestamp(milliseconds: restore.time)
+            report.add(restore)
+            report.compacted += recovery.compacted
             let text = "\(report.shippedAgain.counted("event")) shipped again"
-            replayer.logger.notice("the server was restored; \(text)")
+            replayer.logger.notice("the server was restored or is another one; \(text)")
             readFromStart()
+            if let other = peer.takeOther() { try await record(other, next: nil) }
         }
     }
 
@@ -740,7 +754,8 @@ struct ReplayRun {
         guard recovery == nil else { return true }
         guard recoveriesBegun < Self.recoveriesMax else {
             state.pageRefused()
-            report.message = "the server names a different restore each time"
+            report.message =
+                "the server names a different restore, or a different database, each time"
             return false
         }
         recoveriesBegun += 1
@@ -934,10 +949,31 @@ struct ReplayRun {
         }
     }
 
+    // MARK: The peer
+
+    /// The exchange, with the effect of another server or account.
+    private mutating func vetted(_ exchange: Exchange) -> Exchange {
+        var exchange = exchange
+        let wasSuspect = peer.isSuspect
+        exchange.answer = peer.vet(
+            exchange.answer, isRead: sent[exchange.number] == nil
+        ) { [sentTokens] in !sentTokens.isFound(inCursor: $0) }
+        if peer.isSuspect, !wasSuspect { startReading() }
+        return exchange
+    }
+
     // MARK: Pages
 
     private mutating func recordPage(_ page: ReplayState.Page) async throws {
+        guard replayer.options.reads else {
+            // The read has shown the server.
+            state.pageRefused()
+            report.isBehind = false
+            try await recordCursor()
+            return
+        }
         guard let content = try await receive(page) else {
+            peer.dropNews()
             state.pageRefused()
             report.message = "the answer is not a page of events"
             return
@@ -975,11 +1011,15 @@ struct ReplayRun {
             if index == parts.count - 1, let cursor {
                 drafts = [
                     try EventDraft(
-                        SyncPulled(by: store.incarnation, next: cursor), id: store.newID())
+                        SyncPulled(by: store.incarnation, next: cursor, peer: peer.current),
+                        id: store.newID())
                 ]
             }
             let received = try await receive(part, recordingIfNew: drafts)
-            if !drafts.isEmpty, !received.new.isEmpty { cursor = nil }
+            if !drafts.isEmpty, !received.new.isEmpty {
+                cursor = nil
+                peer.didRecord(peer.current)
+            }
             try await settleKnownEvents(received.known)
             if !received.new.isEmpty { hasNew = true }
             report.received += received.new.count
@@ -1030,11 +1070,17 @@ struct ReplayRun {
         unloadedCount = 0
     }
 
-    /// Records the cursor after pages without a new event.
+    /// Records the cursor after pages without a new event, and the peer that a reply has shown.
     private mutating func recordCursor() async throws {
-        guard let cursor else { return }
-        self.cursor = nil
-        guard cursor != store.view(Outbox.self).cursor else { return }
-        try await store.record(SyncPulled(by: store.incarnation, next: cursor))
+        let recorded = store.view(Outbox.self).cursor
+        let next = cursor ?? recorded
+        cursor = nil
+        guard next != recorded || peer.news != nil else { return }
+        try await record(peer.current, next: next)
+    }
+
+    private mutating func record(_ current: SyncPeer, next: String?) async throws {
+        try await store.record(SyncPulled(by: store.incarnation, next: next, peer: current))
+        peer.didRecord(current)
     }
 }

@@ -641,7 +641,9 @@ public struct ReplayState: Sendable {
         case (400, .append(let items)), (422, .append(let items)):  // W3
             return bisect(items, reply)
         case (400, .read(let cursor))  // G7
-        where reply.restore != nil && cursor != nil && reading?.isRestarted == false:
+        where reply.restore != nil
+            && (reply.restore?.otherServer != nil
+                || cursor != nil && reading?.isRestarted == false):
             return Outcome(restore: reply.restore)
         case (400..<500, .read(let cursor))  // G2
         where [400, 404, 410, 422].contains(reply.status) && cursor != nil

@@ -30,11 +30,17 @@ public struct TransportReply: Hashable, Sendable {
     public var remaining: Int?
     /// The restore of the server: with status 400, for a `read` request whose cursor is older than the restore.
     public var restore: ServerRestore?
+    /// The name of the server's database, with the generation of its last restore, if the server says it
+    /// (SYNC-50).
+    public var server: String?
+    /// The token's account, if the server names it (SYNC-48).
+    public var account: String?
 
     /// Creates a reply.
     public init(
         status: Int, body: [UInt8] = [], date: Int64? = nil, retryAfterSeconds: Double? = nil,
-        next: String? = nil, remaining: Int? = nil, restore: ServerRestore? = nil
+        next: String? = nil, remaining: Int? = nil, restore: ServerRestore? = nil,
+        server: String? = nil, account: String? = nil
     ) {
         self.status = status
         self.body = body
@@ -43,6 +49,8 @@ public struct TransportReply: Hashable, Sendable {
         self.next = next
         self.remaining = remaining
         self.restore = restore
+        self.server = server
+        self.account = account
     }
 
     /// Whether the body is a page in HTML: the answer of a proxy or of another server, not of a sync server.
@@ -66,15 +74,32 @@ public protocol Transport: Sendable {
     /// - Parameters:
     ///   - request: the request.
     ///   - token: the bearer token, if there is one.
-    ///   - account: the account that owns the log; nil if none does. A transport whose server names the
-    ///     token's account throws `TransportError` (`wrongAccount`) if the two differ.
+    ///   - account: the account that owns the log; nil if none does; empty if the log has events of no known
+    ///     account. A transport whose server names the token's account throws `TransportError` (`wrongAccount`,
+    ///     for an empty one `accountNeeded`) if the two differ.
     /// - Throws: any error if no complete answer was received.
     func send(
         _ request: TransportRequest, token: String?, account: String?
     ) async throws -> TransportReply
+
+    /// The host of the server, with its port unless that is the scheme's default. A log distinguishes servers
+    /// that send no name by it. Nil if it is unknown.
+    var serverAddress: String? { get }
+
+    /// The account for which the server handles requests with a token, as far as the transport knows it without
+    /// one; nil otherwise.
+    ///
+    /// - Parameter account: the account that owns the log; nil if none does.
+    func knownAccount(ofLog account: String?, token: String?) -> String?
 }
 
 extension Transport {
+    /// Nil: the address is unknown.
+    public var serverAddress: String? { nil }
+
+    /// Returns nil: the server is asked.
+    public func knownAccount(ofLog account: String?, token: String?) -> String? { nil }
+
     /// Sends the request without checking the account.
     public func send(
         _ request: TransportRequest, token: String?, account: String?

@@ -73,6 +73,13 @@ END $$;
 CREATE TRIGGER begin_behind_erased BEFORE INSERT ON daybook.account
 FOR EACH ROW EXECUTE FUNCTION daybook.begin_behind_erased();
 
+-- One row: the random name that every reply has (SYNC-50). A copy of the database that serves other devices
+-- needs another one.
+CREATE TABLE daybook.server (
+    name text COLLATE "C" NOT NULL
+);
+INSERT INTO daybook.server (name) VALUES (replace(gen_random_uuid()::text, '-', ''));
+
 -- The restores of the database from a backup, which cursors name (Spec/operations/operating.md).
 -- One row a restore. syncserver restored adds it.
 CREATE TABLE daybook.restore (

@@ -57,19 +57,22 @@ package enum SQLiteSchema {
                         generation TEXT NOT NULL,
                         restored_to INTEGER NOT NULL
                     ) STRICT;
+                    -- One row: the random name of the database (SYNC-50).
+                    CREATE TABLE server (name TEXT NOT NULL) STRICT;
+                    INSERT INTO server (name) VALUES (lower(hex(randomblob(16))));
                     """)
         }
         return migrator
     }
 
-    /// The recorded restores, in their order.
+    /// The recorded restores, in their order, and the name of the database.
     static func restores(_ db: Database) throws -> Restores {
         Restores(
             try Row.fetchAll(db, sql: "SELECT generation, restored_to FROM restore ORDER BY number")
                 .map {
                     Restores.Restore(
                         generation: $0[0], restoredTo: Timestamp(milliseconds: $0[1]))
-                })
+                }, database: try String.fetchOne(db, sql: "SELECT name FROM server"))
     }
 
     /// The day of a date, as stored in `last_used`.
