@@ -277,3 +277,10 @@ public struct JSONNumber: Hashable, Sendable {
         hasher.combine(wideExponent)
     }
 }
+
+extension JSONValue {
+    /// The string, if it is one.
+    package var stringValue: String? {
+        if case .string(let value) = self { value } else { nil }
+    }
+}

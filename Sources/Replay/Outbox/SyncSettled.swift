@@ -204,10 +204,3 @@ public struct SyncSettled: EventPayload, Hashable {
         return writer.finished()
     }
 }
-
-extension JSONValue {
-    /// The string, if it is one.
-    package var stringValue: String? {
-        if case .string(let value) = self { value } else { nil }
-    }
-}
