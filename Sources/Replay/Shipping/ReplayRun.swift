@@ -24,8 +24,8 @@ struct ReplayRun {
     private var unloadedCount = 0
     /// The last decision that the state has taken into account.
     private var lastDecision = Position.zero
-    /// The offset of the server's clock, as measured in this run.
-    private var clockOffset: Int64?
+    /// The server's clock, by the record and the answers of this run.
+    private var clock = ServerClock(offset: 0)
     private var token: AccessToken?
     private var sentTokens = SentTokens()
     private let mail: AsyncStream<Signal>.Continuation
@@ -159,7 +159,9 @@ struct ReplayRun {
 
     private mutating func loop() async throws -> SyncReport {
         if replayer.options.reads { startReading() }
-        state.setClock(offset: await store.clockOffset)
+        clock = ServerClock(
+            offset: await store.clockOffset, candidate: store.view(Outbox.self).clockCandidate)
+        state.setClock(offset: clock.offset)
         while !Task.isCancelled {
             // A suspended store records nothing, so its stream must not stay open.
             if isLive { try await store.checkOpen() }
@@ -662,18 +664,17 @@ struct ReplayRun {
         report.refusal = if case .refused(let error) = exchange.answer { error } else { nil }
         // Only a reply with verdicts is known to come from the sync server: a captive portal sends a date,
         // too.
-        var clock: Int64?
-        if outcome.isServers, case .reply(let reply) = exchange.answer, let date = reply.date {
+        if outcome.isServers, case .reply(let reply) = exchange.answer, let date = reply.date,
             let offset = ServerClock.offset(
                 serverDate: date, sent: exchange.sent, received: exchange.received)
-            if offset != clockOffset { await store.setClockOffset(offset) }
-            clockOffset = offset
-            state.setClock(offset: offset)
-            if ServerClock.isNews(offset, known: store.view(Outbox.self).clockOffset) {
-                clock = offset
-            }
+        {
+            clock.handleOffset(offset)
+            await store.setClockOffset(clock.offset)
+            state.setClock(offset: clock.offset)
+            try await recordOutcome(outcome, clock: clock)
+        } else {
+            try await recordOutcome(outcome)
         }
-        try await recordOutcome(outcome, clock: clock)
         await recordAttempts(at: items, outcome, exchange.received)
         for (item, current) in outcome.conflicts {
             try await resolveConflict(of: item, current: current)
@@ -858,7 +859,7 @@ struct ReplayRun {
     // MARK: Records
 
     private mutating func recordOutcome(
-        _ outcome: ReplayState.Outcome, clock: Int64? = nil
+        _ outcome: ReplayState.Outcome, clock: ServerClock? = nil
     ) async throws {
         let settled = settledRecord(of: outcome, clock: clock)
         if !settled.isEmpty { try await store.record(settled) }
@@ -868,7 +869,7 @@ struct ReplayRun {
     /// The record of an outcome. On return no snapshot of the outbox is referenced: otherwise the store
     /// would copy the whole outbox to fold the record.
     private mutating func settledRecord(
-        of outcome: ReplayState.Outcome, clock: Int64?
+        of outcome: ReplayState.Outcome, clock: ServerClock?
     ) -> SyncSettled {
         var settled = SyncSettled(by: store.incarnation)
         let outbox = store.view(Outbox.self)
@@ -887,7 +888,7 @@ struct ReplayRun {
             entry.outcome == .parked
                 && outbox.entry(at: Position(entry.position))?.status != .failed
         }
-        settled.clockOffset = clock
+        clock?.write(to: &settled, known: outbox)
         report.applied += applied.count
         report.duplicate += duplicate.count
         report.conflict += outcome.entries.count { $0.outcome == .conflict }
