@@ -134,6 +134,8 @@ struct ReplayRun {
         return follower == nil ? nil : StreamSchedule.pollMilliseconds
     }
 
+    private var renewedTokens: RenewedTokens { RenewedTokens(store) }
+
     private var isLive: Bool { if case .never = end { true } else { false } }
 
     // MARK: The loop
@@ -183,10 +185,12 @@ struct ReplayRun {
                 await acquireToken(now) { (try await credentials.token(), true) }
                 goesOn = true
             case .refreshToken:
-                let (credentials, old) = (replayer.credentials, token)
+                let (credentials, old, renewed) = (replayer.credentials, token, renewedTokens)
+                let keepsOld = state.isRenewingEndedToken(now: now)
                 await acquireToken(now) {
                     let new = try await credentials.refresh(old)
-                    return (new, new != nil && new != old)
+                    renewed.insert(old, new)
+                    return keepsOld ? (new ?? old, true) : (new, new != nil && new != old)
                 }
                 goesOn = true
             case .busy(let time):
@@ -489,7 +493,9 @@ struct ReplayRun {
             }
             token = new
             if let new { sentTokens.insert(new.value) }
-            state.tokenChanged(expiresAt: new?.expiresAt?.milliseconds, now: store.deviceNow)
+            state.tokenChanged(
+                expiresAt: new?.expiresAt?.milliseconds, now: store.deviceNow,
+                isRenewed: new.map(renewedTokens.contains) ?? false)
         } catch {
             let outcome = state.tokenFailed(
                 "no token: \(Self.message(of: error))", now: now, random: store.randomFraction())

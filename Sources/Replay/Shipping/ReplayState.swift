@@ -196,6 +196,8 @@ public struct ReplayState: Sendable {
     private var renewalNotBefore = Int64.min
     /// True from the request for a new token until it succeeds or fails.
     private var isRenewing = false
+    /// True if a renewal has returned the token, so that its end is not a reason for another one.
+    private var isTokenRenewed = false
     /// Server time − device time, in milliseconds.
     private var clockOffset: Int64 = 0
     /// The number of the last request that was sent with an older token.
@@ -398,7 +400,11 @@ public struct ReplayState: Sendable {
     /// - Parameters:
     ///   - expiresAt: the token's end by the server's clock, in milliseconds since 1970.
     ///   - now: the device's time.
-    public mutating func tokenChanged(expiresAt: Int64? = nil, now: Int64 = 0) {
+    ///   - isRenewed: true if an earlier renewal has returned the token.
+    public mutating func tokenChanged(
+        expiresAt: Int64? = nil, now: Int64 = 0, isRenewed: Bool = false
+    ) {
+        isTokenRenewed = isRenewed || isRenewing || token == .refused
         isTokenNew = token == .refused
         token = .usable
         tokenSince = lastNumber
@@ -408,6 +414,12 @@ public struct ReplayState: Sendable {
         isRenewing = false
         scheduleRenewal()
         if pause == .unauthorized { pause = nil }
+    }
+
+    /// Whether a token is being renewed because it has ended by the clock, which may be wrong. If the issuer
+    /// has no other one, it is sent, and the server decides.
+    func isRenewingEndedToken(now: Int64) -> Bool {
+        isRenewing && (tokenExpiresAt.map { $0 <= now + clockOffset } ?? false)
     }
 
     /// T3: pauses, because the issuer refuses a new token.
@@ -440,7 +452,9 @@ public struct ReplayState: Sendable {
 
     private mutating func scheduleRenewal() {
         tokenRenewAt = tokenExpiresAt.flatMap {
-            TokenRenewal.time(ofTokenUntil: $0, received: tokenReceivedAt + clockOffset)
+            TokenRenewal.time(
+                ofTokenUntil: $0, received: tokenReceivedAt + clockOffset,
+                isRenewed: isTokenRenewed)
         }
         guard renewalNotBefore > .min, let planned = tokenRenewAt else { return }
         tokenRenewAt = max(planned, renewalNotBefore + clockOffset)
