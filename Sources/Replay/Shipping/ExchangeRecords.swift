@@ -18,8 +18,8 @@ struct ExchangeRecords {
 
     // MARK: Outcomes
 
-    /// Records the outcomes of a request, with the offset of the server's clock if it is news.
-    func record(_ settlement: ReplayState.Settlement, clock: Int64?) async throws -> [Fact] {
+    /// Records the outcomes of a request, with what is new of the server's clock.
+    func record(_ settlement: ReplayState.Settlement, clock: ServerClock?) async throws -> [Fact] {
         let (record, fact) = settledRecord(of: settlement, clock: clock)
         if !record.isEmpty { try await store.record(record) }
         guard settlement.forked.contains(store.incarnation) else { return [fact] }
@@ -29,7 +29,7 @@ struct ExchangeRecords {
     /// The record of outcomes. On return no snapshot of the outbox is referenced: otherwise the store would copy
     /// the whole outbox to fold the record.
     private func settledRecord(
-        of settlement: ReplayState.Settlement, clock: Int64?
+        of settlement: ReplayState.Settlement, clock: ServerClock?
     ) -> (SyncSettled, Fact) {
         var settled = SyncSettled(by: store.incarnation)
         let outbox = outbox
@@ -45,7 +45,7 @@ struct ExchangeRecords {
         settled.entries = settlement.entries.filter {
             $0.outcome != .conflict || status(of: $0) != .conflict
         }
-        settled.clockOffset = clock
+        clock?.write(to: &settled, known: outbox)
         return (
             settled,
             .settled(

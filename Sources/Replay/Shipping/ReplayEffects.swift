@@ -19,6 +19,8 @@ struct ReplayEffects {
     var progress: SyncProgress
     var stream: StreamDriver?
     var recovery: RecoveryDriver
+    /// The server's clock, by the record and the answers of this run.
+    private var clock = ServerClock(offset: 0)
     private(set) var token: AccessToken?
     private(set) var sentTokens = SentTokens()
     let isLive: Bool
@@ -49,7 +51,16 @@ struct ReplayEffects {
     mutating func use(_ new: AccessToken?) {
         token = new
         if let new { sentTokens.insert(new.value) }
-        state.tokenChanged(expiresAt: new?.expiresAt?.milliseconds, now: store.deviceNow)
+        state.tokenChanged(
+            expiresAt: new?.expiresAt?.milliseconds, now: store.deviceNow,
+            isRenewed: new.map(RenewedTokens(store).contains) ?? false)
+    }
+
+    /// Sets the clock to what the store knows of it.
+    mutating func startClock() async {
+        clock = ServerClock(
+            offset: await store.clockOffset, candidate: store.view(Outbox.self).clockCandidate)
+        state.setClock(offset: clock.offset)
     }
 
     mutating func finish(_ end: Replayer.End) async throws -> SyncReport {
@@ -129,17 +140,16 @@ struct ReplayEffects {
     /// CLOCK-1: only a reply with verdicts is known to come from the sync server: a captive portal sends a date,
     /// too.
     ///
-    /// - Returns: the offset, if it is to be recorded.
-    private mutating func measureClock(_ exchange: RequestTask.Exchange?) async -> Int64? {
-        guard let exchange, case .reply(let reply) = exchange.answer, let date = reply.date else {
-            return nil
-        }
-        let offset = ServerClock.offset(
-            serverDate: date, sent: exchange.sent, received: exchange.received)
-        if offset != state.clockOffset { await store.setClockOffset(offset) }
-        state.setClock(offset: offset)
-        let known = store.view(Outbox.self).clockOffset
-        return ServerClock.isNews(offset, known: known) ? offset : nil
+    /// - Returns: the clock; nil if the exchange does not measure it.
+    private mutating func measureClock(_ exchange: RequestTask.Exchange?) async -> ServerClock? {
+        guard let exchange, case .reply(let reply) = exchange.answer, let date = reply.date,
+            let offset = ServerClock.offset(
+                serverDate: date, sent: exchange.sent, received: exchange.received)
+        else { return nil }
+        clock.handleOffset(offset)
+        await store.setClockOffset(clock.offset)
+        state.setClock(offset: clock.offset)
+        return clock
     }
 
     // MARK: The report

@@ -50,7 +50,7 @@ struct ReplaySession {
 
     private mutating func loop() async throws -> SyncReport {
         if replayer.options.reads { exchange.startReading() }
-        exchange.state.setClock(offset: await store.clockOffset)
+        await exchange.startClock()
         while !Task.isCancelled {
             // A suspended store records nothing, so its stream must not stay open.
             if waits.isLive { try await store.checkOpen() }
@@ -107,13 +107,18 @@ struct ReplaySession {
     }
 
     private mutating func acquireToken(_ action: ReplayState.Action, _ now: Int64) async {
-        let (credentials, old) = (replayer.credentials, exchange.token)
+        let (credentials, old, renewed) = (
+            replayer.credentials, exchange.token, RenewedTokens(store)
+        )
+        let keepsOld = exchange.state.isRenewingEndedToken(now: now)
         do {
             let new = try await requests.withDeadline {
-                try await action == .getToken
-                    ? credentials.token() : credentials.refresh(old)
+                guard action == .refreshToken else { return try await credentials.token() }
+                let new = try await credentials.refresh(old)
+                renewed.insert(old, new)
+                return keepsOld ? new ?? old : new
             }
-            guard action == .getToken || (new != nil && new != old) else {
+            guard action == .getToken || keepsOld || (new != nil && new != old) else {
                 return exchange.state.tokenRefused()
             }
             exchange.use(new)

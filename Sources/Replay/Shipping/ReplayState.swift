@@ -177,10 +177,18 @@ public struct ReplayState: Sendable {
     /// - Parameters:
     ///   - expiresAt: the token's end by the server's clock, in milliseconds since 1970.
     ///   - now: the device's time.
-    public mutating func tokenChanged(expiresAt: Int64? = nil, now: Int64 = 0) {
-        _ = token.handle(.received(expiresAt: expiresAt, now: now, lastRequest: lastNumber))
+    ///   - isRenewed: true if an earlier renewal has returned the token.
+    public mutating func tokenChanged(
+        expiresAt: Int64? = nil, now: Int64 = 0, isRenewed: Bool = false
+    ) {
+        _ = token.handle(
+            .received(
+                expiresAt: expiresAt, now: now, lastRequest: lastNumber, isRenewed: isRenewed))
         pipeline.handle(.tokenChanged)
     }
+
+    /// Whether a token is being renewed because it has ended by the clock, which may be wrong.
+    func isRenewingEndedToken(now: Int64) -> Bool { token.isRenewingEndedToken(now: now) }
 
     /// T3: pauses, because the issuer refuses a new token.
     public mutating func tokenRefused() {
@@ -198,9 +206,6 @@ public struct ReplayState: Sendable {
 
     /// Sets the offset of the server's clock, server time − device time, in milliseconds.
     public mutating func setClock(offset: Int64) { _ = token.handle(.clock(offset: offset)) }
-
-    /// The offset that was set last.
-    var clockOffset: Int64 { token.clockOffset }
 
     // MARK: The next action
 

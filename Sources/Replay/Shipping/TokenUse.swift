@@ -15,8 +15,9 @@ import Foundation
 /// T4 changes no state.
 struct TokenUse: Sendable {
     enum Input {
-        /// T1: there is a token, or none is needed. The end is by the server's clock.
-        case received(expiresAt: Int64?, now: Int64, lastRequest: Int)
+        /// T1: there is a token, or none is needed. The end is by the server's clock. `isRenewed`: an earlier renewal
+        /// has returned it.
+        case received(expiresAt: Int64?, now: Int64, lastRequest: Int, isRenewed: Bool)
         /// T3: the issuer refuses a new token.
         case refusedByIssuer
         /// T4: no token can be had. The time is the device's.
@@ -59,6 +60,8 @@ struct TokenUse: Sendable {
     private var renewalNotBefore = Int64.min
     /// True from the request for a new token until it succeeds or fails.
     private var isRenewing = false
+    /// True if a renewal has returned the token, so that its end is not a reason for another one.
+    private var isRenewed = false
     /// Server time − device time, in milliseconds.
     private(set) var clockOffset: Int64 = 0
     /// The number of the last request that was sent with an older token.
@@ -69,7 +72,8 @@ struct TokenUse: Sendable {
 
     mutating func handle(_ input: Input) -> [Effect] {
         switch input {
-        case .received(let end, let now, let lastRequest):
+        case .received(let end, let now, let lastRequest, let wasRenewed):
+            isRenewed = wasRenewed || isRenewing || state == .refused
             isNew = state == .refused
             state = .usable
             since = lastRequest
@@ -102,6 +106,12 @@ struct TokenUse: Sendable {
         return []
     }
 
+    /// Whether a token is being renewed because it has ended by the clock, which may be wrong. If the issuer
+    /// has no other one, it is sent, and the server decides.
+    func isRenewingEndedToken(now: Int64) -> Bool {
+        isRenewing && (expiresAt.map { $0 <= now + clockOffset } ?? false)
+    }
+
     private mutating func handleFailure(_ now: Int64) -> [Effect] {
         let serverNow = now + clockOffset
         isRenewing = false
@@ -114,7 +124,8 @@ struct TokenUse: Sendable {
 
     private mutating func scheduleRenewal() {
         renewAt = expiresAt.flatMap {
-            TokenRenewal.time(ofTokenUntil: $0, received: receivedAt + clockOffset)
+            TokenRenewal.time(
+                ofTokenUntil: $0, received: receivedAt + clockOffset, isRenewed: isRenewed)
         }
         guard renewalNotBefore > .min, let planned = renewAt else { return }
         renewAt = max(planned, renewalNotBefore + clockOffset)
