@@ -320,7 +320,8 @@ struct ReplayRun {
         }
         if !report.isBehind, follower?.mayOpen(now: now) == true {
             let (cursor, token) = (cursor ?? store.view(Outbox.self).cursor, token?.value)
-            follower?.account = store.account ?? peer.current.account
+            let account = store.account ?? peer.current.account
+            follower?.account = account
             follower?.open(after: cursor, token: token, now: now)
         }
     }
