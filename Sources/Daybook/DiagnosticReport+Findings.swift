@@ -2,6 +2,7 @@
 
 import Foundation
 import LogStorage
+import Replay
 
 extension DiagnosticReport {
     /// Something that needs attention.
@@ -24,6 +25,9 @@ extension DiagnosticReport {
             case notSent
             /// The device's clock differs from the server's by more than five minutes.
             case clock
+            /// The last run was refused: the token is of another account than the log, or the log has events of no
+            /// known account.
+            case account
         }
 
         /// The kind.
@@ -97,6 +101,17 @@ extension DiagnosticReport {
                 "the device's clock is \(abs(sync.clockOffset) / 1_000) s "
                     + (sync.clockOffset > 0 ? "behind" : "ahead of") + " the server's",
                 "set the device's time; new events get the server's time meanwhile")
+        }
+        switch sync.accountRefusal {
+        case TransportError.Code.accountNeeded.rawValue:
+            appendFinding(
+                .account, "the log has events of no known account, so nothing was sent or read",
+                "open the log with its account, or have the token's account adopt the events")
+        case nil: break
+        default:
+            appendFinding(
+                .account, "the token belongs to another account than the log",
+                "sign in with the log's account; keep a folder for each account")
         }
         return findings
     }

@@ -131,6 +131,13 @@ public struct DiagnosticReport: Codable, Hashable, Sendable {
         public var lastExchange: Date?
         /// Server time − device time in milliseconds, as recorded.
         public var clockOffset: Int64
+        /// The first 16 hexadecimal digits of the SHA-256 of the name of the server that the log has synced with; nil
+        /// if it has none.
+        public var serverDigest: String?
+        /// The same of the account that the server has named; nil for none.
+        public var accountDigest: String?
+        /// Why the last run was refused because of the account: `wrong-account` or `account-needed`.
+        public var accountRefusal: String?
         /// `SyncStatus.connection`; nil for a log without an open store in this process, as the members below.
         public var connection: String?
         /// `SyncStatus.behind`.
@@ -260,6 +267,11 @@ extension DiagnosticReport {
         findings = makeFindings()
     }
 
+    /// The first 16 hexadecimal digits of a name's SHA-256.
+    fileprivate static func digest(_ name: String) -> String {
+        SHA256.hash(Array(name.utf8)).prefix(8).hexadecimalDigits
+    }
+
     private static var architecture: String {
         #if arch(arm64)
             "arm64"
@@ -311,9 +323,7 @@ extension DiagnosticReport {
 extension DiagnosticReport.Events {
     fileprivate init(_ log: LogStatistics, types: [String: Int], otherTypes: Int) {
         id = log.logID
-        accountDigest = log.account.map {
-            SHA256.hash(Array($0.utf8)).prefix(8).hexadecimalDigits
-        }
+        accountDigest = log.account.map(DiagnosticReport.digest)
         events = log.events
         firstPosition = log.positions?.lowerBound.rawValue
         lastPosition = log.last.rawValue
@@ -374,6 +384,9 @@ extension DiagnosticReport.Sync {
         hasCursor = outbox.cursor != nil
         lastExchange = outbox.lastExchange?.date
         clockOffset = outbox.clockOffset
+        serverDigest = outbox.peer.server.map(DiagnosticReport.digest)
+        accountDigest = outbox.peer.account.map(DiagnosticReport.digest)
+        accountRefusal = outbox.peer.refusal
         connection = status?.connection.rawValue
         behind = status?.behind
         nextAttempt = status?.nextAttempt?.date

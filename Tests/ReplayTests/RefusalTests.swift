@@ -74,7 +74,6 @@ import Testing
         other: String
     ) async throws {
         let store = try await store(account: "user-456")
-        let before = store.view(Outbox.self).through
         let server = try Self.server(of: other)
         let replayer = Replayer(
             store, transport: HTTPTransport(endpoint: try endpoint(server)),
@@ -87,7 +86,7 @@ import Testing
         #expect(report.received == 0)
         #expect(report.pending == 3)
         #expect(report.held == 0)
-        #expect(store.view(Outbox.self).through == before)
+        #expect(store.view(Outbox.self).cursor == nil)
         #expect(server.requests.count <= 2)
         try await store.close()
     }
@@ -109,14 +108,27 @@ import Testing
             #expect(server.requests.last?.values("Daybook-Account") == sent)
             try await store.close()
         }
-        // A log without an account is shipped with any token.
+    }
+
+    @Test(.verifies("SYNC-51", "RPL-16"))
+    func `events of no known account are sent once the token's account has adopted them`()
+        async throws
+    {
+        let server = try Self.server(of: "ana")
         let store = try await store()
-        let report = try await Replayer(
+        let replayer = Replayer(
             store, transport: HTTPTransport(endpoint: try endpoint(server)),
-            credentials: BearerToken("t")
-        ).run()
-        #expect(report.applied == 3)
-        #expect(server.requests.last?.values("Daybook-Account") == [])
+            credentials: BearerToken("t"))
+        let report = try await replayer.run()
+        #expect(report.refusal?.code == .accountNeeded)
+        #expect(report.pending == 3)
+        #expect(server.requests.last?.values("Daybook-Account") == ["*"])
+        #expect(store.syncPeer.refusal == "account-needed")
+        try await store.adoptUnsentEvents()
+        #expect(try await replayer.run().applied == 3)
+        #expect(store.syncPeer.account == "ana")
+        #expect(store.syncPeer.refusal == nil)
+        #expect(server.requests.last?.values("Daybook-Account") == ["ana"])
         try await store.close()
     }
 
@@ -148,7 +160,7 @@ import Testing
             func token() -> AccessToken? { AccessToken(asked.next() == 1 ? "a b" : "good") }
             func refresh(_ old: AccessToken?) -> AccessToken? { nil }
         }
-        let store = try await store()
+        let store = try await store(account: "any")
         let server = try Self.server(of: "any")
         let (triggers, trigger) = AsyncStream.makeStream(of: Replayer.Trigger.self)
         let replayer = Replayer(
@@ -176,7 +188,7 @@ import Testing
 
     @Test(.verifies("RPL-13"), arguments: ["file:///etc/passwd", "ftp://127.0.0.1/", "v1/events"])
     func `an endpoint that cannot be used is an error at once`(text: String) async throws {
-        let store = try await store()
+        let store = try await store(account: "any")
         let url = try #require(URL(string: text))
         for end in [Replayer.End.whenNothingMoves, .never] {
             let error = await #expect(throws: TransportError.self) {

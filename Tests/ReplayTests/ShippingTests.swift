@@ -478,10 +478,14 @@ private func openStore(_ files: InMemoryFileSystem) async throws -> EventStore {
         #expect(try SyncSettled(json: Array(odd.utf8)).entries[0].retryCount == 5)
     }
 
-    @Test func `another writer with the same incarnation makes this log take a new one`()
-        async throws
-    {
+    /// The second one answers the batch whose first reply was lost.
+    @Test(.verifies("RPL-11"), arguments: ["applied", "duplicate"])
+    func `another writer with the same incarnation makes this log take a new one`(
+        status: String
+    ) async throws {
         struct Forked: Transport {
+            let status: String
+
             func send(_ request: TransportRequest, token: String?) async throws -> TransportReply {
                 guard case .append(let batch) = request else {
                     return TransportReply(status: 200, body: Array("[]".utf8))
@@ -489,7 +493,7 @@ private func openStore(_ files: InMemoryFileSystem) async throws -> EventStore {
                 guard case .array(let events) = try JSONValue(batch.span.bytes),
                     case .object(let event)? = events.first, let id = event["id"]?.stringValue
                 else { return TransportReply(status: 400) }
-                let verdict = #"{"id":"\#(id)","status":"applied","code":"source_fork"}"#
+                let verdict = #"{"id":"\#(id)","status":"\#(status)","code":"source_fork"}"#
                 return TransportReply(
                     status: 200, body: Array("{\"verdicts\":[\(verdict)]}".utf8))
             }
@@ -498,8 +502,8 @@ private func openStore(_ files: InMemoryFileSystem) async throws -> EventStore {
         let store = try await openStore(files)
         let old = store.incarnation
         try await store.append(CitySaved(userId: "u", cityId: "c"))
-        let report = try await Replayer(store, transport: Forked()).run()
-        #expect(report.applied == 1)
+        let report = try await Replayer(store, transport: Forked(status: status)).run()
+        #expect(report.applied + report.duplicate == 1)
         #expect(report.tookNewName)
         #expect(store.incarnation != old)
         try await store.append(CitySaved(userId: "u", cityId: "d"))

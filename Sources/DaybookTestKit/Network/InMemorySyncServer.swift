@@ -20,7 +20,8 @@ import Synchronization
 /// were accepted (SYNC-35). A `SyncService` follows it, so devices get each other's events at once (PUSH-4). An
 /// event of any type that names a base event (`EventDraft.baseID`) is in conflict
 /// unless the base is the newest event of its lane by `Event.lwwTimestamp`. The server checks no tokens and
-/// no rules of event types.
+/// no rules of event types. Each has a name of its own, so a store that moves from one to another offers
+/// everything to the new one (RPL-15).
 public final class InMemorySyncServer: FollowingTransport {
     /// The error of a request that was not answered.
     public struct Unreachable: LocalizedError, Hashable, Sendable, CustomStringConvertible {
@@ -59,6 +60,9 @@ public final class InMemorySyncServer: FollowingTransport {
             heads[lane] = (index, lwwTimestamp)
         }
 
+        /// The name with the number of the last restore.
+        func server(_ name: String) -> String { restores == 0 ? name : "\(name).\(restores)" }
+
         /// The cursor before the event with an index. After a restore it names the restore.
         func cursor(at index: Int) -> String {
             restores == 0 ? String(index) : "\(index).\(restores)"
@@ -86,13 +90,20 @@ public final class InMemorySyncServer: FollowingTransport {
     }
 
     private let state = Mutex(State())
+    private let name: String
     private let verdict: @Sendable (EventDraft) -> Verdict?
 
     /// Creates a server without events.
     ///
-    /// - Parameter verdict: returns the answer to an event that the server does not have. Nil, `applied` and
+    /// - Parameters:
+    ///   - name: the name of its database; servers with one name count as one. Random if it is missing.
+    ///   - verdict: returns the answer to an event that the server does not have. Nil, `applied` and
     ///   `duplicate` accept the event.
-    public init(verdict: @escaping @Sendable (EventDraft) -> Verdict? = { _ in nil }) {
+    public init(
+        name: String = UUID().uuidString,
+        verdict: @escaping @Sendable (EventDraft) -> Verdict? = { _ in nil }
+    ) {
+        self.name = name
         self.verdict = verdict
     }
 
@@ -122,10 +133,13 @@ public final class InMemorySyncServer: FollowingTransport {
             return state.isReachable
         }
         guard isReachable else { throw Unreachable() }
-        return switch request {
-        case .append(let batch): accept(batch)
-        case .read(let cursor): page(after: cursor)
-        }
+        var reply =
+            switch request {
+            case .append(let batch): accept(batch)
+            case .read(let cursor): page(after: cursor)
+            }
+        reply.server = state.withLock { $0.server(name) }
+        return reply
     }
 
     private func accept(_ batch: [UInt8]) -> TransportReply {

@@ -13,6 +13,8 @@ public enum AccountCheck: Hashable, Sendable {
     case off
 
     /// The name to send for a log's account; nil to send none.
+    ///
+    /// - Parameter account: empty if the log has events of no known account.
     func name(for account: String?) -> String? {
         switch self {
         case .ofLog: account

@@ -16,7 +16,7 @@ extension BoundedHTTPClient {
         _ request: BoundedHTTPRequest, token: String?, account: String? = nil
     ) async throws -> TransportReply {
         var request = request
-        if let account { request.set(AccountHeader.name, AccountHeader.value(for: account)) }
+        if let account { request.set(account: account) }
         let body = ReplyBody()
         let head = try await send(request, token: token, to: body)
         let location = request.url.host ?? "server"
@@ -41,22 +41,22 @@ extension BoundedHTTPClient {
                 Self.cursor($0, from: request.url)
             },
             remaining: head["Daybook-Remaining"].flatMap { Int($0) }.flatMap { $0 < 0 ? nil : $0 },
-            restore: head["Daybook-Restored"].flatMap(ServerRestore.init(header:)))
+            restore: head["Daybook-Restored"].flatMap(ServerRestore.init(header:)),
+            server: head["Daybook-Server"],
+            account: head[AccountHeader.name].map(AccountHeader.account))
     }
 
     /// Checks that a reply is for the account that owns the log.
     ///
     /// - Parameter account: nil to check none.
-    /// - Throws: `wrongAccount`.
+    /// - Throws: `wrongAccount`, `accountNeeded`.
     static func checkAccount(
         _ account: String?, of head: BoundedHTTPResponseHead, from url: URL
     ) throws(TransportError) {
         guard let account, let named = head[AccountHeader.name],
             !AccountHeader.account(of: named).utf8.elementsEqual(account.utf8)
         else { return }
-        throw TransportError(
-            .wrongAccount, location: url.host ?? "server",
-            "the token belongs to another account than the log; sign in as \(account)")
+        throw TransportError.account(account, at: url.host ?? "server")
     }
 
     /// The cursor of a link: its path and query, because a cursor must be valid without the page that the
@@ -69,6 +69,20 @@ extension BoundedHTTPClient {
         else { return nil }
         let path = parts.percentEncodedPath
         return (path.isEmpty ? "/" : path) + (parts.percentEncodedQuery.map { "?" + $0 } ?? "")
+    }
+}
+
+extension BoundedHTTPRequest {
+    /// The value for a log that has events of no known account. An account named `*` would be `%2A`.
+    private static let unknownAccount = "*"
+
+    /// Sets the header that names the log's account.
+    ///
+    /// - Parameter account: empty if the log has events of no known account (SYNC-51).
+    mutating func set(account: String) {
+        set(
+            AccountHeader.name,
+            account.isEmpty ? Self.unknownAccount : AccountHeader.value(for: account))
     }
 }
 

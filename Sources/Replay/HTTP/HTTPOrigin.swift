@@ -51,6 +51,11 @@ public struct HTTPOrigin: Hashable, Sendable {
         self = origin
     }
 
+    /// The host, with the port unless that is the scheme's default: of http and https the same.
+    var address: String {
+        port == (scheme == "https" ? 443 : 80) ? hostInURL : "\(hostInURL):\(port)"
+    }
+
     /// The host as a URL writes it.
     var hostInURL: String { host.contains(":") ? "[\(host)]" : host }
 

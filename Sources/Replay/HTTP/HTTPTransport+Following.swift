@@ -20,7 +20,7 @@ extension HTTPTransport: FollowingTransport {
         if let cursor { request.url = try HTTPOrigin.page(cursor, from: endpoint) }
         request.set("Accept", EventStreamBody.contentType)
         let account = self.account.name(for: account)
-        if let account { request.set(AccountHeader.name, AccountHeader.value(for: account)) }
+        if let account { request.set(account: account) }
         let body = EventStreamBody(cursors: StreamCursors(request.url), receive)
         let head = try await streams.send(request, token: token, to: body)
         try BoundedHTTPClient.checkAccount(account, of: head, from: request.url)

@@ -108,7 +108,17 @@ public final class HTTPTransport: Transport {
             if let cursor { request.url = try HTTPOrigin.page(cursor, from: endpoint) }
             request.set("Accept", "application/cloudevents-batch+json")
         }
-        return try await client.send(
+        var reply = try await client.send(
             request, token: token, account: self.account.name(for: account))
+        if self.account == .off { reply.account = nil }
+        return reply
+    }
+
+    /// The host of the endpoint, with its port unless that is the scheme's default.
+    public var serverAddress: String? { HTTPOrigin(endpoint)?.address }
+
+    /// The name that the app has given the account.
+    public func knownAccount(ofLog account: String?, token: String?) -> String? {
+        self.account.name(for: account)
     }
 }

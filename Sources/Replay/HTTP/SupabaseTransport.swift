@@ -70,6 +70,14 @@ public final class SupabaseTransport: Transport {
         }
     }
 
+    /// The host of the project.
+    public var serverAddress: String? { HTTPOrigin(functions)?.address }
+
+    /// The token's user: the claim `sub`.
+    public func knownAccount(ofLog account: String?, token: String?) -> String? {
+        token.flatMap(TokenSubject.of)
+    }
+
     private func invoke(
         _ function: String, _ body: JSONObjectWriter, _ token: String?
     ) async throws -> TransportReply {
@@ -81,6 +89,8 @@ public final class SupabaseTransport: Transport {
         var reply = try await client.send(request, token: token ?? apiKey)
         // A page has its cursor in the body, not in a `Link` header.
         reply.next = nil
+        // The project has accepted the token, whose user its functions use.
+        reply.account = reply.status == 200 ? token.flatMap(TokenSubject.of) : nil
         return reply
     }
 

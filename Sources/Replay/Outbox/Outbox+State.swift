@@ -17,7 +17,9 @@ extension Outbox {
         if let clockCandidate { writer.write(clockOffset: clockCandidate) }
         writer.write(pulled != nil)
         if let pulled {
-            writer.write(pulled.cursor)
+            writer.write(pulled.cursor != nil)
+            if let cursor = pulled.cursor { writer.write(cursor) }
+            pulled.peer.encode(to: &writer)
             writer.write(pulled.lwwTimestamp)
         }
         writer.write(folded != nil)
@@ -64,11 +66,13 @@ extension Outbox {
         clockOffset = try reader.clockOffset()
         if try reader.bool() { clockCandidate = try reader.clockOffset() }
         if try reader.bool() {
-            let cursor = try reader.string()
-            guard !cursor.isEmpty, cursor.utf8.count <= SyncPulled.cursorBytesMax else {
+            let cursor = try reader.bool() ? try reader.string() : nil
+            guard 1...SyncPulled.cursorBytesMax ~= cursor?.utf8.count ?? 1 else {
                 throw reader.fault("a cursor is longer than a record can hold")
             }
-            pulled = Pulled(cursor: cursor, lwwTimestamp: try reader.lwwTimestamp())
+            pulled = Pulled(
+                cursor: cursor, peer: try SyncPeer(&reader),
+                lwwTimestamp: try reader.lwwTimestamp())
         }
         if try reader.bool() {
             let replaces = Position(try reader.integer())

@@ -32,7 +32,7 @@ public struct Outbox: Projection {
     var lastRecord = Position.zero
     /// The newest summary record, which replaces the records before it.
     var folded: Folded?
-    /// The cursor up to which the account's events have been read, with the record that holds it.
+    /// The cursor up to which the account's events have been read, and the peer, with the record that holds them.
     var pulled: Pulled?
     /// The recorded offset of the server's clock: server time − device time, in milliseconds.
     package internal(set) var clockOffset: Int64 = 0
@@ -61,7 +61,8 @@ public struct Outbox: Projection {
 
     /// A cursor of the server, with the LWW timestamp of its record.
     struct Pulled: Hashable, Sendable {
-        var cursor: String
+        var cursor: String?
+        var peer: SyncPeer
         var lwwTimestamp: LWWTimestamp
     }
 
@@ -70,10 +71,17 @@ public struct Outbox: Projection {
     /// The cursor from which to read the account's events; nil is the beginning.
     package var cursor: String? { pulled?.cursor }
 
+    /// The server and the account that the log has synced with.
+    package var peer: SyncPeer { pulled?.peer ?? SyncPeer() }
+
+    /// Whether the log has unsent events, or has exchanged some.
+    package var hasContent: Bool { count > 0 || lastRecord > .zero || cursor != nil }
+
     /// The time of the last record of verdicts, of a decision on them, or of a page; nil before the first.
     package var lastExchange: Timestamp? {
+        let hasRead = pulled?.cursor != nil && pulled?.peer.refusal == nil
         let times = [
-            lastRecord > .zero ? lastContact : nil, pulled?.lwwTimestamp.time,
+            lastRecord > .zero ? lastContact : nil, hasRead ? pulled?.lwwTimestamp.time : nil,
         ]
         return times.compactMap(\.self).max()
     }
@@ -92,7 +100,8 @@ public struct Outbox: Projection {
                 return
             }
             if event.isOwn, record.by == event.source {
-                pulled = Pulled(cursor: record.next, lwwTimestamp: event.lwwTimestamp)
+                pulled = Pulled(
+                    cursor: record.next, peer: record.peer, lwwTimestamp: event.lwwTimestamp)
             }
         } else if event.type == EventsDiscarded.type {
             foldDiscarded(event)

@@ -132,7 +132,8 @@ struct ExchangeRecords {
     ///
     /// - Returns: nil if it is no page of events.
     func record(
-        _ page: ReplayState.Page, without tokens: SentTokens, _ reading: inout Reading
+        _ page: ReplayState.Page, without tokens: SentTokens, _ reading: inout Reading,
+        _ peer: inout PeerCheck
     ) async throws -> ReceivedPage? {
         let hasTokenInCursor = page.next.map(tokens.isFound(inCursor:)) ?? false
         guard !hasTokenInCursor, let content = EventPage(page.body, without: tokens) else {
@@ -148,12 +149,16 @@ struct ExchangeRecords {
         for (index, part) in parts.enumerated() {
             var drafts: [EventDraft] = []
             if index == parts.count - 1, let cursor = reading.unrecordedCursor {
-                let record = SyncPulled(by: store.incarnation, next: cursor)
+                let record = SyncPulled(
+                    by: store.incarnation, next: cursor, peer: peer.current)
                 drafts = [try EventDraft(record, id: store.newID())]
             }
             let (received, unusable) = try await receive(part, recordingIfNew: drafts)
             result.facts += [.received(received), .unusable(unusable)]
-            if !drafts.isEmpty, !received.new.isEmpty { reading.cursorRecorded() }
+            if !drafts.isEmpty, !received.new.isEmpty {
+                reading.cursorRecorded()
+                peer.didRecord(peer.current)
+            }
             if let fact = try await settle(received.known) {
                 result.facts.append(fact)
                 result.hasSettled = true
@@ -197,12 +202,19 @@ struct ExchangeRecords {
         return .settled(applied: 0, duplicate: waiting.count, rejected: 0, conflict: 0)
     }
 
-    /// Records the cursor after pages without a new event.
-    func recordCursor(_ reading: inout Reading) async throws {
-        guard let cursor = reading.unrecordedCursor else { return }
+    /// Records the cursor after pages without a new event, and the peer that a reply has shown.
+    func recordCursor(_ reading: inout Reading, _ peer: inout PeerCheck) async throws {
+        let recorded = outbox.cursor
+        let next = reading.unrecordedCursor ?? recorded
         reading.cursorRecorded()
-        guard cursor != outbox.cursor else { return }
-        try await store.record(SyncPulled(by: store.incarnation, next: cursor))
+        guard next != recorded || peer.news != nil else { return }
+        try await record(peer.current, next: next, &peer)
+    }
+
+    /// Records the peer and its cursor.
+    func record(_ current: SyncPeer, next: String?, _ peer: inout PeerCheck) async throws {
+        try await store.record(SyncPulled(by: store.incarnation, next: next, peer: current))
+        peer.didRecord(current)
     }
 }
 

@@ -54,6 +54,8 @@ struct LossRecovery: Hashable, Sendable {
     }
 
     let restore: ServerRestore
+    /// The number of lines that compaction has removed, if the server may lack everything.
+    let compacted: Int
     private var counts = Counts()
     /// Whether all events have been answered.
     private(set) var isComplete = false
@@ -74,8 +76,9 @@ struct LossRecovery: Hashable, Sendable {
     private var idleRounds = 0
     private var eventsMax = Sending.batchEvents
 
-    init(from restore: ServerRestore, _ items: [Item]) {
+    init(from restore: ServerRestore, _ items: [Item], compacted: Int) {
         self.restore = restore
+        self.compacted = compacted
         self.items = items
     }
 

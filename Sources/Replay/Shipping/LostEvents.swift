@@ -20,7 +20,9 @@ enum LostEvents {
     static func find(
         in store: EventStore, after restore: ServerRestore
     ) async throws -> [LossRecovery.Item] {
-        let time = Timestamp(milliseconds: restore.time).milliseconds - marginMilliseconds
+        let time =
+            restore.otherServer == nil
+            ? Timestamp(milliseconds: restore.time).milliseconds - marginMilliseconds : .min
         try await store.flush()
         var settled: [ClosedRange<UInt64>] = []
         // The record of a page is the last line of its commit, so the events of the first page come before it.
@@ -58,6 +60,17 @@ enum LostEvents {
         return items
     }
 
+    /// The number of lines that compaction has removed: positions without a line.
+    static func compactedLines(of store: EventStore) async throws -> Int {
+        var lines = 0
+        var last = Position.zero
+        for try await event in store.recordedEvents() {
+            lines += 1
+            last = event.position
+        }
+        return Int(last.rawValue) - lines
+    }
+
     /// The positions that a record of the log names as those of events that the server has.
     private static func exchanged(in event: Event) -> [ClosedRange<UInt64>] {
         let json = event.content.json ?? []
@@ -91,8 +104,11 @@ struct RecoveryDriver {
         case wait(ReplayState.Answer)
         /// End the reading, for this reason.
         case end(String)
-        /// Read from the first page; `isNew`: the recovery was completed now.
-        case readFromStart(isNew: Bool)
+        /// Read from the first page.
+        case readFromStart
+        /// The recovery was completed now: read from the first page. With the number of lines that compaction has
+        /// removed, if the server may lack everything.
+        case complete(compacted: Int)
         /// The run is cancelled.
         case cancelled
     }
@@ -117,13 +133,15 @@ struct RecoveryDriver {
     /// - Throws: `LogError`.
     mutating func nextStep(from restore: ServerRestore) async throws -> Step {
         guard ships else {
-            return .end("the server was restored; a run that ships is needed before the next read")
+            return .end(
+                "the server was restored, or is another one than before; a run that ships is "
+                    + "needed before the next read")
         }
         if recovery?.restore != restore, let obstacle = try await begin(from: restore) {
             return obstacle
         }
         guard var recovery else { return .cancelled }
-        guard !recovery.isComplete else { return .readFromStart(isNew: false) }
+        guard !recovery.isComplete else { return .readFromStart }
         // Otherwise the change would copy the events.
         self.recovery = nil
         defer { self.recovery = recovery }
@@ -141,7 +159,7 @@ struct RecoveryDriver {
                 return .end(
                     "the server was restored and asks to send some events that it lacks again later"
                 )
-            case .complete: return .readFromStart(isNew: true)
+            case .complete: return .complete(compacted: recovery.compacted)
             }
         }
     }
@@ -155,13 +173,16 @@ struct RecoveryDriver {
         kept.update(Array(kept.values.keys)) { _ in nil }
         guard recovery == nil else { return nil }
         guard begun < Self.begunMax else {
-            return .end("the server names a different restore each time")
+            return .end(
+                "the server names a different restore, or a different database, each time")
         }
         begun += 1
         let items = try await LostEvents.find(in: store, after: restore)
+        let compacted =
+            restore.otherServer == nil ? 0 : try await LostEvents.compactedLines(of: store)
         // A scan that is cancelled ends early.
         guard !Task.isCancelled else { return .cancelled }
-        recovery = LossRecovery(from: restore, items)
+        recovery = LossRecovery(from: restore, items, compacted: compacted)
         return nil
     }
 
@@ -184,7 +205,7 @@ struct RecoveryDriver {
 
     /// Keeps the recovery for the next run. Without a name, another restore to the same time would look the same.
     func keep() {
-        guard let recovery, recovery.restore.generation != nil else { return }
+        guard let recovery, recovery.restore.isNamed else { return }
         store.transient(LossRecoveries.self).update(recovery.restore) { _ in recovery }
     }
 }

@@ -95,9 +95,10 @@ struct StreamDriver {
     /// - Parameters:
     ///   - cursor: the log's cursor, after which a stream is opened.
     ///   - token: the token of the run, if there is one.
+    ///   - account: the account that owns the log.
     /// - Returns: the effects, of which those on the stream are performed.
     mutating func handle(
-        _ input: Following.Input, after cursor: String?, token: String?,
+        _ input: Following.Input, after cursor: String?, token: String?, account: String?,
         _ moment: ReplayState.Moment
     ) -> [Following.Effect] {
         let effects = machine.handle(input, moment)
@@ -106,7 +107,7 @@ struct StreamDriver {
             case .open(let number):
                 stream = PushedStream(
                     number, transport, after: cursor, token: token,
-                    account: replayer.store.account, replayer.instruments, signal: signal)
+                    account: account, replayer.instruments, signal: signal)
             case .close:
                 stream?.close()
                 stream = nil

@@ -76,10 +76,16 @@ struct Reading: Sendable {
 
     /// G2, G3, G7: handles an answer that is no page.
     mutating func handleRefusal(_ reply: TransportReply, to cursor: String?) -> [Effect] {
-        if cursor != nil, case .reading(let pages) = state, !pages.isRestarted {
-            if reply.status == 400, let restore = reply.restore {  // G7
-                return [.recover(restore)]
+        let mayRestart =
+            if case .reading(let pages) = state { cursor != nil && !pages.isRestarted } else {
+                false
             }
+        if reply.status == 400, let restore = reply.restore,
+            mayRestart || restore.otherServer != nil
+        {  // G7
+            return [.recover(restore)]
+        }
+        if mayRestart {
             if [400, 404, 410, 422].contains(reply.status) {  // G2
                 state = .reading(Pages(cursor: nil, isRestarted: true))
                 return [.report("the server does not know the cursor; reading from the start")]

@@ -10,7 +10,14 @@ extension ReplayEffects {
     // MARK: Pages
 
     mutating func recordPage(_ page: ReplayState.Page) async throws {
+        guard replayer.options.reads else {
+            // The read has shown the server.
+            state.pageRefused()
+            state.reading.caughtUp()
+            return try await recordCursor()
+        }
         guard let content = try await receive(page) else {
+            peer.dropNews()
             state.pageRefused()
             return progress.fold(.message("the answer is not a page of events"))
         }
@@ -20,7 +27,7 @@ extension ReplayEffects {
             .message(state.pageRecorded(page, isLast: isLast, hasNew: content.hasNew)))
         if isLast {
             state.reading.caughtUp()
-            try await records.recordCursor(&state.reading)
+            try await recordCursor()
         }
         if content.count > 0, state.reading.unrecordedCursor == nil { recovery.cursorRecorded() }
     }
@@ -28,11 +35,18 @@ extension ReplayEffects {
     private mutating func receive(
         _ page: ReplayState.Page
     ) async throws -> ExchangeRecords.ReceivedPage? {
-        guard let content = try await records.record(page, without: sentTokens, &state.reading)
+        guard
+            let content = try await records.record(
+                page, without: sentTokens, &state.reading, &peer)
         else { return nil }
         fold(content.facts)
         if content.hasSettled, replayer.options.ships { state.reload(store.view(Outbox.self)) }
         return content
+    }
+
+    /// Records the cursor and the peer, as far as they are not recorded.
+    mutating func recordCursor() async throws {
+        try await records.recordCursor(&state.reading, &peer)
     }
 
     mutating func startReading() {
@@ -67,7 +81,9 @@ extension ReplayEffects {
         guard stream != nil else { return }
         let moment = ReplayState.Moment(now: store.deviceNow, random: store.randomFraction())
         let (cursor, token) = (cursor, token?.value)
-        let effects = stream?.handle(input, after: cursor, token: token, moment) ?? []
+        let account = store.account ?? peer.current.account
+        let effects =
+            stream?.handle(input, after: cursor, token: token, account: account, moment) ?? []
         for effect in effects {
             switch effect {
             case .read(let time):
@@ -94,7 +110,7 @@ extension ReplayEffects {
             return false
         }
         if state.reading.countPushed(content.count) {
-            try await records.recordCursor(&state.reading)
+            try await recordCursor()
         }
         progress.fold(.succeeded(at: store.deviceNow))
         publishReport()
@@ -118,17 +134,23 @@ extension ReplayEffects {
         case .end(let message):
             state.pageRefused()
             progress.fold(.message(message))
-        case .readFromStart(let isNew):
-            if isNew {
-                progress.fold(.restored(to: restore.time))
-                let text = "\(progress.report.shippedAgain.counted("event")) shipped again"
-                replayer.logger.notice("the server was restored; \(text)")
+        case .readFromStart: readFromStart()
+        case .complete(let compacted):
+            progress.fold(.restored(restore, compacted: compacted))
+            let text = "\(progress.report.shippedAgain.counted("event")) shipped again"
+            replayer.logger.notice("the server was restored or is another one; \(text)")
+            readFromStart()
+            if let other = peer.takeOther() {
+                try await records.record(other, next: nil, &peer)
             }
-            state.readFromStart()
-            handleStream(.networkChanged)
         case .cancelled: break
         }
         return nil
+    }
+
+    private mutating func readFromStart() {
+        state.readFromStart()
+        handleStream(.networkChanged)
     }
 
     mutating func handleRecoveryAnswer(_ exchange: RequestTask.Exchange) {

@@ -19,6 +19,8 @@ struct ReplayEffects {
     var progress: SyncProgress
     var stream: StreamDriver?
     var recovery: RecoveryDriver
+    /// The comparison with the server and the account that the log has synced with.
+    var peer: PeerCheck
     /// The server's clock, by the record and the answers of this run.
     private var clock = ServerClock(offset: 0)
     private(set) var token: AccessToken?
@@ -38,13 +40,15 @@ struct ReplayEffects {
             requestsMax: replayer.options.requestsMax,
             resolvesConflicts: replayer.options.resolver != nil)
         state.set(conditions)
+        peer = PeerCheck(replayer.store.syncPeer, address: replayer.transport.serverAddress)
         recovery = RecoveryDriver(replayer.store, ships: replayer.options.ships)
         self.progress = SyncProgress(replayer.store)
     }
 
     /// - Parameter all: false to load only as many events as can change the next batch.
     mutating func loadOutbox(all: Bool = false) {
-        if replayer.options.ships { state.load(store.view(Outbox.self), all: all) }
+        guard replayer.options.ships, !peer.holdsOutbox else { return }
+        state.load(store.view(Outbox.self), all: all)
     }
 
     /// Uses a new token, or none.
@@ -66,7 +70,7 @@ struct ReplayEffects {
     mutating func finish(_ end: Replayer.End) async throws -> SyncReport {
         state.releaseSuspect()
         loadOutbox(all: true)
-        try await records.recordCursor(&state.reading)
+        try await recordCursor()
         let held = state.heldCount
         if case .at = end, snapshot().message == nil, pending > held {
             progress.fold(.message("the deadline has passed before all events were sent"))
@@ -91,12 +95,14 @@ struct ReplayEffects {
             handleRecoveryAnswer(exchange)
             return nil
         }
+        let exchange = vetted(exchange)
         // The server's message may contain a token, which must not be recorded.
         let effects = state.handleAnswer(
             exchange.answer, with: exchange.verdicts.map(sentTokens.masked), to: exchange.number,
             now: exchange.received, random: store.randomFraction())
         progress.fold(.answered(exchange.answer, message: effects.message))
         if let message = effects.message { replayer.logger.debug("\(message)") }
+        if progress.report.refusal != nil { try await recordCursor() }
         var outgoing: Outgoing?
         for effect in effects { outgoing = try await perform(effect, exchange) ?? outgoing }
         if case .reply(let reply) = exchange.answer, reply.status == 200 {
@@ -111,6 +117,17 @@ struct ReplayEffects {
         return outgoing
     }
 
+    /// The exchange, with the effect of another server or account.
+    private mutating func vetted(_ exchange: RequestTask.Exchange) -> RequestTask.Exchange {
+        var exchange = exchange
+        let wasSuspect = peer.isSuspect
+        exchange.answer = peer.vet(exchange.answer, isRead: state.isRead(exchange.number)) {
+            [sentTokens] in !sentTokens.isFound(inCursor: $0)
+        }
+        if peer.isSuspect, !wasSuspect { startReading() }
+        return exchange
+    }
+
     /// Performs an effect of an answer.
     @discardableResult
     mutating func perform(
@@ -120,6 +137,8 @@ struct ReplayEffects {
         case .report: break
         case .record(let settlement):
             let clock = settlement.isServers ? await measureClock(exchange) : nil
+            // Before the verdicts: events that are settled belong to a known peer.
+            if settlement.isServers { try await recordCursor() }
             fold(try await records.record(settlement, clock: clock))
             if settlement.isServers { records.dropSettledAttempts() }
         case .noteAttempt(let items):

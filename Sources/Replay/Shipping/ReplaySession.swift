@@ -49,7 +49,7 @@ struct ReplaySession {
     }
 
     private mutating func loop() async throws -> SyncReport {
-        if replayer.options.reads { exchange.startReading() }
+        if replayer.options.reads || exchange.peer.isSuspect { exchange.startReading() }
         await exchange.startClock()
         while !Task.isCancelled {
             // A suspended store records nothing, so its stream must not stay open.

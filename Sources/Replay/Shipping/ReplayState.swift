@@ -77,6 +77,11 @@ public struct ReplayState: Sendable {
     /// Whether a request is unanswered.
     public var isBusy: Bool { !underWay.isEmpty }
 
+    /// Whether an unanswered request is a read.
+    func isRead(_ number: Int) -> Bool {
+        if case .read = underWay[number] { true } else { false }
+    }
+
     /// The ids of the events in unanswered requests. O(events).
     var idsUnderWay: Set<UUID> {
         underWay.values.reduce(into: []) { ids, request in

@@ -63,8 +63,7 @@ struct RequestTask: Sendable {
             .syncRequest, failure: { $0.status == 200 ? nil : "http-\($0.status)" }
         ) {
             try await withDeadline {
-                try await replayer.transport.send(
-                    call, token: token, account: replayer.store.account)
+                try await replayer.send(call, token: token)
             }
         }
         if case .append(let batch) = call { instruments.count(.sentBytes, batch.count) }

@@ -30,8 +30,8 @@ struct SyncProgress {
         case tookNewName
         /// Events were shipped again after a restore.
         case recovered(LossRecovery.Counts)
-        /// The recovery from a restore to this time is complete.
-        case restored(to: Int64)
+        /// The recovery from a restore is complete. With the number of lines that compaction has removed.
+        case restored(ServerRestore, compacted: Int)
         /// The number of events that a parked event or a conflict holds, at the end of the run.
         case held(Int)
         /// The number of the account's events that are still to be read, by the server's last answer.
@@ -97,7 +97,9 @@ struct SyncProgress {
         case .recovered(let counts):
             report.shippedAgain += counts.applied
             report.notAccepted += counts.notAccepted
-        case .restored(let time): report.restoredTo = Timestamp(milliseconds: time)
+        case .restored(let restore, let compacted):
+            report.add(restore)
+            report.compacted += compacted
         default: break
         }
     }

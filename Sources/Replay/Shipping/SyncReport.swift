@@ -31,6 +31,11 @@ public struct SyncReport: Hashable, Sendable {
     public var refused = 0
     /// The time of the state to which the server was restored from a backup, if this log was ahead of it.
     public var restoredTo: Timestamp?
+    /// The name or address of the server, if the log had synced with another database, or with an earlier state of
+    /// this one: everything that the log has exchanged was offered to it.
+    public var otherServer: String?
+    /// The number of lines that compaction had removed before such an offer. No view needs them.
+    public var compacted = 0
     /// The number of events that such a server lacked and that were shipped again.
     public var shippedAgain = 0
     /// The number of events that such a server lacks and does not accept.
@@ -50,6 +55,13 @@ public struct SyncReport: Hashable, Sendable {
 
     /// Creates an empty report.
     public init() {}
+
+    /// Adds a restore whose recovery is complete.
+    mutating func add(_ restore: ServerRestore) {
+        otherServer = restore.otherServer
+        restoredTo =
+            otherServer == nil ? Timestamp(milliseconds: restore.time) : restoredTo
+    }
 }
 
 extension SyncReport: CustomStringConvertible {
@@ -71,8 +83,14 @@ extension SyncReport: CustomStringConvertible {
             restoredTo.map {
                 "the server was restored to \($0): \(shippedAgain.counted("event")) shipped again"
             },
+            otherServer.map {
+                "the log has synced with another database than that of \($0): "
+                    + "\(shippedAgain.counted("event")) shipped again"
+            },
+            compacted == 0
+                ? nil : "compaction had removed \(compacted.counted("line")) before",
             notAccepted == 0
-                ? nil : "\(notAccepted.counted("event")) not accepted by the restored server",
+                ? nil : "\(notAccepted.counted("event")) not accepted by this server",
             isBehind ? "not all events of other logs were read" : nil,
             tookNewName ? "the log has a new incarnation" : nil,
             isElsewhere ? "another run syncs this store" : nil, message,

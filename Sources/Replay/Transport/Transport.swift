@@ -20,6 +20,8 @@ public struct ServerRestore: Hashable, Sendable {
     public var time: Int64
     /// The name of the last restore; nil if the server does not say it.
     public var generation: String?
+    /// The name or address of the server, if the log has synced with another database: it may lack everything.
+    var otherServer: String?
 
     /// Creates a restore.
     public init(time: Int64, generation: String? = nil) {
@@ -27,11 +29,21 @@ public struct ServerRestore: Hashable, Sendable {
         self.generation = generation
     }
 
+    /// Whether the same restore can be recognised by the next run.
+    var isNamed: Bool { generation != nil || otherServer != nil }
+
+    /// Another server than the log has synced with.
+    init(otherServer: String) {
+        time = 0
+        self.otherServer = otherServer
+    }
+
     /// Parses a header `Daybook-Restored`; nil without a time.
     init?(header: String) {
         let parts = header.split(separator: ";").map { $0.trimmingCharacters(in: .whitespaces) }
         guard let time = parts.first.flatMap({ Timestamp($0) }) else { return nil }
         self.time = time.milliseconds
+        otherServer = nil
         generation =
             parts.dropFirst().lazy
             .filter { $0.hasPrefix(Self.generationParameter) }
@@ -57,11 +69,17 @@ public struct TransportReply: Hashable, Sendable {
     public var remaining: Int?
     /// The restore of the server: with status 400, for a `read` request whose cursor is older than the restore.
     public var restore: ServerRestore?
+    /// The name of the server's database, with the generation of its last restore, if the server says it
+    /// (SYNC-50).
+    public var server: String?
+    /// The token's account, if the server names it (SYNC-48).
+    public var account: String?
 
     /// Creates a reply.
     public init(
         status: Int, body: [UInt8] = [], date: Int64? = nil, retryAfterSeconds: Double? = nil,
-        next: String? = nil, remaining: Int? = nil, restore: ServerRestore? = nil
+        next: String? = nil, remaining: Int? = nil, restore: ServerRestore? = nil,
+        server: String? = nil, account: String? = nil
     ) {
         self.status = status
         self.body = body
@@ -70,6 +88,8 @@ public struct TransportReply: Hashable, Sendable {
         self.next = next
         self.remaining = remaining
         self.restore = restore
+        self.server = server
+        self.account = account
     }
 
     /// Whether the body is a page in HTML: the answer of a proxy or of another server, not of a sync server.
@@ -93,15 +113,32 @@ public protocol Transport: Sendable {
     /// - Parameters:
     ///   - request: the request.
     ///   - token: the bearer token, if there is one.
-    ///   - account: the account that owns the log; nil if none does. A transport whose server names the
-    ///     token's account throws `TransportError` (`wrongAccount`) if the two differ.
+    ///   - account: the account that owns the log; nil if none does; empty if the log has events of no known
+    ///     account. A transport whose server names the token's account throws `TransportError` (`wrongAccount`,
+    ///     for an empty one `accountNeeded`) if the two differ.
     /// - Throws: any error if no complete answer was received.
     func send(
         _ request: TransportRequest, token: String?, account: String?
     ) async throws -> TransportReply
+
+    /// The host of the server, with its port unless that is the scheme's default. A log distinguishes servers
+    /// that send no name by it. Nil if it is unknown.
+    var serverAddress: String? { get }
+
+    /// The account for which the server handles requests with a token, as far as the transport knows it without
+    /// one; nil otherwise.
+    ///
+    /// - Parameter account: the account that owns the log; nil if none does.
+    func knownAccount(ofLog account: String?, token: String?) -> String?
 }
 
 extension Transport {
+    /// Nil: the address is unknown.
+    public var serverAddress: String? { nil }
+
+    /// Returns nil: the server is asked.
+    public func knownAccount(ofLog account: String?, token: String?) -> String? { nil }
+
     /// Sends the request without checking the account.
     public func send(
         _ request: TransportRequest, token: String?, account: String?

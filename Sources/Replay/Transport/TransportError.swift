@@ -18,6 +18,8 @@ public struct TransportError: Error, Hashable, Sendable, CustomStringConvertible
         case tokenInClear = "token-in-clear"
         /// The token belongs to another account than the log.
         case wrongAccount = "wrong-account"
+        /// The log has events of no known account, which must not get into the token's account unasked.
+        case accountNeeded = "account-needed"
         /// A token that is not a valid header value.
         case badToken = "bad-token"
         /// A client certificate that cannot be opened.
@@ -42,8 +44,9 @@ public struct TransportError: Error, Hashable, Sendable, CustomStringConvertible
     public var isTransient: Bool {
         switch code {
         case .connectionFailed, .timedOut, .malformedReply, .replyTooLong: true
-        case .badHeader, .reservedHeader, .badEndpoint, .tokenInClear, .wrongAccount, .badToken,
-            .badCertificate, .badProxy, .certificatesUnsupported, .foreignPage:
+        case .badHeader, .reservedHeader, .badEndpoint, .tokenInClear, .wrongAccount,
+            .accountNeeded, .badToken, .badCertificate, .badProxy, .certificatesUnsupported,
+            .foreignPage:
             false
         }
     }
@@ -51,12 +54,31 @@ public struct TransportError: Error, Hashable, Sendable, CustomStringConvertible
     /// True if the app must change the endpoint: nothing is ever sent to this one.
     var isMisuse: Bool { code == .badEndpoint || code == .tokenInClear }
 
+    /// True if the token's account is not known to be the log's.
+    var isOfAccount: Bool { code == .wrongAccount || code == .accountNeeded }
+
     /// The kind of failure.
     public var code: Code
     /// The name of the header, the host of the server, or the option that is affected.
     public var location: String
     /// What happened, and what to do if that is not obvious.
     public var detail: String
+
+    /// The error of a token of another account than the log's.
+    ///
+    /// - Parameters:
+    ///   - account: the log's account; empty if the log has events of no known account.
+    ///   - server: the host of the server.
+    static func account(_ account: String, at server: String) -> TransportError {
+        account.isEmpty
+            ? TransportError(
+                .accountNeeded, location: server,
+                "the log has events of no known account; open it with its account, or have the "
+                    + "token's account adopt them")
+            : TransportError(
+                .wrongAccount, location: server,
+                "the token belongs to another account than the log; sign in as \(account)")
+    }
 
     /// Creates an error. `detail` must contain neither a token nor text from a server.
     public init(_ code: Code, location: String, _ detail: String) {
@@ -82,6 +104,8 @@ extension TransportError: LocalizedError {
         case .tokenInClear:
             "Use an https endpoint, or set allowsTokenInClear in HTTPOptions where the network is trusted."
         case .wrongAccount: "Sign in with the account of the log."
+        case .accountNeeded:
+            "Open the log with its account, or call adoptUnsentEvents() to give its events to this one."
         case .badToken: "Sign in again."
         case .badCertificate: "Choose another certificate, or correct its password."
         case .badProxy: "Correct the proxy in HTTPOptions."

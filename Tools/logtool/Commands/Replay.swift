@@ -93,6 +93,8 @@ struct Replay: AsyncParsableCommand {
             credentials = NoCredentials()
         }
         let store = try await ToolStore.open(directory)
+        // The command names the log and the token, so they belong together.
+        if tokenFile != nil || account != nil { try await store.adoptUnsentEvents() }
         var options = Replayer.Options()
         options.reads = receive
         options.readInterval = Self.receiveInterval
@@ -129,6 +131,13 @@ struct Replay: AsyncParsableCommand {
                 "the server was restored to its state of \(time); "
                     + "\(report.shippedAgain.counted("event")) shipped again, "
                     + "\(report.notAccepted) not accepted")
+        }
+        if let server = report.otherServer {
+            Message.note(
+                "the log has synced with another database than that of \(server); "
+                    + "\(report.shippedAgain.counted("event")) shipped again, "
+                    + "\(report.notAccepted) not accepted, "
+                    + "\(report.compacted.counted("line")) compacted before")
         }
         if report.unusable > 0 {
             Message.note("\(report.unusable) events of other devices could not be imported")

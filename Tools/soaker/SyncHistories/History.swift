@@ -158,8 +158,8 @@ actor History {
         store = nil
     }
 
-    /// Counts a fork that the client has not detected: two instances of a log wrote under one incarnation.
-    /// The client learns it from a verdict that is sent once, so it does not know if that reply was lost.
+    /// Counts a fork that the client has not detected: two instances of a log wrote under one incarnation, and
+    /// no event that the client sends again or reads shows it (RPL-11).
     private func countForks(under incarnation: UUID) {
         let sequences = serverEvents.values.filter { $0.source == incarnation }.map(\.sequence)
         if Set(sequences).count < sequences.count { choices.count("client: fork not noticed") }

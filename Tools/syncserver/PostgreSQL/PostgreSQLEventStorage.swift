@@ -45,13 +45,14 @@ package final class PostgreSQLEventStorage: EventStorage {
             }
             let rows = try await connection.run(
                 "SELECT generation, restored_to FROM daybook.restore ORDER BY number")
+            let names = try await connection.run("SELECT name FROM daybook.server")
             return Restores(
                 rows.compactMap { row in
                     guard let generation = row[0], let time = row[1].flatMap({ Int64($0) })
                     else { return nil }
                     return Restores.Restore(
                         generation: generation, restoredTo: Timestamp(milliseconds: time))
-                })
+                }, database: names.first?[0])
         }
     }
 

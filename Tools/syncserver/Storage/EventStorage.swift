@@ -27,7 +27,7 @@ package protocol EventStorage: Sendable {
         account: String, source: UUID?, after cursor: EventCursor?, limit: Int
     ) async throws -> ServedPage
 
-    /// The restores of the database that were on record when it was opened.
+    /// The name of the database, and the restores that were on record when it was opened.
     var restores: Restores { get }
 
     /// The streams of this server. `append` signals an account's new events there.

@@ -1,5 +1,5 @@
-// The restores of a database from a backup. Cursors name the last one, so that a reader that has read what the
-// database has lost is recognised. Spec/protocol/sync-protocol.md, SYNC-38.
+// The name of a database, and its restores from a backup. Cursors name the last one, so that a reader that has read
+// what the database has lost is recognised. Spec/protocol/sync-protocol.md, SYNC-38 and SYNC-50.
 
 import EventSourcing
 
@@ -35,8 +35,18 @@ package struct Restores: Hashable, Sendable {
     }
 
     private let all: [Restore]
+    /// The random name that the database got when it was made; nil for none.
+    private let database: String?
 
-    package init(_ all: [Restore] = []) { self.all = all }
+    package init(_ all: [Restore] = [], database: String? = nil) {
+        self.all = all
+        self.database = database
+    }
+
+    /// The name that replies give the server: that of its database, after a restore with the generation.
+    package var server: String? {
+        database.map { $0 + (all.last.map { ".\($0.generation)" } ?? "") }
+    }
 
     /// The cursor as the text that clients get: after a restore with its generation.
     package func text(of cursor: EventCursor) -> String {

@@ -183,7 +183,7 @@ struct Serve: AsyncParsableCommand {
                 to: router.group().add(
                     middleware: Authentication(
                         tokens: tokens, rates: rates, connections: connections,
-                        isForOperator: false)))
+                        server: storage.restores.server, isForOperator: false)))
         OperationRoutes(
             readiness: ReadinessProbe(storage), metrics: metrics, connections: connections,
             capacity: capacity, signals: storage.signals
@@ -192,7 +192,8 @@ struct Serve: AsyncParsableCommand {
             to: router,
             operators: router.group().add(
                 middleware: Authentication(
-                    tokens: tokens, rates: nil, connections: connections, isForOperator: true)))
+                    tokens: tokens, rates: nil, connections: connections, server: nil,
+                    isForOperator: true)))
         return router
     }
 

@@ -62,6 +62,7 @@ enum SQLiteSchema {
                     """)
         }
         migrator.registerMigration("3 restores") { db in
+            // `server` has one row: the random name of the database (SYNC-50).
             try db.execute(
                 sql: """
                     CREATE TABLE restore (
@@ -69,19 +70,21 @@ enum SQLiteSchema {
                         generation TEXT NOT NULL,
                         restored_to INTEGER NOT NULL
                     ) STRICT;
+                    CREATE TABLE server (name TEXT NOT NULL) STRICT;
+                    INSERT INTO server (name) VALUES (lower(hex(randomblob(16))));
                     """)
         }
         return migrator
     }
 
-    /// The recorded restores, in their order.
+    /// The recorded restores, in their order, and the name of the database.
     static func restores(_ db: Database) throws -> Restores {
         Restores(
             try Row.fetchAll(db, sql: "SELECT generation, restored_to FROM restore ORDER BY number")
                 .map {
                     Restores.Restore(
                         generation: $0[0], restoredTo: Timestamp(milliseconds: $0[1]))
-                })
+                }, database: try String.fetchOne(db, sql: "SELECT name FROM server"))
     }
 
     /// The day of a date, as stored in `last_used`.
