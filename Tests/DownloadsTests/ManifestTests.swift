@@ -244,6 +244,23 @@ private actor EndingTokens: Credentials {
         try await bench.close()
     }
 
+    @Test(.verifies("DL-11"), arguments: [0, 365 * 86_400_000] as [Int64])
+    func `a token that has ended is renewed before it is sent, and once if the clock is ahead`(
+        ahead: Int64
+    ) async throws {
+        let clock = VirtualClock(milliseconds: 1_800_000_000_000)
+        let tokens = EndingTokens(until: clock.milliseconds - ahead)
+        let city = SampleCity(sizes: [1_000, 2_000])
+        let bench = try await Bench(credentials: tokens, clock: { clock.milliseconds }) { request in
+            city.reply(to: request) ?? ImageServer.Reply(404)
+        }
+        for _ in 0..<2 { try await bench.download(city) }
+        #expect(await tokens.refreshed == 1)
+        let sent = Set(bench.server.requests.map { $0.headers["authorization"] })
+        #expect(sent == ["Bearer new"])
+        try await bench.close()
+    }
+
     @Test(.verifies("DL-11")) func `a token that is rejected again fails the job`() async throws {
         let tokens = Tokens()
         let bench = try await Bench(credentials: tokens) { _ in ImageServer.Reply(401) }

@@ -112,12 +112,12 @@ import Testing
         options.reads = false
         let replayer = Replayer(store, transport: server, options: options)
         let report = try await replayer.run()
-        #expect(report.resolved == 2 * ReplayState.resolutionsMax)
+        #expect(report.resolved == 2 * Resolutions.max)
         #expect(report.pending == 2)
         #expect(report.held == 2)
         #expect(server.appends < 20)
         #expect(report.message?.contains("next run") == true)
-        #expect(try await replayer.run().resolved == 2 * ReplayState.resolutionsMax)
+        #expect(try await replayer.run().resolved == 2 * Resolutions.max)
         try await store.close()
     }
 }

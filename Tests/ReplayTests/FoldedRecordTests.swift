@@ -51,7 +51,7 @@ private struct Bench {
     func `a folded record has the content of all records before it`() throws {
         var bench = Bench()
         try bench.save("a")
-        try bench.record { $0.applied = [1...1] }
+        try bench.record { ($0.applied, $0.clockOffset) = ([1...1], 7_000) }
         let stuck = try bench.save("b")
         try bench.save("c")
         bench.add(EventDraft(type: "daybook.page.stored"))
@@ -61,6 +61,7 @@ private struct Bench {
         (entry.retryCount, entry.isFinal) = (5, true)
         try bench.record(at: 77) { record in
             record.duplicate = [4...4, 7...7]
+            record.clockCandidate = -9_000_000_000
             record.entries = [entry]
         }
         try bench.save("e")
@@ -72,6 +73,8 @@ private struct Bench {
         var expected = entry
         expected.at = Timestamp(milliseconds: 77)
         #expect(record.entries == [expected])
+        #expect(record.clockOffset == 7_000)
+        #expect(record.clockCandidate == -9_000_000_000)
         #expect(try SyncSettled(json: record.json()) == record)
 
         // The folded record alone gives the same outbox as all records together.
@@ -83,6 +86,8 @@ private struct Bench {
         }
         #expect(Outbox(folding: left).encodedState() == bench.outbox.encodedState())
         #expect(bench.outbox.entries.map(\.lastAttemptAt).first == Timestamp(milliseconds: 77))
+        let bytes = try #require(bench.outbox.encodedState())
+        #expect(try Outbox(encodedState: bytes).encodedState() == bytes)
         // Nothing is left to fold.
         #expect(bench.outbox.foldedRecord(by: bench.history.incarnation) == nil)
         #expect(Outbox().foldedRecord(by: bench.history.incarnation) == nil)

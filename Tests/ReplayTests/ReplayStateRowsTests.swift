@@ -52,7 +52,7 @@ private struct Bench {
     @discardableResult
     mutating func reply(
         _ number: Int, _ status: Int, body: String = "", next: String? = nil
-    ) -> ReplayState.Outcome {
+    ) -> [ReplayState.Effect] {
         state.handleAnswer(
             .reply(TransportReply(status: status, body: Array(body.utf8), next: next)),
             to: number, now: now, random: 0.5)
@@ -61,7 +61,7 @@ private struct Bench {
     @discardableResult
     mutating func verdicts(
         _ number: Int, _ verdicts: [(UInt64, String)]
-    ) -> ReplayState.Outcome {
+    ) -> [ReplayState.Effect] {
         let list = verdicts.map {
             "{\"id\":\"\(UUID(integer: UInt128($0.0)))\",\"status\":\"\($0.1)\"}"
         }
@@ -155,7 +155,7 @@ private struct Bench {
         var bench = Bench(["a"], hasToken: false)
         #expect(bench.next() == .getToken)
         let outcome = bench.state.tokenFailed("no network", now: bench.now, random: 0.5)
-        #expect(outcome.entries.isEmpty)
+        #expect(outcome.settlement.entries.isEmpty)
         #expect(outcome.message == "no network")
         #expect(bench.next() == .wait(until: bench.now + 250))
         bench.now += 250
@@ -264,8 +264,8 @@ private struct Bench {
         bench.state.decided([Bench.entry(5, "a")])
         #expect(bench.next() == .busy(until: nil))
         let outcome = bench.verdicts(number, [(1, "conflict"), (2, "unprocessed")])
-        #expect(outcome.entries.isEmpty)
-        #expect(outcome.conflicts.isEmpty)
+        #expect(outcome.settlement.entries.isEmpty)
+        #expect(!outcome.contains { if case .resolve = $0 { true } else { false } })
         bench.now += 60_000
         #expect(try bench.send().positions == [5])
     }
@@ -284,11 +284,11 @@ private struct Bench {
                     positions.contains(1) || positions.contains(2)
                     ? bench.reply(number, 400)
                     : bench.verdicts(number, positions.map { ($0, "applied") })
-                sent.formUnion(outcome.settled.keys.map(\.rawValue))
-                parked += outcome.entries.map(\.position)
+                sent.formUnion(outcome.settlement.settled.keys.map(\.rawValue))
+                parked += outcome.settlement.entries.map(\.position)
             case .paused: bench.state.resume()
             case .wait(let time): bench.now = time
-            default: parked += bench.state.resolveSuspect().entries.map(\.position)
+            default: parked += bench.state.resolveSuspect().settlement.entries.map(\.position)
             }
         }
         #expect(sent == [3, 4])
@@ -476,99 +476,6 @@ private struct Bench {
         #expect(waiting == 0)
     }
 
-    /// A state with two requests of 500 events under way, a lane for each event.
-    private func busyBench(lanes: Int) throws -> (bench: Bench, first: Int, second: Int) {
-        var bench = Bench((1...lanes).map { "lane \($0)" }, requestsMax: 2)
-        let (first, second) = (try bench.send(), try bench.send())
-        #expect(first.positions + second.positions == Array(1...1_000))
-        return (bench, first.number, second.number)
-    }
-
-    private func applied(_ positions: ClosedRange<UInt64>) -> [(UInt64, String)] {
-        positions.map { ($0, "applied") }
-    }
-
-    @Test(.verifies("RPL-1", "RPL-2"))
-    func `a batch is prefetched while requests are under way, and sent after the next answer`()
-        throws
-    {
-        var (bench, first, second) = try busyBench(lanes: 1_501)
-        bench.add(1_502, "lane 1")
-        #expect(bench.state.prefetchBatch()?.map(\.position.rawValue) == Array(1_001...1_500))
-        #expect(bench.state.prefetchBatch() == nil, "one is chosen")
-        #expect(bench.state.sendPrefetchedBatch(now: bench.now) == nil, "two are under way")
-        bench.verdicts(second, applied(501...1_000))
-        guard
-            case (.append(let items), let third)? = bench.state.sendPrefetchedBatch(now: bench.now)
-        else {
-            Issue.record("it does not go")
-            return
-        }
-        #expect(items.map(\.position.rawValue) == Array(1_001...1_500))
-        bench.verdicts(third, applied(1_001...1_500))
-        #expect(try bench.send().positions == [1_501], "lane 1 is under way")
-        bench.verdicts(first, applied(1...500))
-        #expect(try bench.send().positions == [1_502])
-    }
-
-    @Test(.verifies("RPL-1"))
-    func `a prefetched batch is sent with the next request in any case`() throws {
-        var (bench, first, _) = try busyBench(lanes: 1_600)
-        #expect(bench.state.prefetchBatch()?.count == 500)
-        bench.verdicts(first, applied(1...500))
-        #expect(try bench.send().positions == Array(1_001...1_500))
-    }
-
-    @Test(.verifies("RPL-2", "RPL-4"), arguments: [401, 400, 413, 429, 404, 500, 200])
-    func `a prefetched batch is dropped after an answer without verdicts`(
-        status: Int
-    ) throws {
-        var (bench, first, second) = try busyBench(lanes: 1_500)
-        #expect(bench.state.prefetchBatch()?.count == 500)
-        bench.reply(first, status)
-        #expect(bench.state.sendPrefetchedBatch(now: bench.now) == nil)
-        bench.verdicts(second, applied(501...1_000))
-        bench.now += 3_600_000
-        bench.state.resume()
-        var settled: [UInt64] = []
-        for _ in 0..<20 {
-            switch bench.next() {
-            case .send(.append(let items), let number):
-                let positions = items.map(\.position.rawValue)
-                settled += positions
-                bench.verdicts(number, positions.map { ($0, "applied") })
-            case .getToken, .refreshToken: bench.state.tokenChanged()
-            default: break
-            }
-        }
-        #expect(settled.sorted() == Array(1...500) + Array(1_001...1_500))
-        #expect(bench.state.count == 0)
-    }
-
-    @Test func `a decision drops the prefetched batch`() throws {
-        var (bench, _, _) = try busyBench(lanes: 1_501)
-        #expect(bench.state.prefetchBatch()?.first?.position == Position(1_001))
-        // It was retracted.
-        bench.state.decided(
-            (1...1_501).filter { $0 != 1_001 }.map { Bench.entry($0, "lane \($0)") })
-        #expect(bench.state.sendPrefetchedBatch(now: bench.now) == nil)
-        let items = bench.state.prefetchBatch()
-        #expect(items?.map(\.position.rawValue) == Array(1_002...1_501))
-    }
-
-    @Test(.verifies("RPL-1"))
-    func `no batch is prefetched if it would not be full, or with one request at a time`()
-        throws
-    {
-        var (bench, _, _) = try busyBench(lanes: 1_499)
-        #expect(bench.state.prefetchBatch() == nil)
-        bench.add(1_500, "lane 1500")
-        #expect(bench.state.prefetchBatch()?.count == 500)
-        var single = Bench((1...1_500).map { "lane \($0)" })
-        #expect(try single.send().positions == Array(1...500))
-        #expect(single.state.prefetchBatch() == nil)
-    }
-
     @Test(.verifies("RPL-1", "RPL-2"))
     func `batches are the same if the outbox is loaded only as far as wanted`()
         throws
@@ -602,7 +509,7 @@ private struct Bench {
                 whole.now += 10
                 part.now += 10
             }
-            try #require(left > 0 || lanes < 1_100, "all of it was wanted")
+            try #require(left > 0 || lanes < 600, "all of it was wanted")
         }
     }
 
@@ -643,12 +550,9 @@ private struct Bench {
                 case .wait(let time): bench.now = max(bench.now, time)
                 case .getToken, .refreshToken: bench.state.tokenChanged()
                 case .paused: bench.state.resume()
-                case .busy:
-                    guard choices.bool(), let items = bench.state.prefetchBatch() else { break }
-                    let busy = Set(open.flatMap(\.items).map(\.lane))
-                    try #require(busy.isDisjoint(with: items.map(\.lane)))
+                case .busy: break
                 case .idle:
-                    for entry in bench.state.resolveSuspect().entries {
+                    for entry in bench.state.resolveSuspect().settlement.entries {
                         held.insert(waiting[entry.position] ?? "")
                     }
                     guard isCalm, open.isEmpty, bench.next() == .idle else { continue }
@@ -658,7 +562,7 @@ private struct Bench {
                 guard answers, !open.isEmpty else { continue }
                 let (number, items) = open.remove(at: choices.int(in: 0...open.count - 1))
                 let fate = isCalm ? 9 : choices.int(in: 0...9)
-                let outcome: ReplayState.Outcome
+                let outcome: [ReplayState.Effect]
                 switch fate {
                 case 0:
                     outcome = bench.state.handleAnswer(
@@ -679,21 +583,13 @@ private struct Bench {
                             )
                         })
                 }
-                for item in items where outcome.settled[item.position] != nil {
+                for item in items where outcome.settlement.settled[item.position] != nil {
                     settled[item.lane, default: []].append(item.position.rawValue)
                     waiting[item.position.rawValue] = nil
                 }
-                for entry in outcome.entries where entry.outcome != .retry {
+                for entry in outcome.settlement.entries where entry.outcome != .retry {
                     held.insert(waiting[entry.position] ?? "")
                 }
-                guard
-                    case (.append(let next), let number)? = bench.state.sendPrefetchedBatch(
-                        now: bench.now)
-                else { continue }
-                let busy = Set(open.flatMap(\.items).map(\.lane))
-                try #require(busy.isDisjoint(with: next.map(\.lane)))
-                try #require(held.isDisjoint(with: next.map(\.lane)))
-                open.append((number, next))
             }
             for (lane, positions) in settled {
                 try #require(positions == positions.sorted(), "lane \(lane) is out of order")

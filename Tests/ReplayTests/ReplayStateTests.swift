@@ -45,7 +45,7 @@ private struct Bench {
 
     mutating func reply(
         _ status: Int, retryAfter: Double? = nil, body: String = ""
-    ) -> ReplayState.Outcome {
+    ) -> [ReplayState.Effect] {
         state.handleAnswer(
             .reply(
                 TransportReply(
@@ -53,7 +53,8 @@ private struct Bench {
             to: number, now: now, random: 0.5)
     }
 
-    mutating func verdicts(_ verdicts: [(UInt64, String)], more: String = "") -> ReplayState.Outcome
+    mutating func verdicts(_ verdicts: [(UInt64, String)], more: String = "") -> [ReplayState
+        .Effect]
     {
         let list = verdicts.map {
             "{\"id\":\"\(Self.id($0.0).uuidString)\",\"status\":\"\($0.1)\"\(more)}"
@@ -67,8 +68,8 @@ private struct Bench {
         var bench = Bench(["a", "b", "a"])
         #expect(bench.send() == [1, 2, 3])
         let outcome = bench.verdicts([(1, "applied"), (2, "duplicate"), (3, "applied")])
-        #expect(outcome.settled.count == 3)
-        #expect(outcome.entries.isEmpty)
+        #expect(outcome.settlement.settled.count == 3)
+        #expect(outcome.settlement.entries.isEmpty)
         #expect(bench.state.next(now: bench.now) == .idle)
         #expect(bench.state.count == 0)
     }
@@ -79,7 +80,7 @@ private struct Bench {
         _ = bench.send()
         let outcome = bench.verdicts(
             [(1, "rejected"), (2, "applied"), (3, "unprocessed"), (4, "applied")])
-        #expect(outcome.entries.map(\.outcome) == [.parked])
+        #expect(outcome.settlement.entries.map(\.outcome) == [.parked])
         #expect(bench.state.next(now: bench.now) == .idle)
         #expect(bench.state.heldCount == 2)
         bench.add(5, "b")
@@ -91,7 +92,7 @@ private struct Bench {
         var bench = Bench(["a", "a"])
         _ = bench.send()
         let outcome = bench.verdicts([(1, "conflict")])
-        #expect(outcome.entries.map(\.outcome) == [.conflict])
+        #expect(outcome.settlement.entries.map(\.outcome) == [.conflict])
         #expect(bench.send().isEmpty)
     }
 
@@ -100,7 +101,7 @@ private struct Bench {
         var bench = Bench(["a", "b"])
         for attempt in 1...8 {
             #expect(bench.send().first == 1)
-            let entry = bench.verdicts([(1, "retry"), (2, "applied")]).entries.first
+            let entry = bench.verdicts([(1, "retry"), (2, "applied")]).settlement.entries.first
             #expect(entry?.retryCount == min(attempt, 5))
             #expect(entry?.isFinal == false)
             #expect(entry?.outcome == (attempt < 5 ? .retry : .parked))
@@ -114,7 +115,7 @@ private struct Bench {
             bench.now = time
         }
         #expect(bench.send() == [1])
-        #expect(bench.verdicts([(1, "applied")]).applied == [Position(1)])
+        #expect(bench.verdicts([(1, "applied")]).settlement.applied == [Position(1)])
         #expect(bench.state.next(now: bench.now) == .idle)
         #expect(bench.state.heldCount == 0)
     }
@@ -136,7 +137,7 @@ private struct Bench {
         var bench = exhausted(["a"])
         bench.now += 3_600_000
         #expect(bench.send() == [1])
-        let entry = bench.verdicts([(1, "rejected")]).entries.first
+        let entry = bench.verdicts([(1, "rejected")]).settlement.entries.first
         #expect(entry?.outcome == .parked)
         #expect(entry?.retryCount == 5)
         #expect(entry?.isFinal == true)
@@ -173,7 +174,7 @@ private struct Bench {
         bench.state.demand()
         #expect(bench.send() == [1])
         bench.state.decided([Bench.entry(1, "a")])
-        let entry = bench.verdicts([(1, "retry")]).entries.first
+        let entry = bench.verdicts([(1, "retry")]).settlement.entries.first
         #expect(entry?.outcome == .retry)
         #expect(entry?.retryCount == 1)
     }
@@ -209,11 +210,11 @@ private struct Bench {
         var bench = Bench(["a", "b", "a"])
         _ = bench.send()
         let outcome = bench.verdicts([(1, "unprocessed"), (2, "applied"), (3, "applied")])
-        #expect(outcome.settled.keys.map(\.rawValue) == [2])
+        #expect(outcome.settlement.settled.keys.map(\.rawValue) == [2])
         #expect(bench.send() == [1, 3])
         let second = bench.verdicts([(1, "brand-new-status")])
-        #expect(second.settled.isEmpty)
-        #expect(second.entries.isEmpty)
+        #expect(second.settlement.settled.isEmpty)
+        #expect(second.settlement.entries.isEmpty)
     }
 
     @Test(.verifies("SYNC-40"))
@@ -238,7 +239,7 @@ private struct Bench {
         #expect(bench.send() == [1, 2])
         _ = bench.reply(413)
         #expect(bench.send() == [1])
-        #expect(bench.reply(413).entries.map(\.code) == ["http_413"])
+        #expect(bench.reply(413).settlement.entries.map(\.code) == ["http_413"])
         #expect(bench.send() == [2])
         _ = bench.verdicts([(2, "applied")])
         #expect(bench.send() == [3, 4])
@@ -254,16 +255,16 @@ private struct Bench {
             rounds += 1
             let batch = bench.send()
             guard !batch.isEmpty else { break }
-            let outcome: ReplayState.Outcome
+            let outcome: [ReplayState.Effect]
             if batch.contains(4) {
                 outcome = bench.reply(400)
             } else {
                 sent += batch
                 outcome = bench.verdicts(batch.map { ($0, "applied") })
             }
-            parked += outcome.entries.map(\.position)
+            parked += outcome.settlement.entries.map(\.position)
         }
-        parked += bench.state.resolveSuspect().entries.map(\.position)
+        parked += bench.state.resolveSuspect().settlement.entries.map(\.position)
         #expect(parked == [4])
         #expect(Set(sent) == [1, 2, 3, 5, 6, 8])
         #expect(sent.filter { [1, 3, 5].contains($0) } == [1, 3, 5])
@@ -276,9 +277,9 @@ private struct Bench {
         _ = bench.send()
         _ = bench.reply(422)
         #expect(bench.send() == [1])
-        #expect(bench.reply(422).entries.isEmpty)
+        #expect(bench.reply(422).settlement.entries.isEmpty)
         #expect(bench.send() == [2])
-        #expect(bench.reply(422).entries.isEmpty)
+        #expect(bench.reply(422).settlement.entries.isEmpty)
         #expect(bench.state.next(now: bench.now) == .paused(.endpoint(status: 422)))
         #expect(bench.state.heldCount == 0)
         bench.state.resume()
@@ -290,8 +291,8 @@ private struct Bench {
         var bench = Bench(["a"])
         _ = bench.send()
         let outcome = bench.reply(status, body: "\r\n<html>Bad Request</html>")
-        #expect(outcome.entries.isEmpty)
-        #expect(bench.state.resolveSuspect().entries.isEmpty)
+        #expect(outcome.settlement.entries.isEmpty)
+        #expect(bench.state.resolveSuspect().settlement.entries.isEmpty)
         #expect(bench.state.next(now: bench.now) == .paused(.endpoint(status: status)))
         bench.state.resume()
         #expect(bench.send() == [1])
@@ -320,10 +321,10 @@ private struct Bench {
         _ = bench.send()
         _ = bench.reply(status, body: "<html>")
         #expect(bench.send() == [1])
-        #expect(bench.reply(status, body: "<html>").entries.isEmpty)
+        #expect(bench.reply(status, body: "<html>").settlement.entries.isEmpty)
         #expect(bench.send() == [2])
         let outcome = bench.verdicts([(2, "applied")])
-        #expect(outcome.entries.map(\.code) == ["http_\(status)"])
+        #expect(outcome.settlement.entries.map(\.code) == ["http_\(status)"])
     }
 
     @Test(.verifies("SYNC-40"), arguments: [301, 307, 403, 404, 405, 409, 415])
@@ -331,7 +332,7 @@ private struct Bench {
         var bench = Bench(["a"])
         _ = bench.send()
         let outcome = bench.reply(status)
-        #expect(outcome.entries.isEmpty)
+        #expect(outcome.settlement.entries.isEmpty)
         #expect(outcome.message != nil)
         #expect(bench.state.next(now: bench.now) == .paused(.endpoint(status: status)))
     }
@@ -341,8 +342,8 @@ private struct Bench {
         var bench = Bench(["a", "b"])
         _ = bench.send()
         let outcome = bench.reply(status, retryAfter: 30)
-        #expect(outcome.entries.isEmpty)
-        #expect(outcome.settled.isEmpty)
+        #expect(outcome.settlement.entries.isEmpty)
+        #expect(outcome.settlement.settled.isEmpty)
         #expect(bench.state.next(now: bench.now) == .wait(until: bench.now + 30_000))
         bench.now += 30_000
         #expect(bench.send() == [1, 2])
@@ -356,7 +357,7 @@ private struct Bench {
         var waits: [Int64] = []
         for round in 0..<10 {
             #expect(bench.send() == [1])
-            let outcome: ReplayState.Outcome =
+            let outcome: [ReplayState.Effect] =
                 switch round % 4 {
                 case 0: bench.reply(500)
                 case 1: bench.reply(200, body: "<html>hello</html>")
@@ -365,8 +366,8 @@ private struct Bench {
                         .failure("no answer"), to: bench.number, now: bench.now, random: 0.5)
                 default: bench.reply(200, body: "{\"verdicts\":[]}")
                 }
-            #expect(outcome.entries.isEmpty)
-            #expect(outcome.settled.isEmpty)
+            #expect(outcome.settlement.entries.isEmpty)
+            #expect(outcome.settlement.settled.isEmpty)
             guard case .wait(let time) = bench.state.next(now: bench.now) else {
                 Issue.record("it does not wait")
                 return

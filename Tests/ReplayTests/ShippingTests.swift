@@ -516,12 +516,6 @@ private func openStore(_ files: InMemoryFileSystem) async throws -> EventStore {
         try await again.close()
     }
 
-    @Test(.verifies("CLOCK-1"))
-    func `the clock offset follows the server's clock, but not within a header's resolution`() {
-        #expect(ServerClock.offset(serverDate: 10_000, sent: 10_100, received: 10_300) == 0)
-        #expect(ServerClock.offset(serverDate: 100_000, sent: 9_000, received: 11_000) == 90_500)
-    }
-
     @Test(arguments: [
         ("Sun, 06 Nov 1994 08:49:37 GMT", 784_111_777_000 as Int64?), ("yesterday", nil),
         ("Sun, 31 Feb 1994 08:49:37 GMT", nil), ("", nil),

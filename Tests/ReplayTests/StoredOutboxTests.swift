@@ -115,6 +115,7 @@ import Testing
             writer.write(count: 0)
             writer.write(false)
             writer.write(false)
+            writer.write(false)
             writer.write(count: runs.count / 2)
             for number in runs { writer.write(number) }
             writer.write(count: 0)

@@ -16,14 +16,16 @@ final class Authorizer: Sendable {
     private let origin: HTTPOrigin?
     /// Further origins that receive headers and certificate, but not the token.
     private let trusted: Set<HTTPOrigin>
-    /// Returns the time by the server's clock, in milliseconds since 1970.
-    private let now: @Sendable () async -> Int64
+    /// The store, whose time is the server's.
+    private let store: EventStore
+    /// The tokens that were renewed, also by shipping.
+    private let renewed: RenewedTokens
     /// The token that was sent last and the time of its renewal.
     private let current = Mutex<(token: AccessToken, renewal: Int64?)?>(nil)
 
     init(
         _ options: HTTPOptions, credentials: any Credentials, origin: HTTPOrigin?,
-        now: @escaping @Sendable () async -> Int64
+        for store: EventStore
     ) {
         // No limit for a whole request: a large file on a slow connection may take long.
         client = BoundedHTTPClient(options, requestSeconds: nil)
@@ -31,7 +33,8 @@ final class Authorizer: Sendable {
         trusted = Set(options.trustedOrigins.compactMap(HTTPOrigin.init))
         self.credentials = credentials
         self.origin = origin
-        self.now = now
+        self.store = store
+        renewed = RenewedTokens(store)
     }
 
     /// Sends one request.
@@ -63,25 +66,35 @@ final class Authorizer: Sendable {
         let head = try await client.send(request, token: token.value, to: handler)
         guard head.status == 401 else { return head }
         guard let new = try await credentials.refresh(token), new != token else { return head }
+        renewed.insert(token, new)
         return try await client.send(request, token: new.value, to: handler)
     }
 
-    /// Renews the token if it is about to expire. If the issuer refuses, the old token is sent and the
-    /// server decides. If the issuer cannot be reached, the old token is sent until it expires.
+    /// Renews the token if it is about to expire or has expired. If the issuer refuses, the old token is sent
+    /// and the server decides. If the issuer cannot be reached, the old token is sent until it expires.
     ///
     /// - Throws: what `refresh` throws, for a token that has expired.
     private func renewIfDue(_ token: AccessToken) async throws -> AccessToken {
         guard let expiry = token.expiresAt?.milliseconds else { return token }
-        let now = await now()
+        let now = await store.now
         let renewal = current.withLock { current in
             if current?.token != token {
-                current = (token, TokenRenewal.time(ofTokenUntil: expiry, received: now))
+                let renewal = TokenRenewal.time(
+                    ofTokenUntil: expiry, received: now, isRenewed: renewed.contains(token))
+                current = (token, renewal)
             }
             return current?.renewal
         }
         guard let renewal, renewal <= now else { return token }
         do {
-            return try await credentials.refresh(token) ?? token
+            let new = try await credentials.refresh(token) ?? token
+            renewed.insert(token, new)
+            // The issuer has refused, or has no other token yet.
+            if new == token {
+                let retry = now < expiry ? now + TokenRenewal.retryMilliseconds : nil
+                current.withLock { $0 = (token, retry) }
+            }
+            return new
         } catch {
             guard now < expiry else { throw error }
             current.withLock { $0 = (token, now + TokenRenewal.retryMilliseconds) }

@@ -68,8 +68,7 @@ public actor DownloadManager {
         user: String, reachability: any Reachability, options: Options
     ) {
         let authorizer = Authorizer(
-            options.http, credentials: credentials, origin: HTTPOrigin(base),
-            now: { await store.now })
+            options.http, credentials: credentials, origin: HTTPOrigin(base), for: store)
         self.init(
             store, files, HTTPManifestSource(base: base, authorizer: authorizer), authorizer,
             user, reachability, options)
@@ -85,8 +84,8 @@ public actor DownloadManager {
             store, files, source,
             Authorizer(
                 options.http, credentials: credentials,
-                origin: imageOrigin.flatMap(HTTPOrigin.init), now: { await store.now }), user,
-            reachability, options)
+                origin: imageOrigin.flatMap(HTTPOrigin.init), for: store), user, reachability,
+            options)
     }
 
     private init(

@@ -22,6 +22,7 @@ extension Outbox {
         record.replaces = lastRecord
         record.applied = settledRanges
         record.clockOffset = clockOffset == 0 ? nil : clockOffset
+        record.clockCandidate = clockCandidate
         record.entries = entries.compactMap { entry in
             entry.answer.map { $0.entry(at: entry.position.rawValue, entry.id) }
         }

@@ -12,8 +12,9 @@ extension Outbox {
         writer.write(through.rawValue)
         writer.write(lastRecord.rawValue)
         writer.write(lastContact)
-        writer.write(clockOffset < 0)
-        writer.write(UInt64(clockOffset.magnitude))
+        writer.write(clockOffset: clockOffset)
+        writer.write(clockCandidate != nil)
+        if let clockCandidate { writer.write(clockOffset: clockCandidate) }
         writer.write(pulled != nil)
         if let pulled {
             writer.write(pulled.cursor != nil)
@@ -62,12 +63,8 @@ extension Outbox {
             throw reader.fault("the position of a record is after the last line")
         }
         lastContact = try reader.time()
-        let isBehind = try reader.bool()
-        let offset = Int64(try reader.nonNegative())
-        guard offset <= SyncSettled.clockOffsetMax, offset > 0 || !isBehind else {
-            throw reader.fault("a clock offset is larger than a record can hold")
-        }
-        clockOffset = isBehind ? -offset : offset
+        clockOffset = try reader.clockOffset()
+        if try reader.bool() { clockCandidate = try reader.clockOffset() }
         if try reader.bool() {
             let cursor = try reader.bool() ? try reader.string() : nil
             guard 1...SyncPulled.cursorBytesMax ~= cursor?.utf8.count ?? 1 else {
@@ -123,6 +120,24 @@ extension Outbox {
             throw reader.fault("a position is out of order")
         }
         return position
+    }
+}
+
+extension StateWriter {
+    fileprivate mutating func write(clockOffset: Int64) {
+        write(clockOffset < 0)
+        write(UInt64(clockOffset.magnitude))
+    }
+}
+
+extension StateReader {
+    fileprivate mutating func clockOffset() throws(EventError) -> Int64 {
+        let isBehind = try bool()
+        let offset = Int64(try nonNegative())
+        guard offset <= SyncSettled.clockOffsetMax, offset > 0 || !isBehind else {
+            throw fault("a clock offset is larger than a record can hold")
+        }
+        return isBehind ? -offset : offset
     }
 }
 

@@ -36,6 +36,8 @@ public struct Outbox: Projection {
     var pulled: Pulled?
     /// The recorded offset of the server's clock: server time − device time, in milliseconds.
     package internal(set) var clockOffset: Int64 = 0
+    /// The recorded offset that one answer has shown and none has confirmed (CLOCK-3).
+    var clockCandidate: Int64?
     /// The time of the last record of a server's answer.
     package internal(set) var lastContact = Timestamp(milliseconds: 0)
     /// The position of the last record of a decision (retry, discard, resolution). Not part of the stored
@@ -126,7 +128,8 @@ public struct Outbox: Projection {
             guard before <= replaces, replaces < event.position else { return }
             folded = Folded(replaces: replaces, lwwTimestamp: event.lwwTimestamp)
         }
-        if let clock = record.clockOffset { clockOffset = clock }
+        if let clock = record.clockOffset { (clockOffset, clockCandidate) = (clock, nil) }
+        if let candidate = record.clockCandidate { clockCandidate = candidate }
         for range in record.applied + record.duplicate { settleRange(range) }
         for entry in record.entries {
             let answer = OutboxEntry.Answer(

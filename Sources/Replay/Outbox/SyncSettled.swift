@@ -20,6 +20,9 @@ public struct SyncSettled: EventPayload, Hashable {
     /// The offset of the server's clock, server time − device time, in milliseconds; nil leaves the recorded
     /// one as it is.
     public var clockOffset: Int64?
+    /// An offset more than a day from the one in use, which one answer has shown and none has confirmed
+    /// (CLOCK-3). Nil leaves the recorded one as it is; an offset on record ends it.
+    public var clockCandidate: Int64?
     /// The position up to which a folded record replaces all records of this log. Nil for the record of one
     /// reply.
     public var replaces: Position?
@@ -83,6 +86,7 @@ public struct SyncSettled: EventPayload, Hashable {
     /// Whether there is nothing to record.
     public var isEmpty: Bool {
         applied.isEmpty && duplicate.isEmpty && entries.isEmpty && clockOffset == nil
+            && clockCandidate == nil
     }
 
     public init(json: [UInt8]) throws {
@@ -101,11 +105,8 @@ public struct SyncSettled: EventPayload, Hashable {
             else { throw EventError(.invalidData, "data.replaces is not a position") }
             self.replaces = Position(UInt64(position))
         }
-        if case .number(let number)? = members["clock"], let offset = number.integerValue,
-            offset.magnitude <= Self.clockOffsetMax.magnitude
-        {
-            clockOffset = Int64(offset)
-        }
+        clockOffset = Self.offset(members["clock"])
+        clockCandidate = Self.offset(members["clockCandidate"])
         guard let list = members["entries"] else { return }
         guard case .array(let entries) = list else {
             throw EventError(.invalidData, "data.entries is not an array")
@@ -154,6 +155,13 @@ public struct SyncSettled: EventPayload, Hashable {
         return result
     }
 
+    private static func offset(_ value: JSONValue?) -> Int64? {
+        guard case .number(let number)? = value, let offset = number.integerValue,
+            offset.magnitude <= clockOffsetMax.magnitude
+        else { return nil }
+        return Int64(offset)
+    }
+
     private static func ranges(_ value: JSONValue?) throws -> [ClosedRange<UInt64>] {
         guard let value else { return [] }
         guard case .array(let pairs) = value else {
@@ -180,6 +188,9 @@ public struct SyncSettled: EventPayload, Hashable {
         if !duplicate.isEmpty { writer.appendMember("duplicate", raw: pairs(duplicate)) }
         if let replaces { writer.appendMember("replaces", raw: Array("\(replaces)".utf8)) }
         if let clockOffset { writer.appendMember("clock", raw: Array("\(clockOffset)".utf8)) }
+        if let clockCandidate {
+            writer.appendMember("clockCandidate", raw: Array("\(clockCandidate)".utf8))
+        }
         if !entries.isEmpty {
             let list = entries.map { entry in
                 var writer = JSONObjectWriter()

@@ -1,4 +1,4 @@
-// The queues of the outbox, one for each lane: ready, waiting, or held. Part of ReplayState, and like it
+// The queues of the outbox, one for each lane: ready, waiting, or held. Part of Sending, and like it
 // without clock, network or randomness. Spec/protocol/replay.md, RPL-1 and RPL-2.
 
 import EventSourcing
@@ -84,7 +84,7 @@ struct LaneSet: Sendable {
         /// The number of the lane's events.
         var count = 0
         var hold = Hold.none
-        /// True while events of the lane are in an unanswered request or in the prefetched batch.
+        /// True while events of the lane are in an unanswered request.
         var isUnderWay = false
         /// The lane's turn in `ready`; nil if the lane is not ready.
         var turn: Turn?
@@ -427,7 +427,7 @@ struct LaneSet: Sendable {
         return result
     }
 
-    /// Makes the lanes of an answered request, or of a dropped batch, ready again unless they are held.
+    /// Makes the lanes of an answered request ready again unless they are held.
     mutating func releaseItems(_ batch: [ReplayItem]) {
         for item in batch {
             guard let number = number(of: item), lanes[number].isUnderWay else { continue }

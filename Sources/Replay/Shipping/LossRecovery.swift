@@ -1,31 +1,24 @@
-// Ships again the events that a restored server lacks. Between ReplayRun and the transport.
-// Spec/protocol/replay.md, RPL-14.
+// The machine that ships again the events that a restored server lacks. Spec/protocol/replay.md, RPL-14.
 
 import EventSourcing
 import Foundation
 import LogFormat
-import LogStorage
-
-extension SyncReport {
-    /// Adds the numbers of a recovery.
-    mutating func addRecoveryCounts(_ counts: LossRecovery.Counts) {
-        shippedAgain += counts.applied
-        notAccepted += counts.notAccepted
-    }
-}
-
-/// The recovery of a store that its last run has begun, so that the next one continues it. Kept in memory.
-enum LossRecoveries: TransientState {
-    typealias Key = ServerRestore
-    typealias Value = LossRecovery
-}
+import SyncWire
 
 /// The events of a log that a restored server may lack, shipped again batch by batch.
+///
+/// | state | next | by |
+/// |---|---|---|
+/// | between batches | a batch is under way | events are left in the round |
+/// | a batch is under way | between batches | its answer |
+/// | between batches | waiting | the round had a `retry`, or postponed every event |
+/// | waiting | between batches | the wait is over |
+/// | between batches | complete | no event is left or postponed |
 struct LossRecovery: Hashable, Sendable {
     /// The next action of the recovery.
     enum Action: Sendable {
-        /// Send this batch, and pass its answer to `handleAnswer`.
-        case send(batch: [UInt8])
+        /// Send the events at these positions, and pass the answer to `handleAnswer`.
+        case send([Position])
         /// Wait as after this answer: the server has postponed events.
         case wait(ReplayState.Answer)
         /// All events have been answered.
@@ -34,7 +27,8 @@ struct LossRecovery: Hashable, Sendable {
         case postponed
     }
 
-    private struct Item: Hashable {
+    /// An event that the server may lack.
+    struct Item: Hashable {
         let position: Position
         let id: UUID
         /// A hash of the lane. A collision only postpones an event.
@@ -61,9 +55,9 @@ struct LossRecovery: Hashable, Sendable {
     }
 
     let restore: ServerRestore
-    private var counts = Counts()
     /// The number of lines that compaction has removed, if the server may lack everything.
-    private(set) var compacted = 0
+    let compacted: Int
+    private var counts = Counts()
     /// Whether all events have been answered.
     private(set) var isComplete = false
     private var items: [Item]
@@ -81,96 +75,16 @@ struct LossRecovery: Hashable, Sendable {
     private var suspect: Int?
     /// The number of rounds in a row in which every event was postponed.
     private var idleRounds = 0
-    private var eventsMax = ReplayState.batchEvents
+    private var eventsMax = Sending.batchEvents
 
-    /// The time before that of the restored state from which on events are shipped: the clocks of the device
-    /// and the server differ.
-    private static let marginMilliseconds: Int64 = 3_600_000
-
-    /// Finds the events that the log has exchanged with the server since the time of the restored state.
-    ///
-    /// - Throws: `LogError`.
-    /// - Complexity: O(bytes of the log); memory for a position and an id for each event.
-    init(_ store: EventStore, after restore: ServerRestore) async throws {
+    init(from restore: ServerRestore, _ items: [Item], compacted: Int) {
         self.restore = restore
-        let time = Timestamp(milliseconds: restore.time).milliseconds - Self.marginMilliseconds
-        items = try await Self.items(store, since: restore.otherServer == nil ? time : .min)
-        if restore.otherServer != nil {
-            compacted = try await Self.compactedLines(of: store)
-        }
-    }
-
-    /// The events that were exchanged since a time: own ones by the records of the answers, others by their
-    /// place in the log. Folded records name older events, too.
-    private static func items(_ store: EventStore, since time: Int64) async throws -> [Item] {
-        try await store.flush()
-        var settled: [ClosedRange<UInt64>] = []
-        // The record of a page is the last line of its commit, so the events of the first page come before it.
-        var lastOwnBefore = Position.zero
-        var isAfter = false
-        for try await event in store.recordedEvents() where event.isOwn {
-            if event.time.milliseconds >= time { isAfter = true }
-            guard isAfter else {
-                lastOwnBefore = event.position
-                continue
-            }
-            settled += exchanged(in: event)
-        }
-        var exchanged = PositionSet()
-        for range in settled.sorted(by: { $0.lowerBound < $1.lowerBound }) {
-            let lower = max(range.lowerBound, (exchanged.runs.last?.upperBound ?? 0) + 1)
-            if lower <= range.upperBound { exchanged.append(lower...range.upperBound) }
-        }
-        let retracted = Set(await store.durableState.retracted)
-        var items: [Item] = []
-        for try await event in store.recordedEvents() {
-            let position = event.position
-            let isExchanged =
-                event.isOwn
-                ? event.action != nil
-                    && exchanged.intersects(position.rawValue...position.rawValue)
-                // A type that does not leave the device has no action.
-                : position > lastOwnBefore && (event.action != nil || !event.isKnownType)
-            guard isExchanged, !retracted.contains(position) else { continue }
-            items.append(
-                Item(
-                    position: position, id: event.id, lane: event.lane.hashValue,
-                    lineBytes: event.lineBytes))
-        }
-        return items
-    }
-
-    /// The number of lines that compaction has removed: positions without a line.
-    private static func compactedLines(of store: EventStore) async throws -> Int {
-        var lines = 0
-        var last = Position.zero
-        for try await event in store.recordedEvents() {
-            lines += 1
-            last = event.position
-        }
-        return Int(last.rawValue) - lines
-    }
-
-    /// The positions that a record of the log names as those of events that the server has.
-    private static func exchanged(in event: Event) -> [ClosedRange<UInt64>] {
-        let json = event.content.json ?? []
-        if event.type == SyncSettled.type, let record = try? SyncSettled(json: json),
-            Outbox.isOwn(record, event)
-        {
-            return record.applied + record.duplicate
-        }
-        if event.type == EventsReinstated.type, let record = try? EventsReinstated(json: json),
-            record.by == event.source
-        {
-            return record.events.map { $0.position.rawValue...$0.position.rawValue }
-        }
-        return []
+        self.compacted = compacted
+        self.items = items
     }
 
     /// Returns the next action, without a batch under way.
-    ///
-    /// - Throws: `LogError`.
-    mutating func next(_ store: EventStore) async throws -> Action {
+    mutating func nextAction() -> Action {
         while true {
             skipPostponedLanes()
             if next == items.count {
@@ -178,11 +92,19 @@ struct LossRecovery: Hashable, Sendable {
                 continue
             }
             batch = Array(nextBatch())
-            let range = next..<(next + batch.count)
-            let lines = try await lines(of: &batch, store)
-            if batch.count < range.count { items.replaceSubrange(range, with: batch) }
-            if !batch.isEmpty { return .send(batch: lines) }
+            return .send(batch.map(\.position))
         }
+    }
+
+    /// Leaves out an event of the batch that compaction has removed meanwhile: no view needs it.
+    ///
+    /// - Returns: false if the batch does not have it.
+    mutating func leaveOut(_ position: Position) -> Bool {
+        guard let index = items[next...].firstIndex(where: { $0.position == position }) else {
+            return false
+        }
+        items.remove(at: index)
+        return true
     }
 
     /// Returns the numbers since the last call.
@@ -204,7 +126,7 @@ struct LossRecovery: Hashable, Sendable {
             return .failed(.failure("the answer does not come from a sync server"))
         }
         settleSuspect()
-        eventsMax = min(ReplayState.batchEvents, eventsMax * 2)
+        eventsMax = min(Sending.batchEvents, eventsMax * 2)
         next += batch.count
         apply(verdicts)
         return .processed
@@ -217,7 +139,7 @@ struct LossRecovery: Hashable, Sendable {
             eventsMax = batch.count / 2
             return .refused
         }
-        eventsMax = ReplayState.batchEvents
+        eventsMax = Sending.batchEvents
         guard suspect == nil, !reply.isHTML else {
             if let suspect {
                 next = suspect
@@ -295,25 +217,8 @@ struct LossRecovery: Hashable, Sendable {
         var bytes = 0
         let batch = items[next...].prefix(eventsMax).prefix { item in
             bytes += item.lineBytes + 1
-            return bytes <= ReplayState.batchBytes && !postponedLanes.contains(item.lane)
+            return bytes <= Sending.batchBytes && !postponedLanes.contains(item.lane)
         }
         return batch.isEmpty ? items[next...].prefix(1) : batch
-    }
-
-    /// The lines of a batch as a JSON array, without the events that compaction has removed meanwhile: no view
-    /// needs them.
-    private func lines(
-        of batch: inout [Item], _ store: EventStore
-    ) async throws -> [UInt8] {
-        while true {
-            do {
-                return try await store.jsonArray(of: batch.map(\.position))
-            } catch let error as LogError where error.code == .corrupt {
-                guard let missing = error.positions?.lowerBound,
-                    let index = batch.firstIndex(where: { $0.position == missing })
-                else { throw error }
-                batch.remove(at: index)
-            }
-        }
     }
 }

@@ -1,4 +1,4 @@
-// Compares the server and the account of each reply with those that the log has synced with. Between ReplayRun and
+// Compares the server and the account of each reply with those that the log has synced with. Between ReplayEffects and
 // the outbox. Spec/protocol/replay.md, RPL-15 and RPL-16.
 
 import EventSourcing

@@ -2,6 +2,7 @@
 // dequeues them as pages. Spec/protocol/push.md, PUSH-13.
 
 import DequeModule
+import SyncWire
 import Synchronization
 
 /// Pushed events that wait for the run.

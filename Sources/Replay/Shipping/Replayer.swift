@@ -1,5 +1,5 @@
 // Ships the outbox and reads the events of the account's other logs. ReplayState decides what to do;
-// ReplayRun does it. Spec/protocol/replay.md.
+// ReplaySession does it. Spec/protocol/replay.md.
 
 import EventSourcing
 import Foundation
@@ -35,6 +35,9 @@ public struct Replayer: Sendable {
         /// The time between two reads of a run without end while no stream is open. Nil: a minute where a
         /// stream is wanted and cannot be had, otherwise only when the run begins, and on the trigger `now`.
         public var readInterval: Duration?
+
+        /// `readInterval` in milliseconds.
+        var readMilliseconds: Int64? { readInterval.map { Int64($0 / .milliseconds(1)) } }
 
         /// Creates the usual settings: shipping and reading, two requests at a time.
         public init() {}
@@ -131,7 +134,7 @@ public struct Replayer: Sendable {
             return report
         }
         func exchange() async throws -> SyncReport {
-            var run = ReplayRun(self, until: end, under: conditions, progress: progress)
+            var run = ReplaySession(self, until: end, under: conditions, progress: progress)
             return try await run.run(triggers)
         }
         do {

@@ -3,6 +3,7 @@
 
 import EventSourcing
 import LogFormat
+import SyncWire
 
 /// The tokens that a run has sent, and the search for them in a server's texts.
 ///

@@ -2,6 +2,7 @@
 
 import EventSourcing
 import Foundation
+import SyncWire
 
 /// The result of a run of the replayer.
 public struct SyncReport: Hashable, Sendable {

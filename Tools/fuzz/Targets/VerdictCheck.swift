@@ -35,7 +35,9 @@ struct VerdictCheck {
             switch state.next(now: now) {
             case .send(.append(let items), let number):
                 try expect(!items.isEmpty, "an empty batch is sent")
-                let outcome = state.handleAnswer(.reply(reply), to: number, now: now, random: 0.5)
+                let outcome = state.handleAnswer(
+                    .reply(reply), to: number, now: now, random: 0.5
+                ).settlement
                 try check(outcome, items, status == 200 ? verdicts ?? [] : [])
                 for position in outcome.settled.keys {
                     waiting = waiting.filter { $0.value.position != position }
@@ -57,7 +59,7 @@ struct VerdictCheck {
     /// Checks that only events named by the server are settled, and no event of a lane before an
     /// earlier one.
     private func check(
-        _ outcome: ReplayState.Outcome, _ items: [ReplayItem], _ verdicts: [Verdict]
+        _ outcome: ReplayState.Settlement, _ items: [ReplayItem], _ verdicts: [Verdict]
     ) throws {
         let lanes = Dictionary(
             uniqueKeysWithValues: Self.outbox.entries.map { ($0.position, $0.lane) })

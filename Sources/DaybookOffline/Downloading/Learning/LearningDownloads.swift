@@ -68,8 +68,7 @@ public actor LearningDownloads {
         options: DownloadManager.Options
     ) {
         let authorizer = Authorizer(
-            options.http, credentials: credentials, origin: HTTPOrigin(base),
-            now: { await store.now })
+            options.http, credentials: credentials, origin: HTTPOrigin(base), for: store)
         self.init(
             store, files, source: HTTPLearningSource(base: base, authorizer: authorizer),
             user: user, reachability: reachability, policy: policy, options: options)

@@ -1,0 +1,194 @@
+// Performs the effects of the machines on the store and the stream, and folds what happened into the report. Part
+// of ReplaySession. Spec/protocol/replay.md.
+
+import EventSourcing
+import Foundation
+import LogFormat
+import LogStorage
+import Logging
+
+/// The exchange of a run, apart from its requests: the machines, and what their effects are performed on.
+struct ReplayEffects {
+    /// A batch to send beside those of the outbox.
+    typealias Outgoing = (number: Int, request: TransportRequest)
+
+    let replayer: Replayer
+    let records: ExchangeRecords
+    private let progressHandler: (@Sendable (SyncReport) -> Void)?
+    var state: ReplayState
+    var progress: SyncProgress
+    var stream: StreamDriver?
+    var recovery: RecoveryDriver
+    /// The comparison with the server and the account that the log has synced with.
+    var peer: PeerCheck
+    /// The server's clock, by the record and the answers of this run.
+    private var clock = ServerClock(offset: 0)
+    private(set) var token: AccessToken?
+    private(set) var sentTokens = SentTokens()
+    let isLive: Bool
+    var store: EventStore { replayer.store }
+
+    init(
+        _ replayer: Replayer, under conditions: ReplayState.Conditions, isLive: Bool,
+        progress: (@Sendable (SyncReport) -> Void)?
+    ) {
+        self.replayer = replayer
+        self.isLive = isLive
+        records = ExchangeRecords(replayer)
+        progressHandler = progress
+        state = ReplayState(
+            requestsMax: replayer.options.requestsMax,
+            resolvesConflicts: replayer.options.resolver != nil)
+        state.set(conditions)
+        peer = PeerCheck(replayer.store.syncPeer, address: replayer.transport.serverAddress)
+        recovery = RecoveryDriver(replayer.store, ships: replayer.options.ships)
+        self.progress = SyncProgress(replayer.store)
+    }
+
+    /// - Parameter all: false to load only as many events as can change the next batch.
+    mutating func loadOutbox(all: Bool = false) {
+        guard replayer.options.ships, !peer.holdsOutbox else { return }
+        state.load(store.view(Outbox.self), all: all)
+    }
+
+    /// Uses a new token, or none.
+    mutating func use(_ new: AccessToken?) {
+        token = new
+        if let new { sentTokens.insert(new.value) }
+        state.tokenChanged(
+            expiresAt: new?.expiresAt?.milliseconds, now: store.deviceNow,
+            isRenewed: new.map(RenewedTokens(store).contains) ?? false)
+    }
+
+    /// Sets the clock to what the store knows of it.
+    mutating func startClock() async {
+        clock = ServerClock(
+            offset: await store.clockOffset, candidate: store.view(Outbox.self).clockCandidate)
+        state.setClock(offset: clock.offset)
+    }
+
+    mutating func finish(_ end: Replayer.End) async throws -> SyncReport {
+        state.releaseSuspect()
+        loadOutbox(all: true)
+        try await recordCursor()
+        let held = state.heldCount
+        if case .at = end, snapshot().message == nil, pending > held {
+            progress.fold(.message("the deadline has passed before all events were sent"))
+        }
+        do {
+            try await store.flush()
+        } catch let error as LogError where error.code == .diskFull {
+            progress.fold(
+                .message("the disk is full; records are written when there is free space"))
+        }
+        progress.fold(.held(held))
+        return snapshot()
+    }
+
+    // MARK: Answers
+
+    /// Handles the answer to a request.
+    ///
+    /// - Returns: a batch to send, after a restore of the server.
+    mutating func handle(_ exchange: RequestTask.Exchange) async throws -> Outgoing? {
+        guard exchange.number != state.recoveryNumber else {
+            handleRecoveryAnswer(exchange)
+            return nil
+        }
+        let exchange = vetted(exchange)
+        // The server's message may contain a token, which must not be recorded.
+        let effects = state.handleAnswer(
+            exchange.answer, with: exchange.verdicts.map(sentTokens.masked), to: exchange.number,
+            now: exchange.received, random: store.randomFraction())
+        progress.fold(.answered(exchange.answer, message: effects.message))
+        if let message = effects.message { replayer.logger.debug("\(message)") }
+        if progress.report.refusal != nil { try await recordCursor() }
+        var outgoing: Outgoing?
+        for effect in effects { outgoing = try await perform(effect, exchange) ?? outgoing }
+        if case .reply(let reply) = exchange.answer, reply.status == 200 {
+            if effects.page != nil, progress.report.message == nil {
+                progress.fold(.behind(state.reading.isBehind ? reply.remaining : 0))
+            }
+            progress.fold(.ended(at: exchange.received))
+        } else {
+            progress.fold(.failed)
+        }
+        publishReport()
+        return outgoing
+    }
+
+    /// The exchange, with the effect of another server or account.
+    private mutating func vetted(_ exchange: RequestTask.Exchange) -> RequestTask.Exchange {
+        var exchange = exchange
+        let wasSuspect = peer.isSuspect
+        exchange.answer = peer.vet(exchange.answer, isRead: state.isRead(exchange.number)) {
+            [sentTokens] in !sentTokens.isFound(inCursor: $0)
+        }
+        if peer.isSuspect, !wasSuspect { startReading() }
+        return exchange
+    }
+
+    /// Performs an effect of an answer.
+    @discardableResult
+    mutating func perform(
+        _ effect: ReplayState.Effect, _ exchange: RequestTask.Exchange? = nil
+    ) async throws -> Outgoing? {
+        switch effect {
+        case .report: break
+        case .record(let settlement):
+            let clock = settlement.isServers ? await measureClock(exchange) : nil
+            // Before the verdicts: events that are settled belong to a known peer.
+            if settlement.isServers { try await recordCursor() }
+            fold(try await records.record(settlement, clock: clock))
+            if settlement.isServers { records.dropSettledAttempts() }
+        case .noteAttempt(let items):
+            await records.noteAttempt(
+                with: items, progress.report.message, at: exchange?.received ?? store.deviceNow)
+        case .resolve(let item, let current):
+            fold(try await records.record(current: current))
+            guard let fact = try await records.resolve(item, isAllowed: state.mayResolve(item))
+            else { return nil }
+            if case .resolved = fact { state.conflictResolved(item) }
+            progress.fold(fact)
+        case .recordPage(let page): try await recordPage(page)
+        case .recover(let restore): return try await recover(from: restore)
+        }
+        return nil
+    }
+
+    /// CLOCK-1: only a reply with verdicts is known to come from the sync server: a captive portal sends a date,
+    /// too.
+    ///
+    /// - Returns: the clock; nil if the exchange does not measure it.
+    private mutating func measureClock(_ exchange: RequestTask.Exchange?) async -> ServerClock? {
+        guard let exchange, case .reply(let reply) = exchange.answer, let date = reply.date,
+            let offset = ServerClock.offset(
+                serverDate: date, sent: exchange.sent, received: exchange.received)
+        else { return nil }
+        clock.handleOffset(offset)
+        await store.setClockOffset(clock.offset)
+        state.setClock(offset: clock.offset)
+        return clock
+    }
+
+    // MARK: The report
+
+    /// The number of unsettled events, held ones included.
+    private var pending: Int { replayer.options.ships ? store.view(Outbox.self).count : 0 }
+
+    /// How the run learns of new events.
+    var connection: SyncStatus.Connection {
+        stream?.connection ?? (isLive && pollMilliseconds != nil ? .polled : .onDemand)
+    }
+
+    mutating func fold(_ facts: [SyncProgress.Fact]) {
+        for fact in facts { progress.fold(fact) }
+    }
+
+    private func snapshot(underWay: Set<UUID> = []) -> SyncReport {
+        progress.snapshot(pending: pending, isBehind: state.reading.isBehind, underWay: underWay)
+    }
+
+    /// Passes the report to the caller.
+    func publishReport() { progressHandler?(snapshot(underWay: state.idsUnderWay)) }
+}
