@@ -23,6 +23,8 @@ extension DiagnosticReport {
             case inConflict
             /// An action has been waiting for more than a day.
             case notSent
+            /// Events have no rule, so they are not sent, although other types have one.
+            case withoutRule
             /// The device's clock differs from the server's by more than five minutes.
             case clock
             /// The last run was refused: the token is of another account than the log, or the log has events of no
@@ -43,7 +45,10 @@ extension DiagnosticReport {
     private static let clockOffsetMax: Int64 = 300_000
 
     /// The findings of the other members.
-    func makeFindings() -> [Finding] {
+    ///
+    /// - Parameter declaresTypes: whether rules of the app's own types are known: then a type without one is a
+    ///   mistake.
+    func makeFindings(declaresTypes: Bool) -> [Finding] {
         var findings: [Finding] = []
         func appendFinding(_ code: Finding.Code, _ detail: String, _ advice: String) {
             findings.append(Finding(code: code, detail: detail, advice: advice))
@@ -94,6 +99,13 @@ extension DiagnosticReport {
                 "\(outbox.pending.counted("action")) to be sent, the oldest from "
                     + "\(Timestamp(oldest)); \(contact ?? "nothing was ever exchanged")",
                 "check the network, the token and the endpoint; the status of the store says why")
+        }
+        if declaresTypes, outbox.withoutRule > 0 {
+            appendFinding(
+                .withoutRule,
+                "\(outbox.withoutRule.counted("event")) of types without a rule: they are not sent",
+                "declare a rule for each type that the app records, also for one that it only recorded in "
+                    + "the past")
         }
         if sync.clockOffset.magnitude > UInt64(Self.clockOffsetMax) {
             appendFinding(

@@ -67,7 +67,7 @@ public struct DiagnosticReport: Codable, Hashable, Sendable {
         public var tornTailBytes: Int
         /// The stored states of views: position, or nil for an unusable file.
         public var checkpoints: [String: UInt64?]
-        /// The number of events of each type that the app's release knows.
+        /// The number of events of each type that the app's release knows, or whose rule the log has recorded.
         public var types: [String: Int]
         /// The number of events of other types.
         public var otherTypes: Int
@@ -95,6 +95,8 @@ public struct DiagnosticReport: Codable, Hashable, Sendable {
         public var parked: Int
         /// The number of actions in conflict.
         public var inConflict: Int
+        /// The number of own events of types that have no rule, here or in the log's records: they are not sent.
+        public var withoutRule: Int
         /// The time of the oldest action to be sent; nil if there is none.
         public var oldest: Date?
         /// The number of actions by name.
@@ -239,6 +241,8 @@ extension DiagnosticReport {
         views: [any Projection.Type], now: Int64, status: SyncStatus? = nil
     ) throws {
         madeAt = Timestamp(milliseconds: now).date
+        let catalogue = LogReader(directory, fileSystem: fileSystem)
+            .adding(recordedRulesTo: catalogue, fileSystem)
         system = "\(ProcessInfo.processInfo.operatingSystemVersionString) \(Self.architecture)"
         let verification = try Verification(
             of: directory, fileSystem, catalogue: catalogue, views: views
@@ -252,7 +256,7 @@ extension DiagnosticReport {
         do {
             let statistics = try LogStatistics(of: directory, fileSystem, catalogue: catalogue) {
                 outbox.fold($0)
-                if $0.isKnownType {
+                if $0.isKnownType || $0.hasRecordedRule {
                     known[$0.type, default: 0] += 1
                 } else {
                     otherTypes += 1
@@ -264,7 +268,7 @@ extension DiagnosticReport {
         } catch let error as LogError where !damage.isEmpty && error.code == .corrupt {
             // `damage` says where.
         }
-        findings = makeFindings()
+        findings = makeFindings(declaresTypes: catalogue.hasOwnTypes)
     }
 
     /// The first 16 hexadecimal digits of a name's SHA-256.
@@ -352,6 +356,7 @@ extension DiagnosticReport.Unsettled {
     fileprivate init(_ outbox: Outbox) {
         parked = outbox.parkedCount
         inConflict = outbox.conflictCount
+        withoutRule = outbox.withoutRule
         pending = outbox.count - parked - inConflict
         oldest = outbox.entries.first { $0.status == .pending }?.timestamp.date
         actions = [:]

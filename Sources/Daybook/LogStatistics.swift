@@ -44,6 +44,8 @@ public struct LogStatistics: Hashable, Sendable {
     public let types: [String: Amount]
     /// The number of unsettled events, parked ones and those in conflict included.
     public let unsynced: Int
+    /// The number of own events of types that have no rule, here or in the log's records: they are not sent.
+    public let withoutRule: Int
     /// The number of parked events.
     public let parked: Int
     /// The number of events in conflict.
@@ -91,6 +93,7 @@ public struct LogStatistics: Hashable, Sendable {
         // Before the log is read, so that the log is at least as new as the checkpoints.
         checkpoints = slots.contents().map { Checkpoint($0, $1) }
         let reader = LogReader(directory, fileSystem: fileSystem)
+        let catalogue = reader.adding(recordedRulesTo: catalogue, fileSystem)
         var outbox = Outbox()
         var (events, lineBytes, types) = (0, 0, [String: Amount]())
         var (positions, times): (ClosedRange<Position>?, ClosedRange<Timestamp>?)
@@ -120,6 +123,7 @@ public struct LogStatistics: Hashable, Sendable {
         (self.events, self.lineBytes, self.types) = (events, lineBytes, types)
         (self.positions, self.times) = (positions, times)
         unsynced = outbox.count
+        withoutRule = outbox.withoutRule
         parked = outbox.entries.reduce(0) { $0 + ($1.status == .failed ? 1 : 0) }
         inConflict = outbox.entries.reduce(0) { $0 + ($1.status == .conflict ? 1 : 0) }
     }
@@ -136,6 +140,7 @@ extension LogStatistics: CustomStringConvertible {
         text += "; \(unsynced) not synced"
         if parked > 0 { text += ", \(parked) parked" }
         if inConflict > 0 { text += ", \(inConflict) in conflict" }
+        if withoutRule > 0 { text += "; \(withoutRule) of types without a rule" }
         if let tornTail { text += "; \(tornTail)" }
         return text
     }

@@ -178,11 +178,13 @@ public struct Event: Hashable, Sendable {
     public var content: EventDraft { record.content }
     /// True if this log recorded it, false if it came from another log.
     public var isOwn: Bool { prefix.isOwn }
-    /// The name of the action if the event is shipped to the server: from the rule of the recorded type,
-    /// or of the type that has replaced it.
+    /// The name of the action if the event is shipped to the server: from the rule of the recorded type, or of
+    /// the type that has replaced it, or from the rule that the log has recorded.
     public var action: String? { record.type.action }
     /// True if the catalogue has such a rule.
     public var isKnownType: Bool { record.type.hasRule }
+    /// True if the catalogue has none, and the log has recorded one: `action` is from it.
+    package var hasRecordedRule: Bool { record.type.hasRecordedRule }
     /// The bytes of the event's line, without the newline.
     public var lineBytes: Int { record.lineBytes }
 

@@ -8,6 +8,8 @@ public struct EventCatalogue: Sendable {
     private var rules: [String: EventRule] = [:]
     private var upcasters: [String: Upcaster] = [:]
     private var refusesShipped = false
+    /// The rules that the log has recorded: they apply to types that have no rule here.
+    private var recorded = RecordedRules()
     /// The prefixes of types that are reserved for libraries.
     private var reservedPrefixes: [String] = []
     /// The types that libraries have defined.
@@ -59,12 +61,51 @@ public struct EventCatalogue: Sendable {
                 self.upcasters[upcaster.oldType] = upcaster
             }
         }
-        let types = Set([String](self.rules.keys) + self.upcasters.keys).map(EntityID.init).sorted()
+        updateKnown()
+    }
+
+    private mutating func updateKnown() {
+        let names = [String](rules.keys) + upcasters.keys + recorded.rules.keys
         known = KnownTypes(
-            types.map { type in
-                let rule = self.rules[type.string]
-                return (type.string, rule, rule ?? self.rules[newestType(of: type.string)])
+            Set(names).map(EntityID.init).sorted().map { type in
+                (
+                    type.string, rules[type.string], storedRule(of: type.string),
+                    recorded.rules[type.string]
+                )
             })
+    }
+
+    /// The rule of stored events: their type's own, or that of the type that has replaced it.
+    private func storedRule(of type: String) -> EventRule? {
+        rules[type] ?? rules[newestType(of: type)]
+    }
+
+    /// The rules of stored events, by type.
+    var storedRules: [String: EventRule] {
+        let types = [String](rules.keys) + upcasters.keys
+        return Dictionary(
+            types.map { ($0, storedRule(of: $0)) }, uniquingKeysWith: { first, _ in first }
+        )
+        .compactMapValues(\.self)
+    }
+
+    /// This catalogue with rules that the log has recorded. A type that has a rule here keeps it.
+    func adding(_ recorded: RecordedRules) -> EventCatalogue {
+        guard recorded != self.recorded else { return self }
+        var result = self
+        result.recorded = recorded
+        result.updateKnown()
+        return result
+    }
+
+    /// The recorded rules of types that have none here, by type.
+    private var missingRules: [String: RecordedRules.Rule] {
+        recorded.rules.filter { storedRule(of: $0.key) == nil }
+    }
+
+    /// True if types have been used in this log, or are declared here, that are not the library's.
+    package var hasOwnTypes: Bool {
+        !recorded.rules.isEmpty || !RecordedRules(of: self).rules.isEmpty
     }
 
     private func fault(of rule: EventRule) -> EventError? {
@@ -168,11 +209,15 @@ public struct EventCatalogue: Sendable {
     }
 
     /// True if any type is shipped to a server.
-    package var shipsAnything: Bool { rules.values.contains { $0.action != nil } }
+    package var shipsAnything: Bool {
+        rules.values.contains { $0.action != nil }
+            || recorded.rules.values.contains { $0.action != nil }
+    }
 
     /// True if events with the action begin an entity that later events of their lane are about.
     package func beginsEntity(action: String) -> Bool {
         rules.values.contains { $0.action == action && $0.beginsEntity }
+            || missingRules.values.contains { $0.action == action && $0.beginsEntity }
     }
 
     /// The rule of a type; nil if it has none.
@@ -257,14 +302,15 @@ public struct EventCatalogue: Sendable {
     /// An event in its newest form, or as it was recorded if it cannot be converted.
     package func newestForm(of event: Event) -> Event { (try? upcast(event)) ?? event }
 
-    /// A fingerprint of the upcasters, and for views that depend on rules also of the types with rules and
-    /// their actions. A stored state that was folded under another fingerprint is folded again.
+    /// A fingerprint of the upcasters, and for views that depend on rules also of the types with rules, recorded
+    /// ones included, and their actions. A stored state that was folded under another fingerprint is folded again.
     package func fingerprint(includingRules: Bool) -> UInt64 {
         var lines = upcasters.values.map { EntityID("from \($0.oldType) to \($0.newType)\n") }
             .sorted()
         if includingRules {
-            lines += rules.values.map { EntityID("rule \($0.type) action \($0.action ?? "")\n") }
-                .sorted()
+            let recorded = missingRules.map { ($0.key, $0.value.action) }
+            lines += (rules.values.map { ($0.type, $0.action) } + recorded)
+                .map { EntityID("rule \($0) action \($1 ?? "")\n") }.sorted()
         }
         guard !lines.isEmpty else { return 0 }
         return XXH64.hash(Array(lines.map(\.string).joined().utf8).span.bytes)

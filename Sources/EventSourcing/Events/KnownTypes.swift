@@ -11,6 +11,8 @@ struct CataloguedType: Sendable {
     fileprivate(set) var number = -1
     /// True if stored events of the type have a rule: its own, or that of the type that has replaced it.
     fileprivate(set) var hasRule = false
+    /// True if they have no rule, and the log has recorded one.
+    fileprivate(set) var hasRecordedRule = false
     /// The name of their action if they are shipped to the server.
     fileprivate(set) var action: String?
 
@@ -21,6 +23,7 @@ struct CataloguedType: Sendable {
     func recorded(as other: CataloguedType) -> CataloguedType {
         var result = self
         (result.hasRule, result.action) = (other.hasRule, other.action)
+        result.hasRecordedRule = other.hasRecordedRule
         return result
     }
 }
@@ -40,15 +43,21 @@ struct KnownTypes: Sendable {
     /// A random id of this catalogue.
     private let catalogue = UInt64.random(in: .min ... .max)
 
-    /// - Parameter types: their names, their own rules, and the rules that apply to stored events.
-    init(_ types: [(name: String, rule: EventRule?, storedRule: EventRule?)] = []) {
+    /// - Parameter types: their names, their own rules, the rules that apply to stored events, and the rules that the
+    ///   log has recorded.
+    init(
+        _ types: [(
+            name: String, rule: EventRule?, storedRule: EventRule?, recorded: RecordedRules.Rule?
+        )] = []
+    ) {
         while slots.count < types.count * 2 { slots += slots }
-        for (name, rule, storedRule) in types {
+        for (name, rule, storedRule, recorded) in types {
             var type = CataloguedType()
             type.catalogue = catalogue
             type.number = self.types.count
             type.hasRule = storedRule != nil
-            type.action = storedRule?.action
+            type.hasRecordedRule = storedRule == nil && recorded != nil
+            type.action = storedRule == nil ? recorded?.action : storedRule?.action
             slots[name.utf8.withBytes { slot(of: $0) }] = type.number
             self.types.append(KnownType(name: name, type: type, rule: rule))
         }

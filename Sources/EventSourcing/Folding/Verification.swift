@@ -34,11 +34,12 @@ package struct Verification {
         of directory: String, _ fileSystem: any FileSystem, catalogue: EventCatalogue,
         views: [any Projection.Type], progress: (Int) -> Void
     ) throws {
+        let reader = LogReader(directory, fileSystem: fileSystem)
+        let catalogue = reader.adding(recordedRulesTo: catalogue, fileSystem)
         var count = 0
         var checkpoints = CheckpointVerifier(
             directory, fileSystem: fileSystem, catalogue: catalogue, views: views,
-            compactedThrough: (try? LogReader(directory, fileSystem: fileSystem)
-                .compactedThrough(skippingUnreadable: true)) ?? .zero)
+            compactedThrough: (try? reader.compactedThrough(skippingUnreadable: true)) ?? .zero)
         summary = try LogVerifier(directory, fileSystem: fileSystem).verify { prefix, line in
             count += 1
             progress(count)

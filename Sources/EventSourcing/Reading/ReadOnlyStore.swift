@@ -73,9 +73,10 @@ public actor ReadOnlyStore {
             let store = try await LongRead.run(
                 of: directory, environment.fileSystem, progress: progress
             ) { files in
-                try ReadOnlyStore(
-                    LogReader(directory, fileSystem: files), files, catalogue,
-                    ViewSet(views, catalogue), environment, instruments)
+                let reader = LogReader(directory, fileSystem: files)
+                let catalogue = reader.adding(recordedRulesTo: catalogue, files)
+                return try ReadOnlyStore(
+                    reader, files, catalogue, ViewSet(views, catalogue), environment, instruments)
             }
             // Rebuilds the views if an event was retracted after the stored states.
             try await store.refresh()

@@ -388,6 +388,7 @@ extension EventStore {
             try flush()
             batch = try encode(prepared)
         }
+        if !unrecordedRules.isEmpty { recordRules(for: batch.events) }
         if drawingOnReserve { pending.drawsOnReserve = true }
         let isEmpty = batch.events.isEmpty
         // A known event may be pending. Then this caller must wait for the same commit.

@@ -73,6 +73,10 @@ public actor EventStore {
     let unknownStates: [StoredState]
     /// The views, and the rows in databases, that need every event of their types.
     private(set) var needs: ViewNeeds
+    /// The rules that the log has recorded.
+    private var recordedRules: RecordedRules
+    /// The app's rules that the log has not recorded yet.
+    private(set) var unrecordedRules: RecordedRules
     private var commitSignals: [UUID: AsyncStream<Void>.Continuation] = [:]
     var compaction = CompactionControl()
     /// The tables of `transient(_:)`, by their `TransientState` type.
@@ -121,13 +125,15 @@ public actor EventStore {
                     at: directory, account: account, create: create, isShared: isShared,
                     environment: environment)
                 do {
+                    let rules = RecordedRules(of: directory, environment.fileSystem)
+                    let catalogue = catalogue.adding(rules)
                     let opening = try StoreOpening(
                         log, catalogue, ViewSet(views, catalogue),
                         keepsUnknownStates: keepingUnknownStates, instruments,
                         progress: progress)
                     log.keepReserve()
                     return EventStore(
-                        log, catalogue, opening, environment, instruments, eraseSecrets)
+                        log, catalogue, rules, opening, environment, instruments, eraseSecrets)
                 } catch {
                     try? log.close()
                     throw (error as? LogError)?.following(log.recovery) ?? error
@@ -139,7 +145,7 @@ public actor EventStore {
     }
 
     private init(
-        _ log: Log, _ catalogue: EventCatalogue, _ opening: StoreOpening,
+        _ log: Log, _ catalogue: EventCatalogue, _ rules: RecordedRules, _ opening: StoreOpening,
         _ environment: LogEnvironment, _ instruments: Instruments,
         _ eraseSecrets: (@Sendable () async throws -> Void)?
     ) {
@@ -153,6 +159,8 @@ public actor EventStore {
         checkpointing = opening.checkpointing
         unknownStates = opening.unknown
         needs = opening.needs
+        recordedRules = rules
+        unrecordedRules = RecordedRules(of: catalogue).subtracting(rules)
         recovery = log.recovery
     }
 
@@ -420,6 +428,24 @@ public actor EventStore {
         }
     }
 
+    // MARK: Rules
+
+    /// Records the rules that the log does not have yet, before an event to which one of them applies is committed.
+    /// If the file cannot be written, the next such event tries again. Durable on return.
+    func recordRules(for events: [Event]) {
+        let isDue = events.contains { event in
+            unrecordedRules.rules[event.type] != nil && event.isOwn
+                && (event.action != nil || recordedRules.rules[event.type] != nil)
+        }
+        guard isDue else { return }
+        let rules = recordedRules.merging(unrecordedRules)
+        do throws(FileError) { try rules.write(to: directory, environment.fileSystem) } catch {
+            return
+        }
+        recordedRules = rules
+        unrecordedRules = RecordedRules()
+    }
+
     // MARK: Suspending and closing
 
     /// Commits pending events and releases the log's lock, as an operating system requires of an app that
@@ -453,6 +479,8 @@ public actor EventStore {
         _ = try log.resume()
         log.keepReserve()
         isSuspended = false
+        recordedRules = RecordedRules(of: directory, environment.fileSystem)
+        unrecordedRules = RecordedRules(of: catalogue).subtracting(recordedRules)
         // Also if the fold fails: tasks that wait must not wait for a commit.
         defer { signalChange() }
         try instruments.fold(log.runs(from: views.next, catalogue: catalogue)) { run in

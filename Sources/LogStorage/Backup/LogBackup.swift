@@ -58,6 +58,7 @@ package struct LogBackup {
             let end = try copySegments(names, &summary)
             try claims.check(next: end.next, of: end.header.logID)
             try copyCheckpoints(claims, end, &summary)
+            try copyRules(&summary)
             try copyFiles(&summary)
             try requireSame(names.prefix(summary.segments), of: end.header.logID)
             try publish()
@@ -253,6 +254,20 @@ package struct LogBackup {
                     &summary)
             }
         }
+    }
+
+    /// Copies the recorded rules. They were recorded before the events that they are about.
+    private func copyRules(_ summary: inout BackupSummary) throws(LogError) {
+        let file: any File
+        do throws(FileError) {
+            file = try files.open(directory + "/" + LogDirectory.rules, .read)
+        } catch {
+            switch error.code {
+            case .notFound, .wrongKind, .symbolicLink: return
+            default: throw LogError(error)
+            }
+        }
+        try share(file, LogDirectory.rules, &summary)
     }
 
     /// Copies the contents beside the log. A content is deleted only if no view names it any more.

@@ -15,6 +15,9 @@ public enum LogDirectory {
     /// A compacted segment before its rename to the segment's name.
     package static let newSegment = "compaction.new"
     package static let reserve = "reserve"
+    /// The rules of the app's own event types. The log itself does not read it.
+    package static let rules = "rules"
+    package static let newRules = "rules.new"
     /// The folder for data that is too large for an event. The log itself does not read it.
     public static let files = "files"
     /// The prefix of the names of files in that folder that are not complete.
@@ -30,7 +33,7 @@ public enum LogDirectory {
     /// The names that a folder without segments may contain. An erasure marker alone is no part of a log.
     private static let ownNames: Set<String> = [
         lock, checkpoints, quarantine, rewriteJournal, newRewriteJournal, newSegment, reserve,
-        files,
+        files, rules, newRules,
     ]
 
     /// True for the names that a log gives to entries of its folder.

@@ -109,7 +109,7 @@ public struct Outbox: Projection {
             foldReinstated(event)
         } else if event.isOwn, let action = event.action {
             queue.append(OutboxEntry(event, action: action))
-        } else if event.isOwn, !event.isKnownType {
+        } else if event.isOwn, !event.isKnownType, !event.hasRecordedRule {
             unknown.append(event.position.rawValue...event.position.rawValue)
         }
     }
@@ -227,6 +227,10 @@ public struct Outbox: Projection {
     package func entry(at position: Position) -> OutboxEntry? {
         index(at: position).map { queue[$0] }.flatMap { $0.isSettled ? nil : $0 }
     }
+
+    /// The number of own events of types that have no rule, here or in the log's records: they are not sent.
+    /// O(runs of such events).
+    public var withoutRule: Int { unknown.count }
 
     /// The number of unsettled actions. O(1).
     public var count: Int { queue.count - tombstones }

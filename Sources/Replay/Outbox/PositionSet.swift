@@ -8,6 +8,9 @@ struct PositionSet: Hashable, Sendable {
     /// The runs in ascending order, with at least one position between two of them.
     private(set) var runs: [ClosedRange<UInt64>] = []
 
+    /// The number of positions. O(runs).
+    var count: Int { runs.reduce(0) { $0 + Int($1.upperBound - $1.lowerBound) + 1 } }
+
     /// Appends positions after all others. Does nothing if the range does not begin after them. O(1).
     mutating func append(_ range: ClosedRange<UInt64>) {
         guard let last = runs.last else { return runs = [range] }

@@ -129,13 +129,16 @@ public struct Replayer: Sendable {
         guard claim.isOurs else {
             var report = SyncReport()
             report.pending = store.view(Outbox.self).count
+            report.withoutRule = store.view(Outbox.self).withoutRule
             report.isElsewhere = true
             report.message = "another run exchanges this store's events"
             return report
         }
         func exchange() async throws -> SyncReport {
             var run = ReplaySession(self, until: end, under: conditions, progress: progress)
-            return try await run.run(triggers)
+            var report = try await run.run(triggers)
+            report.withoutRule = store.view(Outbox.self).withoutRule
+            return report
         }
         do {
             // A run without end is not measured: it lasts as long as the app.

@@ -20,6 +20,9 @@ public struct SyncReport: Hashable, Sendable {
     public var pending = 0
     /// The number of pending events that are parked or in conflict, or after such an event in their lane.
     public var held = 0
+    /// The number of own events of types that have no rule, here or in the log's records: they are not sent.
+    /// Set when the run has ended.
+    public var withoutRule = 0
     /// The number of events of other logs that were recorded, from pages and from conflicts.
     public var received = 0
     /// Whether other logs' events were to be read and not all of them were.
@@ -92,6 +95,8 @@ extension SyncReport: CustomStringConvertible {
                 ? nil : "compaction had removed \(compacted.counted("line")) before",
             notAccepted == 0
                 ? nil : "\(notAccepted.counted("event")) not accepted by this server",
+            withoutRule == 0
+                ? nil : "\(withoutRule.counted("event")) of types without a rule, not to be sent",
             isBehind ? "not all events of other logs were read" : nil,
             tookNewName ? "the log has a new incarnation" : nil,
             isElsewhere ? "another run syncs this store" : nil, message,

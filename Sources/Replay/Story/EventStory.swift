@@ -161,7 +161,7 @@ extension EventStory.Status: CustomStringConvertible {
         case .retracted: return "it counts as never recorded"
         case .received: return "it came from elsewhere, so there is nothing to send"
         case .local: return "its type stays on the device"
-        case .unknownType: return "its type is unknown, so it is not sent"
+        case .unknownType: return "no rule names its type, so it is not sent"
         case .removed: return "compaction removed it, since later events had replaced it"
         }
     }

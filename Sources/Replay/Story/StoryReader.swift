@@ -22,6 +22,7 @@ extension EventStory {
         _ body: (Event) throws -> Void = { _ in }
     ) throws -> (story: EventStory, tornTail: TornTail?)? {
         let reader = LogReader(directory, fileSystem: fileSystem)
+        let catalogue = reader.adding(recordedRulesTo: catalogue, fileSystem)
         // Compaction may remove the event between the two reads: then the second pass finds the id.
         for _ in 0..<2 {
             let removed = try reader.removed(id: id.integer, now: now)?.position
@@ -43,9 +44,10 @@ extension EventStory {
         of ids: [UUID], in directory: String, _ fileSystem: any FileSystem,
         catalogue: EventCatalogue, through last: Position
     ) throws -> [UUID: EventStory] {
-        try read(
-            StoriesReader(ids.map { StoryReader(of: $0, removedFrom: nil) }),
-            LogReader(directory, fileSystem: fileSystem), fileSystem, catalogue, through: last
+        let reader = LogReader(directory, fileSystem: fileSystem)
+        return try read(
+            StoriesReader(ids.map { StoryReader(of: $0, removedFrom: nil) }), reader, fileSystem,
+            reader.adding(recordedRulesTo: catalogue, fileSystem), through: last
         ) { _ in }.stories
     }
 
@@ -302,7 +304,7 @@ private struct StoryReader {
             if isRetracted { return .retracted }
             if !event.isOwn { return .received }
             if event.action != nil { return .settled }
-            return event.isKnownType ? .local : .unknownType
+            return event.isKnownType || event.hasRecordedRule ? .local : .unknownType
         }
         switch entry.status {
         case .failed: return .parked(nextAttemptAt: entry.nextAttemptAt)

@@ -76,7 +76,8 @@ struct Inspect: AsyncParsableCommand {
         var wanted: Set<Position>?
         if unsynced {
             var outbox = Outbox()
-            try reader.forEachEvent(catalogue: OfflineModel.catalogue) { event in
+            let catalogue = reader.adding(recordedRulesTo: OfflineModel.catalogue)
+            try reader.forEachEvent(catalogue: catalogue) { event in
                 outbox.fold(event)
                 return true
             }
@@ -159,6 +160,7 @@ struct Inspect: AsyncParsableCommand {
         row.appendField("oldest", log.times?.lowerBound.description)
         row.appendField("newest", log.times?.upperBound.description)
         row.appendField("outbox", log.unsynced)
+        if log.withoutRule > 0 { row.appendField("withoutRule", log.withoutRule) }
         row.appendField("open", log.isOpen)
         appendCheckpoints(of: log, to: &row)
         guard output.format == .table else {

@@ -123,6 +123,7 @@ struct Replay: AsyncParsableCommand {
         row.appendField("conflict", report.conflict)
         row.appendField("pending", report.pending)
         if receive { row.appendField("received", report.received) }
+        if report.withoutRule > 0 { row.appendField("withoutRule", report.withoutRule) }
         if keep != nil { row.appendField("resolved", report.resolved) }
         RowWriter.writeSummary(row, output.format)
         if let message = report.message { Message.error(message) }

@@ -37,6 +37,8 @@ package struct StoreModel: Sendable {
     var source = UUID()
     /// Whether the app that has the store open has a rule for its own type.
     var knowsTrips = true
+    /// Whether the log has recorded that rule (EVT-19).
+    private var hasTripRule = false
     /// The device's clock.
     var now: Int64 = 1_800_000_000_000
     /// The correction of the device's clock by the server's.
@@ -105,6 +107,7 @@ package struct StoreModel: Sendable {
         if new.reduce(0, { $0 + $1.text.count + 1 }) > 4_194_304 { refusals.insert(.tooLarge) }
         guard refusals.isEmpty else { return .refused(refusals) }
         for line in new { appendLine(line) }
+        if knowsTrips, new.contains(where: \.draft.isTrip) { hasTripRule = true }
         batchEnds.insert(lines.count)
         return .recorded(results)
     }
@@ -203,7 +206,8 @@ package struct StoreModel: Sendable {
     // MARK: The outbox
 
     func action(of line: ModelLine) -> String? {
-        line.draft.isTrip ? (knowsTrips ? "PLAN_TRIP" : nil) : line.draft.fact.action
+        line.draft.isTrip
+            ? (knowsTrips || hasTripRule ? "PLAN_TRIP" : nil) : line.draft.fact.action
     }
 
     /// The shipped events that are not settled, by position.

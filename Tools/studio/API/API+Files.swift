@@ -142,7 +142,7 @@ extension API {
         let kinds = [
             LogDirectory.lock: "lock", LogDirectory.reserve: "reserve",
             LogDirectory.rewriteJournal: "journal", LogDirectory.newRewriteJournal: "journal",
-            LogDirectory.files: "files",
+            LogDirectory.files: "files", LogDirectory.rules: "rules",
         ]
         let shown = [LogDirectory.checkpoints, LogDirectory.quarantine]
         let names = ((try? fileSystem.list(log.directory)) ?? []).sorted()

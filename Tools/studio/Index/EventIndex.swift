@@ -103,7 +103,7 @@ struct EventIndex {
     private static func kind(of event: Event) -> TypeKind {
         if event.isRecord { return .record }
         if event.action != nil { return .shipped }
-        return event.isKnownType ? .local : .unknown
+        return event.isKnownType || event.hasRecordedRule ? .local : .unknown
     }
 
     /// The number of the `userId` in an event's data; nil if they have none. Data that begin with a plain one

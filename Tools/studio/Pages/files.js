@@ -8,7 +8,7 @@ import { countOf, formatBytes, formatCount, formatRelative, formatTime } from '.
 
 const shownBlocks = 200;
 const otherFileNames = {
-  lock: 'the lock, with the incarnation', reserve: 'reserved space for repair', journal: 'journal of an unfinished change',
+  lock: 'the lock, with the incarnation', reserve: 'reserved space for repair', rules: 'the rules of the app’s event types', journal: 'journal of an unfinished change',
   files: 'files of the app', unknown: 'not a file of the log',
 };
 
