@@ -13,6 +13,8 @@ struct CataloguedType: Sendable {
     fileprivate(set) var hasRule = false
     /// The name of their action if they are shipped to the server.
     fileprivate(set) var action: String?
+    /// True if a view may refuse new events of the type.
+    fileprivate(set) var isRefusable = false
 
     /// An unknown type.
     init() {}
@@ -49,6 +51,7 @@ struct KnownTypes: Sendable {
             type.number = self.types.count
             type.hasRule = storedRule != nil
             type.action = storedRule?.action
+            type.isRefusable = rule?.refusal != nil
             slots[name.utf8.withBytes { slot(of: $0) }] = type.number
             self.types.append(KnownType(name: name, type: type, rule: rule))
         }

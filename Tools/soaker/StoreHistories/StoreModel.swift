@@ -86,6 +86,8 @@ package struct StoreModel: Sendable {
                     continue
                 }
                 results.append((twin.position, false))
+            } else if changesDeletedNote(draft) {
+                refusals.insert(.refused)
             } else {
                 let position = UInt64(lines.count + new.count + 1)
                 var time = draft.draft.time?.milliseconds ?? assignedTime(after: floor)
@@ -107,6 +109,13 @@ package struct StoreModel: Sendable {
         for line in new { appendLine(line) }
         batchEnds.insert(lines.count)
         return .recorded(results)
+    }
+
+    private func changesDeletedNote(_ draft: ModelDraft) -> Bool {
+        switch draft.fact {
+        case .noteAdded(let note, _, _, _), .noteUpdated(let note, _, _): views.isDeleted(note)
+        default: false
+        }
     }
 
     private func line(_ draft: ModelDraft, _ position: UInt64, _ time: Int64) -> ModelLine {
