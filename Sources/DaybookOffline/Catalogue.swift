@@ -11,9 +11,9 @@ public enum OfflineModel {
     public static let catalogue = EventCatalogue([
         .of(CitySaved.self, action: "SAVE_CITY"),
         .of(CityUnsaved.self, action: "UNSAVE_CITY"),
-        .of(NoteAdded.self, action: "ADD_NOTE", beginsEntity: true),
-        .of(NoteUpdated.self, action: "UPDATE_NOTE"),
-        .of(NoteDeleted.self, action: "DELETE_NOTE"),
+        .of(NoteAdded.self, action: "ADD_NOTE", beginsEntity: true).refusingDeletedNotes,
+        .of(NoteUpdated.self, action: "UPDATE_NOTE").refusingDeletedNotes,
+        .of(NoteDeleted.self, action: "DELETE_NOTE", endsEntity: true),
         .of(PreferencesUpdated.self, action: "UPDATE_PREFERENCES"),
         .of(CourseActivated.self, action: "ACTIVATE_COURSE"),
         .of(LessonCompleted.self, action: "COMPLETE_LESSON"),

@@ -121,6 +121,26 @@ private func device() async throws -> EventStore {
         for store in [phone, tablet, alone] { try await store.close() }
     }
 
+    @Test(.verifies("CON-1", "CON-3"))
+    func `of two first writes the second is in conflict, and keeping it wins on both devices`()
+        async throws
+    {
+        let server = InMemorySyncServer()
+        let (phone, tablet) = (try await device(), try await device())
+        for store in [phone, tablet] {
+            let first = try EventDraft(Step(name: "a"), basedOn: EventDraft.noBase)
+            try await store.append([first])
+        }
+        #expect(try await phone.sync(over: server).applied == 1)
+        #expect(try await tablet.sync(over: server).conflict == 1)
+        let entry = try #require(tablet.outbox.entries.first)
+        #expect(entry.conflictsWith == server.events.first?.id)
+        try await tablet.outbox.resolve(entry.id, .keepMine)
+        #expect(try await tablet.sync(over: server).applied == 1)
+        #expect(server.events.last?.baseID == server.events.first?.id)
+        for store in [phone, tablet] { try await store.close() }
+    }
+
     @Test func `an invalid batch or cursor gets status 400`() async throws {
         let server = InMemorySyncServer()
         for batch in ["", "{}", "[1]", "[{}]", "[]x"] {

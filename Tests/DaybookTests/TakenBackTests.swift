@@ -155,7 +155,11 @@ import Testing
                 default:
                     choices.note("append")
                     for payload in choices.array(1...12, of: Self.payload) {
-                        try await store.append(payload)
+                        do {
+                            try await store.append(payload)
+                        } catch let error as EventError where error.code == .refused {
+                            choices.note("a change of a deleted note is refused")
+                        }
                     }
                 }
                 try await Self.compare(store, files, &choices)

@@ -225,10 +225,36 @@ private struct Phone {
     }
 
     @Test(.verifies("CON-4"))
-    func `a note that was deleted there stays deleted, whatever is kept here`() async throws {
+    func `keeping mine of a note that was deleted there is refused, and a new note has its text`()
+        async throws
+    {
+        let (one, other, note) = try await conflict()
+        try await other.notes.delete(note, by: "ana")
+        try await theirs.sync(other)
+        let report = try await mine.sync(one, KeepMine())
+        #expect(report.resolved == 0)
+        #expect(report.message?.contains("which is final") == true)
+        let entry = try #require(one.outbox.entries.first { _ in true })
+        await #expect(throws: DecisionError(.entityEnded, entry.id)) {
+            try await one.outbox.resolve(entry.id, .keepMine)
+        }
+        let conflict = try #require(try await one.outbox.conflict(entry.id))
+        let new = try await one.notes.addAgain(conflict, city: "lisbon", by: "ana")
+        #expect(try await mine.sync(one).pending == 0)
+        try await theirs.sync(other)
+        for device in [one, other] {
+            #expect(text(device, note) == nil)
+            #expect(text(device, new.id) == "mine again")
+        }
+    }
+
+    @Test(.verifies("CON-4"))
+    func `keeping theirs, or my deletion too, settles a note that was deleted there`() async throws
+    {
         for resolver in [KeepMine(), KeepTheirs()] as [any ConflictResolver] {
             let test = try TwoDeviceTests()
             let (one, other, note) = try await test.conflict()
+            if resolver is KeepMine { try await one.notes.delete(note, by: "ana") }
             try await other.notes.delete(note, by: "ana")
             try await test.theirs.sync(other)
             #expect(try await test.mine.sync(one, resolver).pending == 0)
@@ -236,6 +262,35 @@ private struct Phone {
             #expect(test.text(one, note) == nil)
             #expect(test.text(other, note) == nil)
         }
+    }
+
+    @Test(.verifies("CON-2", "CON-4"))
+    func `keeping mine records my change and my deletion again`() async throws {
+        let (one, other, note) = try await conflict()
+        try await one.notes.delete(note, by: "ana")
+        #expect(try await mine.sync(one, KeepMine()).pending == 0)
+        try await theirs.sync(other)
+        #expect(text(one, note) == nil)
+        #expect(text(other, note) == nil)
+    }
+
+    @Test(.verifies("CON-4"))
+    func `a note is not added or changed again under the id of a deleted one`() async throws {
+        let one = try await mine.open()
+        let note = try await one.notes.add("coffee", city: "lisbon", by: "ana")
+        try await one.notes.delete(note.id, by: "ana")
+        let last = await one.events.lastDurable
+        let again: [any EventPayload] = [
+            NoteAdded(noteId: note.id, cityId: "lisbon", content: "tea", createdBy: "ana"),
+            NoteUpdated(noteId: note.id, content: "tea", updatedBy: "ana"),
+        ]
+        for payload in again {
+            let error = await #expect(throws: EventError.self) {
+                try await one.events.append([payload])
+            }
+            #expect(error?.detail.contains("was deleted; add a note with another id") == true)
+        }
+        #expect(await one.events.lastDurable == last)
     }
 
     @Test(.verifies("PRK-1", "PRK-2", "PRK-3"))

@@ -152,6 +152,22 @@ import Testing
         #expect(verdict.current == nil)
     }
 
+    @Test(.verifies("SYNC-27"), arguments: StorageKind.all)
+    func `of two events of a note that are based on nothing, the second is a conflict`(
+        kind: StorageKind
+    ) async throws {
+        let storage = try await kind.open()
+        let first = Sample.note("added", "n", 1, base: EventDraft.noBase)
+        let second = Sample.note("added", "n", 2, base: EventDraft.noBase)
+        #expect(statuses(try await storage.append([first])) == [.applied])
+        let verdict = try #require(try await storage.append([second]).first)
+        #expect(verdict.status == .conflict)
+        #expect(verdict.current.map { String(decoding: $0, as: UTF8.self) } == first.line)
+        #expect(statuses(try await storage.append([first])) == [.duplicate])
+        let change = Sample.note("updated", "n", 3, base: EventDraft.noBase)
+        #expect(statuses(try await storage.append([change])) == [.conflict])
+    }
+
     @Test(.verifies("SYNC-28"), arguments: StorageKind.all)
     func `a change without a base is applied whatever the head`(kind: StorageKind) async throws {
         let storage = try await kind.open()

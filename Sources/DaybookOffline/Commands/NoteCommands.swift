@@ -56,6 +56,39 @@ public struct NoteCommands: Sendable {
         }
     }
 
+    /// Decides a conflict between changes of a note and its deletion on another device: the changes are
+    /// retracted, and a new note has their text. Durable on return, in one commit.
+    ///
+    /// - Parameters:
+    ///   - conflict: the conflict, from `OutboxCommands.conflict(_:)`.
+    ///   - cityId: the city of the new note.
+    ///   - userId: the user who adds it.
+    /// - Returns: the new note.
+    /// - Throws: `EventError` (`refused`) if no pending event has a text; as `OutboxCommands.resolve(_:_:)`
+    ///   and `add(_:city:by:)`.
+    @discardableResult
+    public func addAgain(
+        _ conflict: Conflict, city cityId: String, by userId: String
+    ) async throws -> Note {
+        try NoteAdded.require(cityId, "city id")
+        try NoteAdded.require(userId, "user id")
+        guard let event = conflict.pending.first,
+            let text = conflict.pending.compactMap(Self.text).last
+        else { throw EventError(.refused, "no pending event of the note has a text") }
+        let note = NoteAdded(
+            noteId: UUID().text, cityId: cityId, content: text, createdBy: userId)
+        try await store.outbox.resolve(event.id, .replace([try EventDraft(note)]))
+        guard let added = store.view(NotesView.self)[note.noteId] else {
+            throw EventError(.refused, "the note \(note.noteId) was deleted while it was added")
+        }
+        return added
+    }
+
+    private static func text(of event: Event) -> String? {
+        (try? event.payload(as: NoteUpdated.self))?.content
+            ?? (try? event.payload(as: NoteAdded.self))?.content
+    }
+
     /// Appends an event that is based on the note's head.
     private func appendToNote(
         _ noteId: String, _ userId: String,

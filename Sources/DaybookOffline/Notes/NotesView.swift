@@ -399,6 +399,16 @@ extension NotesView {
     }
 }
 
+extension EventRule {
+    /// The rule, which refuses a new event of a deleted note: the deletion is final.
+    var refusingDeletedNotes: EventRule {
+        refusing(by: NotesView.self) { draft, notes in
+            guard let note = draft.subject, notes.isDeleted(note) else { return nil }
+            return "the note \(note) was deleted; add a note with another id"
+        }
+    }
+}
+
 extension NotesView: CompactableView {
     /// Deletions are always needed, and supersede all other events of their note. Of an existing note, the
     /// winners of its origin and its text are needed.

@@ -19,9 +19,9 @@ import Synchronization
 /// stops after an event that was not accepted (SYNC-29), and readers get events in the order in which they
 /// were accepted (SYNC-35). A `SyncService` follows it, so devices get each other's events at once (PUSH-4). An
 /// event of any type that names a base event (`EventDraft.baseID`) is in conflict
-/// unless the base is the newest event of its lane by `Event.lwwTimestamp`. The server checks no tokens and
-/// no rules of event types. Each has a name of its own, so a store that moves from one to another offers
-/// everything to the new one (RPL-15).
+/// unless the base is the newest event of its lane by `Event.lwwTimestamp`; one that is based on nothing
+/// (`EventDraft.noBase`), unless its lane has no event. The server checks no tokens and no rules of event types.
+/// Each has a name of its own, so a store that moves from one to another offers everything to the new one (RPL-15).
 public final class InMemorySyncServer: FollowingTransport {
     /// The error of a request that was not answered.
     public struct Unreachable: LocalizedError, Hashable, Sendable, CustomStringConvertible {
@@ -174,7 +174,8 @@ public final class InMemorySyncServer: FollowingTransport {
             // Another request may have delivered the event while `verdict` ran.
             if let existing = Self.verdictIfStored(draft, in: state) { return existing }
             let head = draft.lane.flatMap { state.heads[$0] }
-            if let base = draft.baseID, base != head.map({ state.events[$0.index].id }) {
+            let newest = head.map { state.events[$0.index].id } ?? EventDraft.noBase
+            if let base = draft.baseID, base != newest {
                 let current = head.flatMap { JSONValue.parsed(state.lines[$0.index]) }
                 return Verdict(
                     id: draft.id, status: .conflict,

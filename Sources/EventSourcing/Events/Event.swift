@@ -103,12 +103,21 @@ public struct EventDraft: Hashable, Sendable {
     }
 
     /// The id of the event that set the value which this event changes, as its author saw it (`baseid`). A
-    /// server may report a conflict if that event is no longer the newest. Nil for none.
-    /// Spec/protocol/conflicts.md.
+    /// server may report a conflict if that event is no longer the newest. `noBase` if the author saw no value:
+    /// then the server may report one if there is a value by now. Nil if the event says nothing of a base: it
+    /// is never in conflict. Spec/protocol/conflicts.md.
     public var baseID: UUID? {
         get { string("baseid").flatMap { UUID(text: $0) } }
         set { setID(newValue, of: "baseid") }
     }
+
+    /// The base of an event whose author saw no value yet, as of the first write of a form: the nil UUID of
+    /// RFC 9562. An event with this id cannot be named as a base.
+    ///
+    /// ```swift
+    /// try EventDraft(goal, basedOn: shown?.value.event ?? EventDraft.noBase)
+    /// ```
+    public static let noBase = UUID(uuid: (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0))
 
     /// The id of the event that caused this one, such as an event that it replaces (`causationid`).
     package var causeID: UUID? {
@@ -125,7 +134,7 @@ public struct EventDraft: Hashable, Sendable {
 extension EventDraft: CustomStringConvertible {
     /// Time, type, subject, base and data, for debugging.
     public var description: String {
-        let base = baseID.map { "(based on \($0.text))" }
+        let base = baseID.map { "(based on \($0 == Self.noBase ? "nothing" : $0.text))" }
         let text: String? =
             switch data {
             case .none: nil

@@ -63,7 +63,7 @@ extension EventDraft {
     ///   - id: the event's identity.
     ///   - time: the time at which it happened; if nil, the time of recording.
     ///   - base: the id of the event that set the value which this one changes, for a server that reports
-    ///     conflicts.
+    ///     conflicts; `noBase` if no value was seen. With nil the event is never in conflict.
     ///   - extensions: other attributes.
     /// - Throws: what the payload's encoder throws.
     public init(

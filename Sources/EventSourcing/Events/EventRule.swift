@@ -8,10 +8,16 @@ public struct EventRule: Sendable {
     public let action: String?
     /// True if an event of the type begins an entity: later events of its lane are meaningless without it.
     public let beginsEntity: Bool
+    /// True if an event of the type ends an entity for ever: all other events of its lane are without effect,
+    /// whatever their order.
+    public let endsEntity: Bool
     /// The payload type, if there is one.
     public let payload: (any EventPayload.Type)?
     /// Checks a draft and sets its subject and lane. Returns the decoded data, if it has decoded them.
     let normalise: @Sendable (inout EventDraft) throws(EventError) -> AnyDecoded?
+    /// Returns why a new event of this device is refused, by the store's `ViewSet`; nil if it is not. Set by
+    /// `refusing(by:_:)`, in a folder that knows views.
+    var refusal: (@Sendable (EventDraft, any Sendable) -> String?)?
     /// Decodes data; nil if they cannot be decoded, or there is no payload type.
     let decode: @Sendable ([UInt8]) -> AnyDecoded?
 
@@ -22,13 +28,14 @@ public struct EventRule: Sendable {
     ///   - action: the name of the action if the type is shipped to the server; nil keeps it on the
     ///     device.
     ///   - beginsEntity: true if later events of its lane are meaningless without it.
+    ///   - endsEntity: true if all other events of its lane are without effect.
     ///   - normalise: throws `EventError` (`invalidData`) for data that violate the rules of the type;
     ///     sets the draft's subject and lane if they depend on the data.
     public init(
-        type: String, action: String?, beginsEntity: Bool = false,
+        type: String, action: String?, beginsEntity: Bool = false, endsEntity: Bool = false,
         normalise: @escaping @Sendable (inout EventDraft) throws(EventError) -> Void
     ) {
-        self.init(type, action, beginsEntity, decode: { _ in nil }) {
+        self.init(type, action, (beginsEntity, endsEntity), decode: { _ in nil }) {
             (draft) throws(EventError) in
             try normalise(&draft)
             return nil
@@ -37,14 +44,15 @@ public struct EventRule: Sendable {
 
     @usableFromInline
     init(
-        _ type: String, _ action: String?, _ beginsEntity: Bool,
+        _ type: String, _ action: String?, _ entity: (begins: Bool, ends: Bool),
         payload: (any EventPayload.Type)? = nil,
         decode: @escaping @Sendable ([UInt8]) -> AnyDecoded?,
         normalise: @escaping @Sendable (inout EventDraft) throws(EventError) -> AnyDecoded?
     ) {
         self.type = type
         self.action = action
-        self.beginsEntity = beginsEntity
+        beginsEntity = entity.begins
+        endsEntity = entity.ends
         self.payload = payload
         self.normalise = normalise
         self.decode = decode
@@ -63,12 +71,14 @@ public struct EventRule: Sendable {
     ///   - action: the name of the action if the type is shipped to the server; nil keeps it on the
     ///     device.
     ///   - beginsEntity: true if later events of its lane are meaningless without it.
+    ///   - endsEntity: true if all other events of its lane are without effect.
     @inlinable
     public static func of<P: EventPayload>(
-        _ payload: P.Type, action: String? = nil, beginsEntity: Bool = false
+        _ payload: P.Type, action: String? = nil, beginsEntity: Bool = false,
+        endsEntity: Bool = false
     ) -> EventRule {
         EventRule(
-            P.type, action, beginsEntity, payload: P.self,
+            P.type, action, (beginsEntity, endsEntity), payload: P.self,
             decode: { json in (try? P(json: json)).map(Decoded.init) }
         ) { (draft) throws(EventError) in
             guard let json = draft.json else {

@@ -15,6 +15,8 @@ struct CataloguedType: Sendable {
     fileprivate(set) var hasRecordedRule = false
     /// The name of their action if they are shipped to the server.
     fileprivate(set) var action: String?
+    /// True if a view may refuse new events of the type.
+    fileprivate(set) var isRefusable = false
 
     /// An unknown type.
     init() {}
@@ -58,6 +60,7 @@ struct KnownTypes: Sendable {
             type.hasRule = storedRule != nil
             type.hasRecordedRule = storedRule == nil && recorded != nil
             type.action = storedRule == nil ? recorded?.action : storedRule?.action
+            type.isRefusable = rule?.refusal != nil
             slots[name.utf8.withBytes { slot(of: $0) }] = type.number
             self.types.append(KnownType(name: name, type: type, rule: rule))
         }

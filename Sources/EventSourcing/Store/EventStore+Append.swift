@@ -330,10 +330,18 @@ extension EventStore {
         return prepared
     }
 
-    /// Refuses reserved types and times far ahead of the clock, which only events from another log may have.
+    /// Refuses what only events from another log may have or be: reserved types, times far ahead of the clock,
+    /// and events without effect by the views.
     private func checkIsNew(_ draft: CheckedDraft) throws(EventError) {
         guard draft.type.hasRule || !catalogue.isReserved(draft.draft.type) else {
             throw EventCatalogue.reserved(draft.draft.type, "the event \(draft.id.text)")
+        }
+        // A replacement of a retracted event is checked by its decision: views still show the retracted ones.
+        if draft.type.isRefusable, draft.draft.causeID == nil,
+            let reason = catalogue[draft.draft.type]?.refusal?(draft.draft, views)
+        {
+            throw EventError(
+                .refused, "the event \(draft.id.text) (\(draft.draft.type)): \(reason)")
         }
         guard let time = draft.draft.time else { return }
         let lead = time.milliseconds - now

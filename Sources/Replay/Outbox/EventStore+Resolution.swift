@@ -32,15 +32,16 @@ extension EventStore {
     /// at the same index, or of the last one. The `baseid` of the first is the id of the server's event;
     /// that of each further one is the id of the replacement before it. If the server's event is unknown,
     /// the first keeps its `baseid`, so that the server sends its event. The time of a replacement is after
-    /// that of the server's event.
+    /// that of the server's event. A replacement in another lane has neither: it is no change of the entity.
     ///
     /// - Parameters:
     ///   - resolution: the decision.
     ///   - conflict: the conflict. If the lane has other events by now, nothing is recorded: the server
     ///     has given no verdict on those.
     /// - Returns: true if the decision was recorded.
-    /// - Throws: `EventError` for a replacement that is refused; `LogError`. Nothing was recorded
-    ///   then.
+    /// - Throws: `DecisionError` (`entityEnded`) if the server's event ends the entity and the last
+    ///   replacement in the lane does not; `EventError` for a replacement that is refused; `LogError`. Nothing
+    ///   was recorded then.
     @discardableResult
     package func resolve(
         _ conflict: Conflict, _ resolution: Resolution
@@ -57,6 +58,7 @@ extension EventStore {
             }
         case .replace(let drafts): new = drafts
         }
+        try refuseWithoutEffect(new, conflict)
         // The device that wrote the server's event may have had a clock far ahead of this one.
         let theirs = conflict.current?.time.map {
             LWWTimestamp(time: $0, source: .max, sequence: .max)
@@ -79,12 +81,36 @@ extension EventStore {
                 var draft = draft
                 draft.id = ids[index]
                 draft.lane = draft.lane ?? conflict.lane
-                if let base { draft.baseID = base }
                 draft.causeID = conflict.pending[min(index, conflict.pending.count - 1)].id
+                guard conflict.isAbout(draft) else {
+                    transaction.append(draft)
+                    continue
+                }
+                if let base { draft.baseID = base }
                 transaction.append(draft, replacing: theirs)
                 base = draft.id
             }
             return true
         }
+    }
+
+    /// CON-4: refuses replacements of a lane whose entity the server's event has ended.
+    private func refuseWithoutEffect(_ new: [EventDraft], _ conflict: Conflict)
+        throws(DecisionError)
+    {
+        func ends(_ draft: EventDraft?) -> Bool {
+            draft.flatMap { catalogue[$0.type] }?.endsEntity ?? false
+        }
+        guard ends(conflict.current), let pending = conflict.pending.first,
+            let last = new.last(where: conflict.isAbout), !ends(last)
+        else { return }
+        throw DecisionError(.entityEnded, pending.id)
+    }
+}
+
+extension Conflict {
+    /// Whether a replacement is of the conflict's lane, as one without a lane is.
+    fileprivate func isAbout(_ draft: EventDraft) -> Bool {
+        draft.lane.map { EntityID($0) == EntityID(lane) } ?? true
     }
 }

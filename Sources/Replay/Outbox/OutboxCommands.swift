@@ -18,6 +18,9 @@ public struct DecisionError: LocalizedError, Hashable, Sendable, CustomStringCon
         case hasDependents
         /// The lane's events have changed since the conflict was read; read it again.
         case changedMeanwhile
+        /// The server has an event that ends the entity for ever, such as a note's deletion, so the decision
+        /// would be without effect.
+        case entityEnded
     }
 
     /// The reason.
@@ -44,6 +47,9 @@ public struct DecisionError: LocalizedError, Hashable, Sendable, CustomStringCon
         case .notHeld: "Sync, then read the outbox again."
         case .changedMeanwhile: "Read the outbox again, then decide."
         case .hasDependents: "Discard the dependent events with it, or none of them."
+        case .entityEnded:
+            "Keep theirs, or replace the changes by an event that begins another entity, such as a new "
+                + "note with the text."
         }
     }
 
@@ -60,6 +66,10 @@ public struct DecisionError: LocalizedError, Hashable, Sendable, CustomStringCon
         case .hasDependents:
             "\(dependents.count) later events of its lane depend on the event \(id.text); discard "
                 + "them with it"
+        case .entityEnded:
+            "the server has a deletion of what the event \(id.text) changes, which is final: keeping this "
+                + "device's changes would show them nowhere; keep theirs, and add the content anew under "
+                + "another id"
         }
     }
 }
@@ -176,8 +186,8 @@ public struct OutboxCommands: Sendable {
     ///   - id: the id of the event in conflict.
     ///   - resolution: the decision. If the server's state has changed since, the next sync ends in
     ///     another conflict.
-    /// - Throws: `DecisionError` (`notInOutbox`, `notHeld`, `changedMeanwhile`); `EventError` for a
-    ///   replacement that is refused; `LogError`.
+    /// - Throws: `DecisionError` (`notInOutbox`, `notHeld`, `changedMeanwhile`, `entityEnded`); `EventError`
+    ///   for a replacement that is refused; `LogError`.
     public func resolve(_ id: UUID, _ resolution: Resolution) async throws {
         guard let entry = store.view(Outbox.self).entries.first(where: { $0.id == id }) else {
             throw DecisionError(.notInOutbox, id)

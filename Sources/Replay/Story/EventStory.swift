@@ -133,7 +133,9 @@ extension EventStory: CustomStringConvertible {
         var text = "event \(id.text) at position \(position)"
         if let event { text += ", \(event.type)" + (event.subject.map { " \($0)" } ?? "") }
         if let replacedID { text += ", replaces \(replacedID)" }
-        if let baseID { text += ", based on \(baseID)" }
+        if let baseID {
+            text += ", based on \(baseID == EventDraft.noBase.text ? "nothing" : baseID)"
+        }
         let lines = steps.map { step in "position \(step.position): \(step)" }
         return (["\(text): \(status)"] + lines).joined(separator: "\n")
     }

@@ -76,9 +76,8 @@ struct Why: AsyncParsableCommand {
             write("replaces", "it replaces the event \(id)", facts: ViewRow(id: id), to: &writer)
         }
         if let id = story.baseID {
-            write(
-                "base", "it was made on top of the event \(id)", facts: ViewRow(id: id), to: &writer
-            )
+            let base = id == EventDraft.noBase.text ? "no value" : "the event \(id)"
+            write("base", "it was made on top of \(base)", facts: ViewRow(id: id), to: &writer)
         }
     }
 

@@ -88,6 +88,8 @@ package struct StoreModel: Sendable {
                     continue
                 }
                 results.append((twin.position, false))
+            } else if changesDeletedNote(draft) {
+                refusals.insert(.refused)
             } else {
                 let position = UInt64(lines.count + new.count + 1)
                 var time = draft.draft.time?.milliseconds ?? assignedTime(after: floor)
@@ -110,6 +112,13 @@ package struct StoreModel: Sendable {
         if knowsTrips, new.contains(where: \.draft.isTrip) { hasTripRule = true }
         batchEnds.insert(lines.count)
         return .recorded(results)
+    }
+
+    private func changesDeletedNote(_ draft: ModelDraft) -> Bool {
+        switch draft.fact {
+        case .noteAdded(let note, _, _, _), .noteUpdated(let note, _, _): views.isDeleted(note)
+        default: false
+        }
     }
 
     private func line(_ draft: ModelDraft, _ position: UInt64, _ time: Int64) -> ModelLine {

@@ -142,6 +142,8 @@ struct ModelViews: Sendable {
         return (origin, content)
     }
 
+    func isDeleted(_ note: Text) -> Bool { notes[note]?.isDeleted ?? false }
+
     func notes(in city: Text) -> [Text] {
         notes.keys.filter { liveNote($0)?.origin.value.city == city }
             .sorted { (time($0), $0) < (time($1), $1) }

@@ -37,9 +37,9 @@ extension API {
     private func causes(of event: Event) throws -> [JSONObjectWriter] {
         let named = [("replaces", "causationid"), ("based on", "baseid")]
         return try named.compactMap { relation, name in
-            guard let id = event.content.string(name).flatMap(UUID.init(uuidString:)) else {
-                return nil
-            }
+            guard let id = event.content.string(name).flatMap(UUID.init(uuidString:)),
+                id != EventDraft.noBase
+            else { return nil }
             let position = log.withState { state in
                 state.index.ordinal(of: id).map { Position(state.index.positions[$0]) }
             }

@@ -9,8 +9,8 @@ import Foundation
 package struct NoteEffect {
     /// The note.
     package let note: String
-    /// The id, in lower case, that the head must have for this event to be applied; nil accepts any
-    /// head.
+    /// The id, in lower case, that the head must have for this event to be applied: `noBase` if there must be
+    /// none; nil accepts any head.
     package let base: String?
     /// The event as a head.
     package let head: Head
@@ -34,8 +34,7 @@ package struct NoteEffect {
         let draft = content.draft
         guard let note = draft.subject else { return nil }
         switch draft.type {
-        case "daybook.note.added": base = nil
-        case "daybook.note.updated", "daybook.note.deleted":
+        case "daybook.note.added", "daybook.note.updated", "daybook.note.deleted":
             base = draft.string("baseid")?.lowercased()
         default: return nil
         }

@@ -106,7 +106,8 @@ func setGoal(_ goal: GoalSet, in store: EventStore) async throws {
     try await store.write { transaction in
         let shown = transaction.view(Goals.self).goals[goal.habit]
         transaction.append(
-            try EventDraft(goal, basedOn: shown?.value.event), replacing: shown?.lwwTimestamp)
+            try EventDraft(goal, basedOn: shown?.value.event ?? EventDraft.noBase),
+            replacing: shown?.lwwTimestamp)
     }
 }
 // Syncing-4 ends

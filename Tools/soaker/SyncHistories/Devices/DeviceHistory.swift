@@ -142,7 +142,14 @@ final class DeviceHistory {
                     score: Double(draw(0...4)) / 4, durationSeconds: nil), id: id)
         }
         appendStory("\(device.name): \(draft.type) \(subject)")
-        try await store.events.append([draft])
+        do {
+            try await store.events.append([draft])
+        } catch let error as EventError
+            where notes.isDeleted(subject) && error.code == .refused
+        {
+            choices.count("devices: a change of a deleted note is refused")
+            return
+        }
         device.acknowledged.insert(id)
     }
 

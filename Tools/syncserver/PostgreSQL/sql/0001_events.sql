@@ -129,7 +129,8 @@ END $$;
 --   given_lanes, given_times    whether the sender gave partitionkey and time
 --   codes, details    the rule that an event breaks, if any
 --   notes      the UTF-8 of the note's name in hexadecimal digits, for an event of a note
---   bases      the id in lower case that must be the note's head, if the event names one
+--   bases      the id in lower case that must be the note's head, if the event names one; the nil UUID if the
+--              note must have none
 --   deletions  whether the event deletes the note
 -- Returns one row for each event, in their order.
 CREATE FUNCTION daybook.append_batch(
@@ -231,7 +232,10 @@ BEGIN
                 note_key := pg_catalog.sha256(pg_catalog.decode(e.note, 'hex'));
                 SELECT * INTO head
                 FROM daybook.note_head h WHERE h.account = for_account AND h.note = note_key;
-                IF e.base IS NOT NULL AND e.base IS DISTINCT FROM head.event::text THEN
+                -- The nil UUID is based on nothing: there must be no head.
+                IF e.base IS NOT NULL AND e.base
+                    <> coalesce(head.event::text, '00000000-0000-0000-0000-000000000000')
+                THEN
                     status := 'conflict';
                     IF head.event IS NULL THEN
                         detail := 'the note has no events here';

@@ -405,8 +405,7 @@ BEGIN
             THEN pg_catalog.jsonb_strip_nulls(pg_catalog.jsonb_build_object(
                 'note', pg_catalog.encode(pg_catalog.convert_to(subject, 'UTF8'), 'hex'),
                 'base', CASE
-                    WHEN type <> 'daybook.note.added'
-                        AND pg_catalog.jsonb_typeof(event -> 'baseid') = 'string'
+                    WHEN pg_catalog.jsonb_typeof(event -> 'baseid') = 'string'
                     THEN pg_catalog.lower(event ->> 'baseid')
                 END,
                 'deletes', type = 'daybook.note.deleted'))

@@ -128,7 +128,7 @@ struct SQLiteAppend {
             preconditionFailure("an event without content has a fault")
         }
         let head = try effect.flatMap { try self.head(of: $0.note) }
-        if let base = effect?.base, base != head?.event.text {
+        if let base = effect?.base, base != (head?.event ?? EventDraft.noBase).text {
             return try conflict(event, head?.event)
         }
         guard let verdict = try store(event.id, content) else {
