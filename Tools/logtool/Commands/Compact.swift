@@ -41,7 +41,8 @@ struct Compact: AsyncParsableCommand {
         defer { progress.finish() }
         return try CompactionPreview(
             directory, fileSystem: CountingFileSystem(progress),
-            catalogue: OfflineModel.catalogue, views: Self.views
+            catalogue: LogReader(directory).adding(recordedRulesTo: OfflineModel.catalogue),
+            views: Self.views
         ).report(
             now: LogEnvironment.systemTime(), summary: Outbox.foldedRecord,
             progress: { progress.update($0) })

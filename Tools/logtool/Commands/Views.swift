@@ -45,14 +45,15 @@ struct Views: AsyncParsableCommand {
         let reader = LogReader(directory, fileSystem: CountingFileSystem(progress))
         try EventData.refuseCompacted(at, reader)
         let wantsOutbox = name == nil || name == Outbox.name
+        let catalogue = reader.adding(recordedRulesTo: OfflineModel.catalogue)
         let ((states, outbox), outcome) = try reader.fold(
-            through: at.map { Position($0) }, catalogue: OfflineModel.catalogue,
+            through: at.map { Position($0) }, catalogue: catalogue,
             from: {
                 let views = OfflineModel.views.filter { name == nil || name == $0.name }
                 return (views.map { $0.init() as any ListableView }, Outbox())
             }
         ) { state, event in
-            let event = OfflineModel.catalogue.newestForm(of: event)
+            let event = catalogue.newestForm(of: event)
             for index in state.0.indices { state.0[index].fold(event) }
             if wantsOutbox { state.1.fold(event) }
             progress.update(Int(clamping: event.position.rawValue))

@@ -118,7 +118,7 @@ extension API {
             throw APIError.notFound(DecisionError(.notInOutbox, id).description)
         }
         let lane = outbox.entries.filter { EntityID($0.lane) == EntityID(entry.lane) }
-        let dependents = Outbox.dependents(of: entry, in: lane, OfflineModel.catalogue)
+        let dependents = Outbox.dependents(of: entry, in: lane, log.folder.catalogue)
         return .object {
             $0.appendMember("dependents", list: dependents.map(Self.identity))
         }

@@ -112,9 +112,10 @@ struct LogFold {
 
     /// Folds the events up to a position, at which there is an event or the log was compacted.
     mutating func advance(through end: Position, in folder: LogFolder) throws {
+        let catalogue = folder.catalogue
         var cursor = folder.cursor(after: last)
         try cursor.poll(through: end) { prefix, line in
-            fold(try LogReader.event(line, OfflineModel.catalogue, directory: folder.directory))
+            fold(try LogReader.event(line, catalogue, directory: folder.directory))
             // Not beyond, where the log may be damaged.
             return last < end
         }

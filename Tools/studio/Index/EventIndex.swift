@@ -97,7 +97,9 @@ struct EventIndex {
 
     private mutating func classify(_ type: UInt32, _ line: RawSpan, in directory: String) throws {
         kinds[type] = Self.kind(
-            of: try LogReader.event(line, OfflineModel.catalogue, directory: directory))
+            of: try LogReader.event(
+                line, LogReader(directory).adding(recordedRulesTo: OfflineModel.catalogue),
+                directory: directory))
     }
 
     private static func kind(of event: Event) -> TypeKind {

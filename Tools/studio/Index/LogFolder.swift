@@ -1,5 +1,6 @@
 // Where a log is read: its folder, and the file system through which its files are opened.
 
+import DaybookOffline
 import LogFormat
 import LogStorage
 
@@ -13,6 +14,11 @@ struct LogFolder: Sendable {
     }
 
     var reader: LogReader { LogReader(directory, fileSystem: fileSystem) }
+
+    /// The known event types, with the rules that the log has recorded. One small read.
+    var catalogue: EventCatalogue {
+        reader.adding(recordedRulesTo: OfflineModel.catalogue, fileSystem)
+    }
 
     /// The names of the segments, in order.
     ///
