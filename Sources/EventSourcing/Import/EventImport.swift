@@ -62,12 +62,19 @@ package struct EventImport: Sendable {
 
     private let store: EventStore
     private let commitEventsMax: Int
-    private var summary = ImportSummary()
+    private let derivesIDs: Bool
+    /// What has been imported so far, also after an error.
+    package private(set) var summary = ImportSummary()
 
-    /// - Parameter commitEventsMax: the most events of one commit.
-    package init(into store: EventStore, commitEventsMax: Int = 1_000) {
+    /// - Parameters:
+    ///   - commitEventsMax: the most events of one commit.
+    ///   - derivesIDs: true to give events whose ids are no UUIDs ids that follow from their sources and ids.
+    package init(
+        into store: EventStore, commitEventsMax: Int = 1_000, derivesIDs: Bool = false
+    ) {
         self.store = store
         self.commitEventsMax = commitEventsMax
+        self.derivesIDs = derivesIDs
     }
 
     /// Records the events of all lines, a commit at a time.
@@ -85,8 +92,9 @@ package struct EventImport: Sendable {
         var batch = ImportBatch(lines: lines)
         repeat {
             try Task.checkCancellation()
-            batch = try await BlockingWork.run { [batch, store, commitEventsMax] in
-                batch.followed(by: store.catalogue, eventsMax: commitEventsMax)
+            batch = try await BlockingWork.run { [batch, store, commitEventsMax, derivesIDs] in
+                batch.followed(
+                    by: store.catalogue, eventsMax: commitEventsMax, derivesIDs: derivesIDs)
             }
             summary.records += batch.recordCount
             try await append(batch.drafts[...], batch.numbers[...], appended)
@@ -137,7 +145,9 @@ package struct EventImport: Sendable {
         var isLast = false
 
         /// Reads the lines of the next commit.
-        func followed(by catalogue: EventCatalogue, eventsMax: Int) -> ImportBatch {
+        func followed(
+            by catalogue: EventCatalogue, eventsMax: Int, derivesIDs: Bool
+        ) -> ImportBatch {
             var next = ImportBatch(lines: lines)
             var bytes = 0
             let lineBytesMax = WriterSizes.lineBytesMax + EventImport.addedBytes
@@ -149,7 +159,7 @@ package struct EventImport: Sendable {
                         next.isLast = true
                         break
                     }
-                    guard let draft = try Self.draft(line, catalogue) else { continue }
+                    guard let draft = try Self.draft(line, catalogue, derivesIDs) else { continue }
                     guard !LogRecord.isType(draft.type) else {
                         next.recordCount += 1
                         continue
@@ -164,12 +174,12 @@ package struct EventImport: Sendable {
 
         /// The event of a line; nil for a line of white space.
         private static func draft(
-            _ line: [UInt8], _ catalogue: EventCatalogue
+            _ line: [UInt8], _ catalogue: EventCatalogue, _ derivesIDs: Bool
         ) throws(EventError) -> EventDraft? {
             guard line.contains(where: { $0 != 0x20 && $0 != 0x09 && $0 != 0x0D }) else {
                 return nil
             }
-            var draft = try LineDecoder.decode(line.span.bytes).draft
+            var draft = try LineDecoder.decode(line.span.bytes, derivesID: derivesIDs).draft
             try catalogue.normalise(&draft)
             return draft
         }
