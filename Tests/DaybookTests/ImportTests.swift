@@ -106,6 +106,8 @@ private struct Steps: Projection, Codable {
             {"specversion":"1.0","id":"conformance-0001","source":"//x/y","type":"io.minimum","datacontenttype":"text/plain","data":"Hello"}
             {"specversion":"1.0","id":"conformance-0002","source":"//x/y","type":"io.minimum","data_base64":"AAEC"}
             {"specversion":"1.0","id":"2c5ea4c0-4067-11e9-8bad-9b1deb4d3b7d","source":"//x/y","type":"io.minimum"}
+            {"specversion":"1.0","id":"conformance-0002","source":"//x/y","type":"io.other"}
+            {"specversion":"1.0","id":"conformance-0002","source":"//z","type":"io.other"}
             """#
         let file = folder.appending("foreign.ndjson")
         try Data("\u{FEFF}\(foreign)".utf8).write(to: file)
@@ -115,9 +117,10 @@ private struct Steps: Projection, Codable {
         }
         #expect(refused?.reason.detail.contains("conformance-0001\" is not a UUID") == true)
         let imported = try await store.importEvents(from: file, derivesIDs: true)
-        #expect(imported.appended == 3)
+        #expect(imported.appended == 4)
+        #expect(imported.clashing == 1)
         let again = try await store.importEvents(from: file, derivesIDs: true)
-        #expect(again.known == 3)
+        #expect(again.known == 4)
         let first = try #require(try await store.event(at: Position(1)))
         let origin = first.content.extensions.map { String(decoding: $0.json, as: UTF8.self) }
         #expect(origin == [#""//x/y""#, #""conformance-0001""#])

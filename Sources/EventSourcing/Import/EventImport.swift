@@ -13,6 +13,9 @@ public struct ImportSummary: Hashable, Sendable {
     /// The number of records of syncing, which are skipped: they name positions in the log that wrote
     /// them.
     public var records = 0
+    /// The number of events of other producers that were skipped because an earlier one has the same source and
+    /// id, and other content. In CloudEvents they count as duplicates.
+    public var clashing = 0
     /// The number of lines read.
     public var lines = 0
     /// The number of bytes read.
@@ -27,6 +30,7 @@ extension ImportSummary: CustomStringConvertible {
     public var description: String {
         var text = "\(appended.counted("event")) recorded, \(known) already in the log"
         if records > 0 { text += ", \(records.counted("record")) of syncing skipped" }
+        if clashing > 0 { text += ", \(clashing) with the source and id of another skipped" }
         return text + "; \(lines.counted("line")), \(bytes.counted("byte"))"
     }
 }
@@ -126,7 +130,12 @@ package struct EventImport: Sendable {
             }
             appended(recorded)
         } catch let error as EventError {
-            guard drafts.count > 1 else { throw stop(numbers[numbers.startIndex], error) }
+            guard drafts.count > 1 else {
+                if error.code == .idReused, drafts.allSatisfy(OriginalID.isDerived) {
+                    return summary.clashing += 1
+                }
+                throw stop(numbers[numbers.startIndex], error)
+            }
             let count = drafts.count / 2
             try await append(drafts.prefix(count), numbers.prefix(count), appended)
             try await append(drafts.dropFirst(count), numbers.dropFirst(count), appended)

@@ -110,13 +110,18 @@ struct Import: AsyncParsableCommand {
                     + "positions in the log that wrote them. Events that were sent or discarded "
                     + "there are pending here")
         }
+        if summary.clashing > 0 {
+            Message.note(
+                "skipped \(summary.clashing.counted("event")) with the source and id of an earlier "
+                    + "event and other content: CloudEvents takes them for duplicates")
+        }
         if ack {
             Message.note(
                 "appended \(summary.appended), skipped \(summary.known) known events")
         } else {
             var row = ViewRow()
             row.appendField("appended", summary.appended)
-            row.appendField("skipped", summary.known + summary.records)
+            row.appendField("skipped", summary.known + summary.records + summary.clashing)
             row.appendField("lines", summary.lines)
             RowWriter.writeSummary(row, output.format)
         }
