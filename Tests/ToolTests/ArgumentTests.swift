@@ -42,7 +42,7 @@ import Testing
     @Test func `the value of an option may begin with a combining character`() throws {
         let folder = try TemporaryFolder()
         defer { folder.remove() }
-        let event = #"{"specversion":"1.0","id":"\#(UUID())","type":"t","subject":"\u{301}x"}"#
+        let event = #"{"specversion":"1.0","id":"\#(UUID())","type":"t","subject":"\#u{301}x"}"#
         let file = try folder.file("event.ndjson", content: event)
         try #require(try ToolRun.logtool("import", folder.log, file.path).status == 0)
         for arguments in [
