@@ -152,7 +152,7 @@ let package = Package(
         .target(
             name: "EventSourcing",
             dependencies: [
-                "LogFormat", "LogStorage", "Telemetry",
+                "Cryptography", "LogFormat", "LogStorage", "Telemetry",
                 .product(name: "DequeModule", package: "swift-collections"),
                 .product(name: "HashTreeCollections", package: "swift-collections"),
             ],

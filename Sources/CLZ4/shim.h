@@ -1,1 +1,3 @@
 #include <lz4.h>
+// memchr
+#include <string.h>

@@ -11,6 +11,9 @@ extension EventStore {
     ///
     /// - Parameters:
     ///   - file: one JSON object a line.
+    ///   - derivesIDs: true to accept events of other producers of CloudEvents, whose ids are no UUIDs: such an
+    ///     event gets an id that follows from its source and its id, the same in every import, and keeps both as
+    ///     the extensions `originsource` and `originid` (`Spec/format/line.md`, LINE-10).
     ///   - progress: called after each commit with what has been imported so far.
     /// - Returns: what was imported.
     /// - Throws: `EventError` (`refused`) for a URL that is not a file on this device. `ImportError` with the
@@ -20,10 +23,11 @@ extension EventStore {
     /// - Complexity: O(bytes), and an index lookup for each event; memory for one commit.
     @discardableResult
     public nonisolated func importEvents(
-        from file: URL, progress: (@Sendable (ImportSummary) -> Void)? = nil
+        from file: URL, derivesIDs: Bool = false,
+        progress: (@Sendable (ImportSummary) -> Void)? = nil
     ) async throws -> ImportSummary {
         let lines = try LineReader(opening: file.localPath())
-        var events = EventImport(into: self)
+        var events = EventImport(into: self, derivesIDs: derivesIDs)
         return try await events.run(lines, progress: { progress?($0) })
     }
 }

@@ -526,11 +526,11 @@ def proof(data, expected):
     return None
 
 
-def cut(segment, torn=False):
+def cut(segment):
     """R6, a file that ends where no writer ends it; None if it does not."""
     open_frame = segment.commits and not segment.last_is_big
     size, end = len(segment.data), segment.boundary + (4 if open_frame else 0)
-    if (size % 4096 == 0 or size in (end + 8, end + 20)) and (torn or size >= end + 8):
+    if size in (end + 8, end + 20) or size % 4096 == 0 and size > end + 8:
         return None
     return "R6", "corrupt", segment, {
         "offset": len(segment.data), "positions": [segment.expected, segment.expected]}
@@ -594,7 +594,7 @@ def read_last(data, name):
             if at > damage.offset and has_footer(data, at):  # ... or is sound, and zeros follow it
                 at = damage.offset
             return "R6", "corrupt", segment, {"offset": at, "proof": why}
-        not_whole = cut(segment, torn=True)
+        not_whole = cut(segment)
         if not_whole and damage.expected == "frame" and ends_file(data, damage.offset):
             return "R6", "corrupt", segment, {"offset": damage.offset}
         return not_whole or ("R5", "torn", segment, {

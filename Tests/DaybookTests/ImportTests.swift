@@ -98,6 +98,35 @@ private struct Steps: Projection, Codable {
         try await one.close()
     }
 
+    @Test(.verifies("TOOL-4", "TOOL-60"))
+    func `events of another producer are imported under derived ids, once`() async throws {
+        let folder = try TemporaryFolder()
+        defer { folder.remove() }
+        let foreign = #"""
+            {"specversion":"1.0","id":"conformance-0001","source":"//x/y","type":"io.minimum","datacontenttype":"text/plain","data":"Hello"}
+            {"specversion":"1.0","id":"conformance-0002","source":"//x/y","type":"io.minimum","data_base64":"AAEC"}
+            {"specversion":"1.0","id":"2c5ea4c0-4067-11e9-8bad-9b1deb4d3b7d","source":"//x/y","type":"io.minimum"}
+            {"specversion":"1.0","id":"conformance-0002","source":"//x/y","type":"io.other"}
+            {"specversion":"1.0","id":"conformance-0002","source":"//z","type":"io.other"}
+            """#
+        let file = folder.appending("foreign.ndjson")
+        try Data("\u{FEFF}\(foreign)".utf8).write(to: file)
+        let store = try await open()
+        let refused = await #expect(throws: ImportError.self) {
+            try await store.importEvents(from: file)
+        }
+        #expect(refused?.reason.detail.contains("conformance-0001\" is not a UUID") == true)
+        let imported = try await store.importEvents(from: file, derivesIDs: true)
+        #expect(imported.appended == 4)
+        #expect(imported.clashing == 1)
+        let again = try await store.importEvents(from: file, derivesIDs: true)
+        #expect(again.known == 4)
+        let first = try #require(try await store.event(at: Position(1)))
+        let origin = first.content.extensions.map { String(decoding: $0.json, as: UTF8.self) }
+        #expect(origin == [#""//x/y""#, #""conformance-0001""#])
+        try await store.close()
+    }
+
     @Test func `an unreadable file is named, and a cancelled import ends`() async throws {
         let folder = try TemporaryFolder()
         defer { folder.remove() }

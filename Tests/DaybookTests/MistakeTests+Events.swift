@@ -7,9 +7,18 @@ import Foundation
 extension Mistake {
     private static let id = UUID(
         uuid: (1, 2, 3, 4, 5, 6, 0x47, 8, 0x89, 10, 11, 12, 13, 14, 15, 16))
-    /// A UUID of version 1.
-    private static let timeBasedID = UUID(
-        uuid: (1, 2, 3, 4, 5, 6, 0x17, 8, 0x89, 10, 11, 12, 13, 14, 15, 16))
+    private static let nilID = UUID(uuid: (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0))
+
+    /// An event with values that Foundation writes as no JSON, or as JSON that means something else.
+    private struct Bill: EventPayload, Codable {
+        static let type = "com.example.bill"
+        var items: [Item]
+
+        struct Item: Codable {
+            var price: Decimal
+            var guests: [UUID: String]?
+        }
+    }
 
     static let ofAppending = ofIdentities + ofData
 
@@ -64,8 +73,9 @@ extension Mistake {
                 EventDraft(Trip(name: "a")), EventDraft(type: "daybook.sync.settled"),
             ])
         },
-        Mistake("an id that is not random", "EventError.badAttribute", "UUID of version 4") { _ in
-            try await store().append([EventDraft(Trip(name: "a"), id: timeBasedID)])
+        Mistake("an id that is no UUID of RFC 9562", "EventError.badAttribute", "is not a UUID") {
+            _ in
+            try await store().append([EventDraft(Trip(name: "a"), id: nilID)])
         },
         Mistake("an empty type", "EventError.badAttribute", "type is empty") { _ in
             try await store().append([EventDraft(type: "")])
@@ -116,6 +126,28 @@ extension Mistake {
         Mistake("a date that is no number", "EventError.invalidData", "start is nan, which JSON") {
             _ in
             try await store().append(Trip(name: "a", start: Date(timeIntervalSince1970: .nan)))
+        },
+        Mistake("a date after 9999", "EventError.invalidData", "start is a date outside the years")
+        {
+            _ in
+            try await store().append(
+                Trip(name: "a", start: Date(timeIntervalSince1970: 253_402_300_800)))
+        },
+        Mistake("a decimal that is no number", "EventError.invalidData", "[0].price is NaN, which")
+        {
+            _ in
+            try await store().append(Bill(items: [Bill.Item(price: .nan)]))
+        },
+        Mistake(
+            "a dictionary without names", "EventError.invalidData",
+            "items[1].guests is a dictionary that JSON can only express as an array"
+        ) { _ in
+            let guests = Bill.Item(price: 1, guests: [id: "ana"])
+            try await store().append(Bill(items: [Bill.Item(price: 1), guests]))
+        },
+        Mistake("a time that is no number", "EventError.refused", "24 hours") { _ in
+            let time = Timestamp(Date(timeIntervalSince1970: .nan))
+            try await store().append([EventDraft(Trip(name: "a"), time: time)])
         },
         Mistake("data without a member", "EventError.invalidData", "com.example.trip: name is") {
             _ in

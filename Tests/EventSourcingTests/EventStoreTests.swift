@@ -193,8 +193,8 @@ private func draft(_ subject: String, type: String = "t", bytes: Int = 0) -> Eve
     {
         let files = InMemoryFileSystem()
         let store = try await open(files)
-        var versionOne = draft("s")
-        versionOne.id = try #require(UUID(uuidString: "0a3e8ff8-bb52-154e-9574-3045281726ad"))
+        var versionZero = draft("s")
+        versionZero.id = try #require(UUID(uuidString: "0A3E8FF8-BB52-054E-9574-3045281726AD"))
         let deep = String(repeating: "[", count: 70) + String(repeating: "]", count: 70)
         let refused = [
             EventDraft(type: "t", subject: ""), EventDraft(type: "t", lane: ""),
@@ -207,7 +207,7 @@ private func draft(_ subject: String, type: String = "t", bytes: Int = 0) -> Eve
             EventDraft(
                 type: "t",
                 extensions: [.init(name: "a", string: "x"), .init(name: "a", string: "y")]),
-            versionOne,
+            versionZero,
         ]
         for draft in refused {
             await #expect(throws: EventError.self) { try await store.append([draft]) }

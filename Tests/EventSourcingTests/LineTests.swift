@@ -69,7 +69,7 @@ private let id = "0a3e8ff8-bb52-454e-9574-3045281726ad"
             (#"{"specversion":"1.0","id":"\#(id)","type":5}"#, .badAttribute),
             (#"{"specversion":"1.0","id":"nonsense","type":"t"}"#, .badAttribute),
             (
-                #"{"specversion":"1.0","id":"0a3e8ff8-bb52-154e-9574-3045281726ad","type":"t"}"#,
+                #"{"specversion":"1.0","id":"0a3e8ff8-bb52-054e-9574-3045281726ad","type":"t"}"#,
                 .badAttribute
             ),
             (#"{"specversion":"1.0","id":"\#(id)","id":"\#(id)","type":"t"}"#, .badAttribute),
@@ -227,6 +227,69 @@ private let id = "0a3e8ff8-bb52-454e-9574-3045281726ad"
             }
             _ = try? LineDecoder.decode(line.span.bytes)
         }
+    }
+
+    @Test(.verifies("LINE-9"), arguments: ["t", "daybook.t"])
+    func `every UUID of RFC 9562 is an id, of a type of the library a random one only`(
+        type: String
+    ) throws {
+        for version in 0...15 {
+            let digit = String(version, radix: 16)
+            for variant in ["7", "8", "b", "c"] {
+                let id = "0a3e8ff8-bb52-\(digit)54e-\(variant)574-3045281726ad"
+                let isID =
+                    "8b".contains(variant)
+                    && (type == "t" ? (1...8).contains(version) : version == 4)
+                let free = #"{"type":"\#(type)","specversion":"1.0","id":"\#(id)"}"#
+                #expect(((try? decode(free)) != nil) == isID, "\(id)")
+                let stored =
+                    #"{"specversion":"1.0","id":"\#(id)","source":"urn:uuid:\#(id)","sequence":"00000000000000000001","#
+                    + #""type":"\#(type)","partitionkey":"l","time":"2026-02-22T09:30:14.000Z"}"#
+                let line = Array(stored.utf8)
+                let prefix = try LinePrefix(line.span.bytes)
+                let plain = PlainLine(line.span.bytes, prefix, to: .stored)
+                #expect((plain != nil) == isID, "\(id)")
+            }
+        }
+    }
+
+    @Test(.verifies("LINE-10"))
+    func `an id that is no UUID gives one that follows from source and id, and both are kept`()
+        throws
+    {
+        func derive(_ members: String) throws -> EventDraft {
+            let text = "{\"specversion\":\"1.0\",\"type\":\"t\",\(members)}"
+            return try LineDecoder.decode(Array(text.utf8).span.bytes, derivesID: true).draft
+        }
+        let foreign = try derive(
+            #""id":"4321-4321-4321-a","source":"/mycontext\/subcontext","other":1"#)
+        #expect(foreign.id.text == "cb043e79-cf70-8fe4-93b6-833369305221")
+        #expect(foreign.extensions.map(\.name) == ["other", "originsource", "originid"])
+        #expect(foreign.extensions.last?.json == Array(#""4321-4321-4321-a""#.utf8))
+        let withoutSource = try derive(#""id":"a""#)
+        #expect(withoutSource.id.text == "407d76dd-5798-8de9-b63a-a34bb59a9e2a")
+        #expect(withoutSource.extensions.map(\.name) == ["originid"])
+        let ready = try derive(#""id":"\#(id)","source":"/x""#)
+        #expect(ready.id.text == id)
+        #expect(ready.extensions.isEmpty)
+        for refused in [
+            #""id":"""#, #""source":"/x""#, #""id":"a","originid":"b""#,
+            #""id":"a","type":"daybook.note.added""#,
+        ] {
+            #expect(throws: EventError.self, "\(refused)") { _ = try derive(refused) }
+        }
+        #expect(throws: EventError.self) {
+            _ = try decode(#"{"specversion":"1.0","type":"t","id":"a","source":"/x"}"#)
+        }
+    }
+
+    @Test func `a date that no line can express has no exact time`() {
+        let last = Timestamp.range.upperBound
+        #expect(Timestamp(exactly: Date(timeIntervalSince1970: Double(last / 1_000))) != nil)
+        for seconds in [Double.nan, .infinity, -.infinity, Double(last / 1_000 + 1), -1e15] {
+            #expect(Timestamp(exactly: Date(timeIntervalSince1970: seconds)) == nil, "\(seconds)")
+        }
+        #expect(Timestamp(Date(timeIntervalSince1970: .nan)).milliseconds == last)
     }
 
     @Test(.verifies("LINE-6"))

@@ -178,12 +178,28 @@ import Testing
             ),
         ])
     func `a malformed block is refused`(what: String, block: [UInt8]) {
-        var target = [UInt8](repeating: 0, count: 100)
-        let count = block.withUnsafeBytes { source in
-            target.withUnsafeMutableBytes {
-                LZ4Block.decode(source, into: $0, at: 0, capacity: 100)
+        for decode in Self.decoders {
+            var target = [UInt8](repeating: 0, count: 100)
+            let count = block.withUnsafeBytes { source in
+                target.withUnsafeMutableBytes { decode(source, $0, 0, 100) }
             }
+            #expect(count == nil)
         }
-        #expect(count == nil)
+    }
+
+    @Test(.verifies("BLK-3"))
+    func `an offset of 0 after other matches is refused, and zero bytes as such are not`() {
+        let zeros: [UInt8] = [0x13, 0x00, 0x01, 0x00, 0x50, 0x61, 0x61, 0x61, 0x61, 0x61]
+        let later: [UInt8] =
+            [0x13, 0x61, 0x01, 0x00, 0x13, 0x62, 0x00, 0x00] + [0x50, 0x61, 0x61, 0x61, 0x61, 0x61]
+        for decode in Self.decoders {
+            var target = [UInt8](repeating: 7, count: 100)
+            let counts = [zeros, later].map { block in
+                block.withUnsafeBytes { source in
+                    target.withUnsafeMutableBytes { decode(source, $0, 0, 100) }
+                }
+            }
+            #expect(counts == [13, nil])
+        }
     }
 }

@@ -67,6 +67,29 @@ import Testing
         #expect(try file.read(at: sector, count: 100).allSatisfy { $0 == 0 })
     }
 
+    @Test(.verifies("REC-3"))
+    func `torn bytes in a file that ends before the trailer's space are a truncated file`() throws {
+        // A commit whose end mark and trailer reach past a multiple of 4,096.
+        var padding = 6_000
+        var test = try killed([[padding]])
+        for _ in 0..<50 {
+            let missing = 4_088 - (try lastCommit(test.files)).end
+            if -2...2 ~= missing { break }
+            padding += missing
+            test = try killed([[max(0, padding)]])
+        }
+        let end = try lastCommit(test.files).end
+        try #require(4_086...4_090 ~= end)
+        let whole = try #require(test.files[Self.segment])
+        test.files[Self.segment] =
+            Array(whole[..<end]) + [UInt8](repeating: 0x20, count: 4_096 - end)
+        let error = #expect(throws: LogError.self) {
+            _ = try Log(at: TestLog.path, environment: TestLog.environment(test.files))
+        }
+        #expect(error?.code == .corrupt)
+        #expect(error?.offset == 4_096)
+    }
+
     @Test(.verifies("REC-4")) func `opening twice leaves what opening once left`() throws {
         try Property.check("recover twice", runs: 30) { choices in
             let commits = choices.array(0...4) { $0.array(1...3) { $0.int(in: 0...40_000) } }

@@ -489,6 +489,8 @@ struct SupabaseSQLTests {
         // Not version 4; too large; twice; other content; a fork; blocked lanes; heads.
         var version1 = Sample(sequence: 1)
         version1.id = UUID(uuidString: "2c5ea4c0-4067-11e9-8bad-9b1deb4d3b7d") ?? UUID()
+        var derived = Sample(sequence: 11, type: "test.odd")
+        derived.id = version1.id
         var large = Sample(sequence: 2)
         large.data =
             #"{"userId":"a","cityId":"l","x":"\#(String(repeating: "x", count: 262_144))"}"#
@@ -510,7 +512,7 @@ struct SupabaseSQLTests {
         let unknown = Sample.note("updated", "m", 10, base: UUID())
         batches += [
             [version1, large, first, first, moved, changed], [first, changed, first], [fork],
-            [fork, first], [added, mine, theirs, later, first], [mine, added],
+            [fork, first], [derived], [added, mine, theirs, later, first], [mine, added],
             [deleted, blind, unknown, theirs],
         ].map { $0.map(\.line) }
         return batches

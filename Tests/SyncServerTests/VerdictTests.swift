@@ -380,6 +380,20 @@ import Testing
         #expect(statuses(try await storage.append([page])) == [.duplicate])
     }
 
+    @Test(.verifies("SYNC-29", "SYNC-44"), arguments: StorageKind.all)
+    func `an event of a type that stays on the device holds the lane that it was sent with`(
+        kind: StorageKind
+    ) async throws {
+        let storage = try await kind.open()
+        var page = Sample(sequence: 1, type: "daybook.content.removed", subject: "x", lane: "mine")
+        page.data = #"{"city":"lisbon"}"#
+        let mine = Sample(sequence: 2, type: "test.odd", subject: "y", lane: "mine")
+        let city = Sample(sequence: 3, type: "test.odd", subject: "z", lane: "lisbon")
+        #expect(
+            statuses(try await storage.append([page, mine, city]))
+                == [.rejected, .unprocessed, .applied])
+    }
+
     @Test(.verifies("SYNC-24", "SYNC-45"), arguments: StorageKind.all)
     func `an event of older rules is a duplicate, also with text that jsonb does not hold`(
         kind: StorageKind

@@ -39,6 +39,20 @@ import Testing
         #expect(listed.output == "1\n")
     }
 
+    @Test func `the value of an option may begin with a combining character`() throws {
+        let folder = try TemporaryFolder()
+        defer { folder.remove() }
+        let event = #"{"specversion":"1.0","id":"\#(UUID())","type":"t","subject":"\#u{301}x"}"#
+        let file = try folder.file("event.ndjson", content: event)
+        try #require(try ToolRun.logtool("import", folder.log, file.path).status == 0)
+        for arguments in [
+            ["--subject=\u{301}x"], ["--subject", "\u{301}x"], ["--subject=\u{301}x", "--limit=1"],
+        ] {
+            let run = try ToolRun.logtool("inspect", [folder.log, "--events"] + arguments)
+            #expect(Data(run.output.utf8).range(of: Data("\u{301}x".utf8)) != nil, "\(run)")
+        }
+    }
+
     @Test
     func `a folder is exported from a working folder that is not UTF-8 by its absolute path only`()
         throws

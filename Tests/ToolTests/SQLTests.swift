@@ -298,6 +298,17 @@ import Testing
         }
     }
 
+    @Test(.verifies("TOOL-59"))
+    func `CSV distinguishes NULL from the empty text, and no text is a formula`() throws {
+        try withSample { log in
+            let run = try ToolRun.logtool(
+                "sql", log,
+                "select null as '=a', '' as b, '=1+1' as c, '-x' as d, -1 as e, '@\"' as f",
+                "--output", "csv")
+            #expect(run.output == "'=a,b,c,d,e,f\r\n,\"\",'=1+1,'-x,-1,\"'@\"\"\"\r\n")
+        }
+    }
+
     @Test func `the prompt answers at each semicolon, and recalls the lines of an earlier one`()
         throws
     {

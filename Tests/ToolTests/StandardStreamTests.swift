@@ -86,6 +86,41 @@ import Testing
         #expect(silent.output == "0\n", "\(silent.output)")
     }
 
+    @Test(.verifies("TOOL-33"))
+    func `following an idle log ends when its reader has ended or its output is closed`() throws {
+        let folder = try folder()
+        defer { folder.remove() }
+        let follow = "'\(tool)' inspect '\(folder.log)' --events --follow"
+        let piped = try ToolRun.shell(
+            "bash -c '{ \(follow.replacing("'", with: "\"")); echo $? >&2; } | head -1' 2>&1")
+        #expect(piped.output.hasSuffix("\n141\n"), "\(piped.output.suffix(40))")
+        let closed = try ToolRun.shell("\(follow) --from 1000000 >&-")
+        #expect(closed.status == 74)
+    }
+
+    @Test(.verifies("TOOL-4"))
+    func `an import that finds no space says how much it recorded`() throws {
+        let folder = try TemporaryFolder()
+        defer { folder.remove() }
+        var choices = Choices(seed: 3)
+        let lines = (0..<400).map { number in
+            let noise = choices.bytes(count: 600).map { String($0, radix: 16) }.joined()
+            return
+                #"{"specversion":"1.0","id":"\#(UUID())","type":"com.example.t","data":"\#(noise)"}"#
+        }
+        let file = try folder.file("events.ndjson", content: lines.joined(separator: "\n"))
+        let run = try ToolRun.shell(
+            "trap '' XFSZ; ulimit -f 256; '\(tool)' import '\(folder.log)' '\(file.path)' --batch 10"
+        )
+        #expect(run.status == 74, "\(run)")
+        let recorded = try #require(
+            run.messages.firstMatch(of: /recorded before the error: (\d+) events/))
+        let count = try #require(Int(recorded.1))
+        #expect(1..<400 ~= count)
+        let listed = try ToolRun.logtool("inspect", folder.log, "--events")
+        #expect(listed.output.split(separator: "\n").count == count)
+    }
+
     @Test(.verifies("TOOL-33"), arguments: 3...16)
     func `with few file descriptors a command works or reports the failure`(limit: Int) throws {
         let folder = try folder()

@@ -24,6 +24,6 @@ enum Main {
         do {
             try StandardStream.requireDescriptors(StandardStream.descriptorsMin)
         } catch { exit(error.rawValue) }
-        await LogTool.main()
+        await LogTool.main(ProgramArguments.separated)
     }
 }

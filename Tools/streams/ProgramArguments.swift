@@ -29,6 +29,25 @@ package enum ProgramArguments {
         }
     }
 
+    /// The arguments after the program's name, with `--name=value` as two arguments where the value begins with a
+    /// combining character. ArgumentParser splits at Swift's characters, and such a value would join the `=` to
+    /// another one.
+    package static var separated: [String] { separated(Array(CommandLine.arguments.dropFirst())) }
+
+    /// - Parameter arguments: the arguments as the system passed them; those after `--` stay as they are.
+    package static func separated(_ arguments: [String]) -> [String] {
+        let end = arguments.firstIndex(of: "--") ?? arguments.endIndex
+        let options = arguments[..<end].flatMap { argument -> [String] in
+            let scalars = argument.unicodeScalars
+            guard argument.utf8.starts(with: "--".utf8), let sign = scalars.firstIndex(of: "="),
+                scalars.index(after: sign) < scalars.endIndex,
+                argument.index(after: sign) > scalars.index(after: sign)
+            else { return [argument] }
+            return [String(scalars[..<sign]), String(scalars[scalars.index(after: sign)...])]
+        }
+        return options + arguments[end...]
+    }
+
     /// False if the name of the working folder is not UTF-8: Foundation then resolves relative paths to another one.
     package static var workingFolderIsUTF8: Bool {
         guard let path = getcwd(nil, 0) else { return false }

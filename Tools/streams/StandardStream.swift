@@ -49,6 +49,16 @@ package enum StandardStream: Int32 {
         }
     }
 
+    /// The error that the next write would have because the stream is closed or its reader has ended; nil if none
+    /// is known. Writes nothing.
+    package var closure: Int32? {
+        let flags = fcntl(rawValue, F_GETFL)
+        guard flags >= 0, flags & O_ACCMODE != O_RDONLY else { return EBADF }
+        var descriptor = pollfd(fd: rawValue, events: 0, revents: 0)
+        guard poll(&descriptor, 1, 0) > 0 else { return nil }
+        return descriptor.revents & Int16(POLLERR | POLLHUP) == 0 ? nil : EPIPE
+    }
+
     /// Ends the process by SIGPIPE, as a write to a closed pipe does by default.
     package static func endByBrokenPipe() {
         signal(SIGPIPE, SIG_DFL)

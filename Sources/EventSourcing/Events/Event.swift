@@ -9,7 +9,8 @@ public struct EventDraft: Hashable, Sendable {
     /// The most bytes of an event's line; for a shipped type, 256 KiB.
     public static let lineBytesMax = WriterSizes.lineBytesMax
 
-    /// The event's identity, and the key under which it is recorded and shipped once.
+    /// The event's identity, and the key under which it is recorded and shipped once: a UUID of RFC 9562, also one
+    /// that the app derives. Events of types that begin with `daybook.` have random ones, version 4.
     public var id: UUID
     /// The event type, in reverse-DNS or dotted style: `com.example.trip.planned`.
     public var type: String

@@ -4,17 +4,21 @@ import Foundation
 
 /// The JSON coders of `Codable` payloads.
 enum PayloadCoding {
+    private static let otherYear = "a date outside the years 0 to 9999"
+
     private static let encoder = {
         let encoder = JSONEncoder()
         encoder.outputFormatting = .sortedKeys
         encoder.dateEncodingStrategy = .custom { date, encoder in
             var container = encoder.singleValueContainer()
-            guard date.timeIntervalSince1970.isFinite else {
+            guard let time = Timestamp(exactly: date) else {
                 throw EncodingError.invalidValue(
                     date.timeIntervalSince1970,
-                    .init(codingPath: container.codingPath, debugDescription: "not a date"))
+                    .init(
+                        codingPath: container.codingPath,
+                        debugDescription: date.timeIntervalSince1970.isFinite ? otherYear : ""))
             }
-            try container.encode(Timestamp(date).description)
+            try container.encode(time.description)
         }
         return encoder
     }()
@@ -37,11 +41,15 @@ enum PayloadCoding {
     /// Encodes a payload as JSON.
     static func encode(_ value: some Encodable) throws -> [UInt8] {
         do {
-            return Array(try encoder.encode(value))
+            let json = Array(try encoder.encode(value))
+            try PayloadCheck.check(value, json)
+            return json
         } catch let error as EncodingError {
             guard case .invalidValue(let value, let context) = error else { throw error }
-            throw EventError(
-                .invalidData, "\(path(context.codingPath)) is \(value), which JSON cannot express")
+            let problem =
+                context.debugDescription == otherYear
+                ? otherYear : "\(value), which JSON cannot express"
+            throw EventError(.invalidData, "\(path(context.codingPath)) is \(problem)")
         }
     }
 

@@ -13,6 +13,9 @@ public struct ImportSummary: Hashable, Sendable {
     /// The number of records of syncing, which are skipped: they name positions in the log that wrote
     /// them.
     public var records = 0
+    /// The number of events of other producers that were skipped because an earlier one has the same source and
+    /// id, and other content. In CloudEvents they count as duplicates.
+    public var clashing = 0
     /// The number of lines read.
     public var lines = 0
     /// The number of bytes read.
@@ -27,6 +30,7 @@ extension ImportSummary: CustomStringConvertible {
     public var description: String {
         var text = "\(appended.counted("event")) recorded, \(known) already in the log"
         if records > 0 { text += ", \(records.counted("record")) of syncing skipped" }
+        if clashing > 0 { text += ", \(clashing) with the source and id of another skipped" }
         return text + "; \(lines.counted("line")), \(bytes.counted("byte"))"
     }
 }
@@ -62,12 +66,19 @@ package struct EventImport: Sendable {
 
     private let store: EventStore
     private let commitEventsMax: Int
-    private var summary = ImportSummary()
+    private let derivesIDs: Bool
+    /// What has been imported so far, also after an error.
+    package private(set) var summary = ImportSummary()
 
-    /// - Parameter commitEventsMax: the most events of one commit.
-    package init(into store: EventStore, commitEventsMax: Int = 1_000) {
+    /// - Parameters:
+    ///   - commitEventsMax: the most events of one commit.
+    ///   - derivesIDs: true to give events whose ids are no UUIDs ids that follow from their sources and ids.
+    package init(
+        into store: EventStore, commitEventsMax: Int = 1_000, derivesIDs: Bool = false
+    ) {
         self.store = store
         self.commitEventsMax = commitEventsMax
+        self.derivesIDs = derivesIDs
     }
 
     /// Records the events of all lines, a commit at a time.
@@ -85,8 +96,9 @@ package struct EventImport: Sendable {
         var batch = ImportBatch(lines: lines)
         repeat {
             try Task.checkCancellation()
-            batch = try await BlockingWork.run { [batch, store, commitEventsMax] in
-                batch.followed(by: store.catalogue, eventsMax: commitEventsMax)
+            batch = try await BlockingWork.run { [batch, store, commitEventsMax, derivesIDs] in
+                batch.followed(
+                    by: store.catalogue, eventsMax: commitEventsMax, derivesIDs: derivesIDs)
             }
             summary.records += batch.recordCount
             try await append(batch.drafts[...], batch.numbers[...], appended)
@@ -118,7 +130,12 @@ package struct EventImport: Sendable {
             }
             appended(recorded)
         } catch let error as EventError {
-            guard drafts.count > 1 else { throw stop(numbers[numbers.startIndex], error) }
+            guard drafts.count > 1 else {
+                if error.code == .idReused, drafts.allSatisfy(OriginalID.isDerived) {
+                    return summary.clashing += 1
+                }
+                throw stop(numbers[numbers.startIndex], error)
+            }
             let count = drafts.count / 2
             try await append(drafts.prefix(count), numbers.prefix(count), appended)
             try await append(drafts.dropFirst(count), numbers.dropFirst(count), appended)
@@ -137,7 +154,9 @@ package struct EventImport: Sendable {
         var isLast = false
 
         /// Reads the lines of the next commit.
-        func followed(by catalogue: EventCatalogue, eventsMax: Int) -> ImportBatch {
+        func followed(
+            by catalogue: EventCatalogue, eventsMax: Int, derivesIDs: Bool
+        ) -> ImportBatch {
             var next = ImportBatch(lines: lines)
             var bytes = 0
             let lineBytesMax = WriterSizes.lineBytesMax + EventImport.addedBytes
@@ -149,7 +168,7 @@ package struct EventImport: Sendable {
                         next.isLast = true
                         break
                     }
-                    guard let draft = try Self.draft(line, catalogue) else { continue }
+                    guard let draft = try Self.draft(line, catalogue, derivesIDs) else { continue }
                     guard !LogRecord.isType(draft.type) else {
                         next.recordCount += 1
                         continue
@@ -164,12 +183,12 @@ package struct EventImport: Sendable {
 
         /// The event of a line; nil for a line of white space.
         private static func draft(
-            _ line: [UInt8], _ catalogue: EventCatalogue
+            _ line: [UInt8], _ catalogue: EventCatalogue, _ derivesIDs: Bool
         ) throws(EventError) -> EventDraft? {
             guard line.contains(where: { $0 != 0x20 && $0 != 0x09 && $0 != 0x0D }) else {
                 return nil
             }
-            var draft = try LineDecoder.decode(line.span.bytes).draft
+            var draft = try LineDecoder.decode(line.span.bytes, derivesID: derivesIDs).draft
             try catalogue.normalise(&draft)
             return draft
         }

@@ -19,6 +19,7 @@ package struct LineReader: Sendable {
     package let totalBytes: Int?
 
     private static let chunkBytes = 256 * 1024
+    private static let byteOrderMark: [UInt8] = [0xEF, 0xBB, 0xBF]
 
     /// An open file, closed when the last copy of its reader is released.
     private final class Descriptor: Sendable {
@@ -54,25 +55,18 @@ package struct LineReader: Sendable {
 
     /// Reads the next line.
     ///
-    /// - Returns: the line without its line feed, or nil at the end.
+    /// - Returns: the line without its line feed, or nil at the end. A byte-order mark before the first line is
+    ///   left out.
     /// - Throws: `EventError` (`tooLarge`) for a line that is longer than any event's; `LogError` (`io`).
     package mutating func next() throws -> [UInt8]? {
         var searched = start
         while true {
             if let end = buffer[searched...].firstIndex(of: UInt8(ascii: "\n")) {
-                let line = Array(buffer[start..<end])
-                start = end + 1
-                number += 1
-                readBytes += line.count + 1
-                return line
+                return consumeLine(through: end, feedBytes: 1)
             }
             if isAtEnd {
                 guard start < buffer.count else { return nil }
-                let line = Array(buffer[start...])
-                start = buffer.count
-                number += 1
-                readBytes += line.count
-                return line
+                return consumeLine(through: buffer.count, feedBytes: 0)
             }
             guard buffer.count - start <= FormatLimit.lineBytesMax + 1 else {
                 number += 1
@@ -86,6 +80,17 @@ package struct LineReader: Sendable {
             buffer.append(contentsOf: chunk)
             isAtEnd = chunk.isEmpty
         }
+    }
+
+    private mutating func consumeLine(through end: Int, feedBytes: Int) -> [UInt8] {
+        var line = buffer[start..<end]
+        start = end + feedBytes
+        number += 1
+        readBytes += line.count + feedBytes
+        if number == 1, line.starts(with: Self.byteOrderMark) {
+            line = line.dropFirst(Self.byteOrderMark.count)
+        }
+        return Array(line)
     }
 
     /// Reads the bytes that are available: a typed line must not wait for a full chunk.

@@ -36,16 +36,17 @@ package enum LineDecoder {
 
     /// Decodes one event.
     ///
+    /// - Parameter derivesID: true to give an event whose id is no UUID one that follows from its source and id.
     /// - Throws: `EventError`: `notJSON`, `badAttribute`, `tooLarge`.
     package static func decode(
-        _ line: RawSpan, to purpose: Purpose = .record
+        _ line: RawSpan, to purpose: Purpose = .record, derivesID: Bool = false
     ) throws(EventError) -> DecodedLine {
         guard line.byteCount <= FormatLimit.lineBytesMax else {
             throw EventError(
                 .tooLarge,
                 "the event has \(line.byteCount) bytes; at most \(FormatLimit.lineBytesMax) fit")
         }
-        return try read(line, nil, purpose)
+        return try read(line, nil, purpose, derivesID: derivesID)
     }
 
     /// Decodes a line of this log.
@@ -119,17 +120,25 @@ package enum LineDecoder {
         }
     }
 
-    static func isVersion4(_ id: UInt128) -> Bool {
-        (id >> 76) & 0xF == 4 && (id >> 62) & 0b11 == 0b10
+    /// True if a number is a UUID of RFC 9562 that an event can have as its id. Spec/format/line.md, LINE-9.
+    ///
+    /// - Parameter isOfLibrary: true for a type of the library, whose ids are random.
+    static func isID(_ number: UInt128, isOfLibrary: Bool) -> Bool {
+        let version = (number >> 76) & 0xF
+        return (number >> 62) & 0b11 == 0b10
+            && (isOfLibrary ? version == 4 : (1...8).contains(version))
     }
+
+    /// The prefix of the library's types.
+    static let libraryPrefix: StaticString = "daybook."
 
     /// Decodes the members of a line.
     ///
     /// - Parameter prefix: the line's decoded prefix, if known: it is not decoded again.
     private static func read(
-        _ line: RawSpan, _ prefix: LinePrefix?, _ purpose: Purpose
+        _ line: RawSpan, _ prefix: LinePrefix?, _ purpose: Purpose, derivesID: Bool = false
     ) throws(EventError) -> DecodedLine {
-        var reader = Reader(purpose)
+        var reader = Reader(purpose, derivesID: derivesID)
         // An error in the JSON syntax takes precedence over an earlier error in an attribute.
         var failure: EventError?
         func member(_ scanner: inout JSONScanner, _ name: Range<Int>) throws(JSONError) {
@@ -143,7 +152,7 @@ package enum LineDecoder {
             try checkUTF8(line)
             var scanner = JSONScanner(levelsMax: purpose.levelsMax)
             if let prefix {
-                do throws(EventError) { try reader.readPrefix(prefix) } catch { failure = error }
+                reader.readPrefix(prefix)
                 scanner.offset = prefix.byteCount - LinePrefix.typeStart.utf8CodeUnitCount
                 try scanner.furtherMembers(line, member)
             } else {
@@ -208,22 +217,28 @@ package enum LineDecoder {
         private var presentAttributes: UInt16 = 0
         /// The names of extension attributes.
         private var extensionNames: Set<String> = []
-        private var id: UUID?
+        private let derivesID: Bool
+        /// The id as it is written.
+        private var writtenID: String?
+        /// The id if it is written as a UUID.
+        private var id: UInt128?
         private var isVersion1 = false
         private var hasBase64 = false
         private var type: String?
         private var line = DecodedLine(draft: EventDraft(id: UUID(integer: 0), type: ""))
 
-        init(_ purpose: Purpose) { self.purpose = purpose }
+        init(_ purpose: Purpose, derivesID: Bool) {
+            (self.purpose, self.derivesID) = (purpose, derivesID)
+        }
 
         /// Reads the prefix of a stored line.
-        mutating func readPrefix(_ prefix: LinePrefix) throws(EventError) {
+        mutating func readPrefix(_ prefix: LinePrefix) {
             for attribute in [Attribute.specversion, .id, .source, .sequence] {
                 presentAttributes |= attribute.rawValue
             }
             if !prefix.isOwn { presentAttributes |= Attribute.position.rawValue }
             isVersion1 = true
-            id = try Self.version4(prefix.id) { UUID(integer: prefix.id).text }
+            id = prefix.id
         }
 
         mutating func readMember(
@@ -266,10 +281,10 @@ package enum LineDecoder {
             case .id:
                 let given = try string("id", text, value)
                 let bytes = Array(given.utf8)
-                let number =
+                writtenID = given
+                id =
                     bytes.count == 36
                     ? LineText.uuid(bytes.span.bytes, at: 0, acceptUppercase: true) : nil
-                id = try Self.version4(number) { given }
             case .source: line.source = try string("source", text, value)
             case .sequence: line.sequence = try number("sequence", text, value)
             case .position: line.position = try number("position", text, value)
@@ -308,17 +323,32 @@ package enum LineDecoder {
             return purpose == .stored || data.base64EncodedString() == text
         }
 
-        /// Checks that an id is a UUID of version 4.
-        ///
-        /// - Parameter given: returns the text in the line, for the error.
-        private static func version4(
-            _ number: UInt128?, _ given: () -> String
+        /// Checks the id, or derives one.
+        private func checkedID(
+            of type: String, _ extensions: inout [EventDraft.Extension]
         ) throws(EventError) -> UUID {
-            guard let number, isVersion4(number) else {
-                throw EventError(
-                    .badAttribute, "id \(quoted(given())) is not a UUID of version 4")
+            let isOfLibrary = type.utf8.starts(with: libraryPrefix.description.utf8)
+            if let id, isID(id, isOfLibrary: isOfLibrary) { return UUID(integer: id) }
+            guard let written = writtenID ?? id.map({ UUID(integer: $0).text }) else {
+                throw EventError(.badAttribute, "id is missing")
             }
-            return UUID(integer: number)
+            guard derivesID, !isOfLibrary else {
+                throw EventError(
+                    .badAttribute,
+                    "id \(quoted(written)) is not a UUID"
+                        + (isOfLibrary
+                            ? " of version 4, which events of \(type) have"
+                            : " (RFC 9562, versions 1 to 8)"))
+            }
+            for (name, value) in [(OriginalID.source, line.source), (OriginalID.id, written)] {
+                guard !extensionNames.contains(name) else {
+                    throw EventError(
+                        .badAttribute,
+                        "the event already has \(name), which is to keep its original")
+                }
+                if let value { extensions.append(.init(name: name, string: value)) }
+            }
+            return OriginalID.derivedID(source: line.source ?? "", id: written)
         }
 
         private func time(_ text: RawSpan, _ value: Range<Int>) throws(EventError) -> Timestamp {
@@ -383,13 +413,12 @@ package enum LineDecoder {
 
         func finish() throws(EventError) -> DecodedLine {
             guard isVersion1 else { throw EventError(.badAttribute, "specversion is missing") }
-            guard let id else { throw EventError(.badAttribute, "id is missing") }
             guard let type else { throw EventError(.badAttribute, "type is missing") }
             guard !(presentAttributes & Attribute.data.rawValue != 0 && hasBase64) else {
                 throw EventError(.badAttribute, "data and data_base64 exclude each other")
             }
             var line = line
-            line.draft.id = id
+            line.draft.id = try checkedID(of: type, &line.draft.extensions)
             line.draft.type = type
             return line
         }

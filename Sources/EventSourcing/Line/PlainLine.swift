@@ -16,7 +16,7 @@ package struct PlainLine {
     ///
     /// - Returns: nil for other lines, which `LineDecoder.decode(_:to:)` decodes or refuses.
     package init?(_ line: RawSpan, _ prefix: LinePrefix, to purpose: LineDecoder.Purpose) {
-        guard line.byteCount <= FormatLimit.lineBytesMax, LineDecoder.isVersion4(prefix.id),
+        guard line.byteCount <= FormatLimit.lineBytesMax,
             (try? LineDecoder.checkUTF8(line)) != nil
         else { return nil }
         var scanner = JSONScanner(at: prefix.byteCount - 1, levelsMax: purpose.levelsMax)
@@ -32,7 +32,11 @@ package struct PlainLine {
             scanner.offset += text.utf8CodeUnitCount
             return true
         }
-        guard let type = text() else { return nil }
+        guard let type = text(),
+            LineDecoder.isID(
+                prefix.id,
+                isOfLibrary: line.matches(LineDecoder.libraryPrefix, at: type.lowerBound))
+        else { return nil }
         self.type = type
         if skip(",\"subject\":") {
             guard let range = text() else { return nil }

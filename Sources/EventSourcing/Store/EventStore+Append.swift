@@ -134,7 +134,8 @@ extension EventStore {
     /// `body` reads views and appends to the transaction. Its events are recorded in one commit if it
     /// returns, and dropped if it throws. The views include every event appended before, also by the
     /// transaction itself. `body` runs on the store's queue, outside the calling task: it does not see the
-    /// task's local values and cancellation.
+    /// task's local values and cancellation. It must not wait for an append or another call of this store, for
+    /// example with a semaphore: that call runs after the transaction, so neither would ever end.
     ///
     /// - Returns: the result of `body`. The events are durable on return.
     /// - Throws: what `body` throws, and as `append(_:durability:)`.

@@ -18,9 +18,9 @@ package struct ForeignEvent: Hashable, Sendable {
     /// - Throws: `EventError`: `notJSON`, `badAttribute`, `tooLarge`.
     package init(_ json: RawSpan) throws(EventError) {
         let line = try LineDecoder.decode(json)
-        guard let source = line.source, source.hasPrefix(Self.sourcePrefix),
-            let uuid = UUID(text: String(source.dropFirst(Self.sourcePrefix.count)))
-        else { throw EventError(.badAttribute, "source is not urn:uuid: and a UUID") }
+        guard let source = line.source, let uuid = UUID(sourceName: source) else {
+            throw EventError(.badAttribute, "source is not urn:uuid: and a UUID")
+        }
         guard let sequence = line.sequence, sequence > 0, sequence <= UInt64(Int64.max) else {
             throw EventError(.badAttribute, "sequence is missing or not a position")
         }
@@ -28,8 +28,17 @@ package struct ForeignEvent: Hashable, Sendable {
         self.source = uuid
         self.sequence = sequence
     }
+}
 
-    private static let sourcePrefix = "urn:uuid:"
+extension UUID {
+    /// The UUID of a CloudEvents source, `urn:uuid:…` in either case. Spec/format/line.md, LINE-9.
+    package init?(sourceName: String) {
+        let bytes = Array(sourceName.utf8)
+        guard bytes.count == 45, sourceName.prefix(9).lowercased() == "urn:uuid:",
+            let number = LineText.uuid(bytes.span.bytes, at: 9, acceptUppercase: true)
+        else { return nil }
+        self.init(integer: number)
+    }
 }
 
 /// The result of receiving events from a server.

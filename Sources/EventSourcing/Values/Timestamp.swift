@@ -16,15 +16,28 @@ public struct Timestamp: Hashable, Comparable, Sendable, CustomStringConvertible
         self.milliseconds = min(max(milliseconds, Self.range.lowerBound), Self.range.upperBound)
     }
 
-    /// The time of a date, rounded down to the millisecond. `Timestamp(timestamp.date)` is `timestamp` again.
+    /// The time of a date, rounded down to the millisecond, clamped to the years 0 to 9999.
+    /// `Timestamp(timestamp.date)` is `timestamp` again. A date that is not a number is the end of the year 9999,
+    /// which a store refuses as the time of a new event.
     public init(_ date: Date) {
+        let value = Self.milliseconds(of: date)
+        self.init(
+            milliseconds: abs(value) < 1e15 ? Int64(value) : (value < 0 ? .min : .max))
+    }
+
+    /// The time of a date, rounded down to the millisecond; nil for a date that is not a number, or outside the
+    /// years 0 to 9999.
+    public init?(exactly date: Date) {
+        let value = Self.milliseconds(of: date)
+        guard abs(value) < 1e15, Self.range.contains(Int64(value)) else { return nil }
+        milliseconds = Int64(value)
+    }
+
+    private static func milliseconds(of date: Date) -> Double {
         // A `Date` is a `Double` of seconds, in which a whole millisecond can be slightly below itself. So a date
         // less than a microsecond (before 1000 and after 3000: a few) below a millisecond counts as that.
         let seconds = date.timeIntervalSince1970
-        let value = ((seconds + max(1e-6, 2 * seconds.ulp)) * 1_000).rounded(.down)
-        self.init(
-            milliseconds: value.isFinite && abs(value) < 1e15
-                ? Int64(value) : (value > 0 ? .max : .min))
+        return ((seconds + max(1e-6, 2 * seconds.ulp)) * 1_000).rounded(.down)
     }
 
     /// The same point in time as a date.

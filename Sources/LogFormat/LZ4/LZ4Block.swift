@@ -66,6 +66,25 @@ package enum LZ4Block {
         return nil
     }
 
+    /// True if a match of a block that liblz4 has decoded has the offset 0, which liblz4 accepts and which makes
+    /// zero bytes of plaintext. O(n).
+    static func hasZeroOffset(_ source: UnsafeRawBufferPointer) -> Bool {
+        guard let input = source.baseAddress else { return false }
+        var read = 0
+        while read < source.count {
+            let token = input.load(fromByteOffset: read, as: UInt8.self)
+            read += 1
+            var literals = Int(token >> 4)
+            if literals == 15 { literals += length(input, &read, source.count) ?? 0 }
+            read += literals
+            guard read + 2 <= source.count else { return false }
+            if input.loadUnaligned(fromByteOffset: read, as: UInt16.self) == 0 { return true }
+            read += 2
+            if token & 15 == 15 { _ = length(input, &read, source.count) }
+        }
+        return false
+    }
+
     /// Reads the extension bytes of a length; nil where the block ends in them.
     @inline(__always)
     private static func length(

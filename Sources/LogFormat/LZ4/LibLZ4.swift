@@ -74,7 +74,10 @@
                 from.assumingMemoryBound(to: CChar.self), to.assumingMemoryBound(to: CChar.self),
                 Int32(source.count), Int32(capacity),
                 (to - history).assumingMemoryBound(to: CChar.self), Int32(history))
-            return count < 0 ? nil : Int(count)
+            // No line has a zero byte, so the tokens of hardly any block are read.
+            guard count >= 0, memchr(to, 0, Int(count)) == nil || !LZ4Block.hasZeroOffset(source)
+            else { return nil }
+            return Int(count)
         }
     }
 #else

@@ -349,16 +349,15 @@ package struct Recovery {
     private func requireNotTruncated(_ live: LiveSegment, _ path: String) throws(LogError) {
         let size = try storage { () throws(FileError) in try live.file.size() }
         guard size == live.fileBytes else { return }
-        let end = live.boundary + SkippableFrame.prefixBytes
-        if size < end || !isPlausibleSize(size, live) { throw truncationError(live, size, path) }
+        guard isPlausibleSize(size, live) else { throw truncationError(live, size, path) }
     }
 
     /// True if a writer leaves files of this size: a multiple of the growth unit, or the size after recovery
-    /// or closing.
+    /// or closing. No file ends before the trailer's eight bytes, which are written with the last good commit.
     private func isPlausibleSize(_ size: Int, _ live: LiveSegment) -> Bool {
-        size % FormatLimit.growthGranularityBytes == 0
-            || size == live.boundary + SkippableFrame.prefixBytes
-            || size == live.boundary + CleanShutdownMarker.encodedBytes
+        let end = live.boundary + SkippableFrame.prefixBytes
+        return size == end || size == live.boundary + CleanShutdownMarker.encodedBytes
+            || size > end && size % FormatLimit.growthGranularityBytes == 0
     }
 
     private func truncationError(_ live: LiveSegment, _ size: Int, _ path: String) -> LogError {

@@ -15,6 +15,10 @@ struct Import: AsyncParsableCommand {
             that wrote them. A line that is not a valid event stops the import with the line's \
             number; the lines before it are imported.
 
+            An id is a UUID (RFC 9562). With --derive-ids, events of other producers, whose ids are \
+            other texts, get ids that follow from their sources and ids, and keep both as the \
+            extensions originsource and originid. Only CloudEvents 1.0 is accepted.
+
             With --layout content-cache a folder is read instead, as logtool export writes it. \
             Only differences from the log are recorded; afterwards each language has the content \
             of the folder.
@@ -36,6 +40,8 @@ struct Import: AsyncParsableCommand {
     var batch: Int?
     @Flag(help: "Print 'id position' for each event as soon as it is on the disk.")
     var ack = false
+    @Flag(name: .customLong("derive-ids"), help: "Make ids for events whose ids are no UUIDs.")
+    var derivesIDs = false
     @Option(help: "content-cache: read a folder with content.")
     var layout: FolderLayout?
     @Option(help: "The account of a new log; an existing log must have it.")
@@ -50,8 +56,9 @@ struct Import: AsyncParsableCommand {
         }
         if layout != nil {
             guard file != "-" else { throw ValidationError("--layout needs a folder, not -.") }
-            guard batch == nil, !ack else {
-                throw ValidationError("--layout cannot be used with --batch or --ack.")
+            guard batch == nil, !ack, !derivesIDs else {
+                throw ValidationError(
+                    "--layout cannot be used with --batch, --ack or --derive-ids.")
             }
         }
         guard account != "" else { throw ValidationError("--account needs a name.") }
@@ -73,9 +80,10 @@ struct Import: AsyncParsableCommand {
                     + (tail.quarantinedAs.map { " and kept as \($0)" } ?? ""))
         }
         let progress = Progress("imported", of: lines.totalBytes.map(Progress.Total.bytes))
+        var events = EventImport(
+            into: store, commitEventsMax: batch ?? Self.batchDefault, derivesIDs: derivesIDs)
         let summary: ImportSummary
         do {
-            var events = EventImport(into: store, commitEventsMax: batch ?? Self.batchDefault)
             summary = try await events.run(lines) { appended in
                 if ack { Self.write(appended) }
             } progress: {
@@ -84,7 +92,13 @@ struct Import: AsyncParsableCommand {
         } catch {
             progress.finish()
             try? await store.close()
-            guard let error = error as? ImportError else { throw error }
+            guard let error = error as? ImportError else {
+                let before = events.summary
+                Message.note(
+                    "recorded before the error: \(before.appended.counted("event")), "
+                        + "\(before.known) already in the log; import the file again to continue")
+                throw error
+            }
             Message.error("\(error)")
             throw Exit.badData
         }
@@ -96,13 +110,18 @@ struct Import: AsyncParsableCommand {
                     + "positions in the log that wrote them. Events that were sent or discarded "
                     + "there are pending here")
         }
+        if summary.clashing > 0 {
+            Message.note(
+                "skipped \(summary.clashing.counted("event")) with the source and id of an earlier "
+                    + "event and other content: CloudEvents takes them for duplicates")
+        }
         if ack {
             Message.note(
                 "appended \(summary.appended), skipped \(summary.known) known events")
         } else {
             var row = ViewRow()
             row.appendField("appended", summary.appended)
-            row.appendField("skipped", summary.known + summary.records)
+            row.appendField("skipped", summary.known + summary.records + summary.clashing)
             row.appendField("lines", summary.lines)
             RowWriter.writeSummary(row, output.format)
         }

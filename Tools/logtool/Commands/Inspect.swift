@@ -113,6 +113,7 @@ struct Inspect: AsyncParsableCommand {
         var cursor = LogCursor(directory, after: last)
         while !isOver {
             Stdout.flush()
+            Stdout.requireReader()
             try await Task.sleep(for: Self.followPause)
             try cursor.poll(visit)
         }

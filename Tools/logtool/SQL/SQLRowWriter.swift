@@ -4,6 +4,7 @@ import ArgumentParser
 import DaybookOffline
 import EventSourcing
 import Foundation
+import StandardStreams
 
 /// The formats of an answer.
 enum SQLOutputFormat: String, ExpressibleByArgument, CaseIterable {
@@ -21,7 +22,7 @@ struct SQLRowWriter {
     init(_ format: SQLOutputFormat, _ columns: [String]) {
         self.columns = Self.unique(columns)
         rows = format.ofRows.map { RowWriter($0, cutsLastColumn: false) }
-        if rows == nil { Self.writeCSV(columns.map { Self.field(Array($0.utf8)) }) }
+        if rows == nil { Self.writeCSV(columns.map { CSVField.of(Array($0.utf8)) }) }
     }
 
     /// The names; of several equal ones, the later ones with a number: an object has each name once.
@@ -66,18 +67,9 @@ struct SQLRowWriter {
         case .null: []
         case .integer(let number): Array("\(number)".utf8)
         case .real(let number): Array("\(number)".utf8)
-        case .text(let text): field(text)
+        case .text(let text): CSVField.of(text)
         case .blob(let bytes): Array(bytes.hexadecimalDigits.utf8)
         }
-    }
-
-    /// A field of CSV (RFC 4180), in quotation marks if it needs them.
-    private static func field(_ text: [UInt8]) -> [UInt8] {
-        let quote = UInt8(ascii: "\"")
-        guard text.contains(where: { [quote, UInt8(ascii: ","), 0x0A, 0x0D].contains($0) }) else {
-            return text
-        }
-        return [quote] + text.flatMap { $0 == quote ? [quote, quote] : [$0] } + [quote]
     }
 
     private static func writeCSV(_ fields: [[UInt8]]) {

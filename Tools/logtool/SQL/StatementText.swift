@@ -35,6 +35,8 @@ enum StatementText {
                 throw Exit.usage
             }
         }
+        let byteOrderMark: [UInt8] = [0xEF, 0xBB, 0xBF]
+        if bytes.starts(with: byteOrderMark) { bytes.removeFirst(byteOrderMark.count) }
         guard let text = String(validating: bytes, as: UTF8.self) else {
             Message.error("\(name): the statements are not UTF-8")
             throw Exit.usage

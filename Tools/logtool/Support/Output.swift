@@ -209,11 +209,20 @@ enum Stdout {
             let total = waited
             waits.withLock { $0 = (ended: total, begun: nil) }
             buffer.removeAll(keepingCapacity: true)
-            guard let reason else { return }
-            // The reader has closed the pipe, as `head` does: end by SIGPIPE like other programs.
-            if reason == EPIPE { StandardStream.endByBrokenPipe() }
-            Message.error("standard output: \(String(cString: strerror(reason)))")
-            exit(Exit.io.rawValue)
+            if let reason { end(because: reason) }
         }
+    }
+
+    /// Ends the process if nothing can be written any more, also while there is nothing to write: for commands
+    /// that wait.
+    static func requireReader() {
+        if let reason = StandardStream.output.closure { end(because: reason) }
+    }
+
+    private static func end(because reason: Int32) {
+        // The reader has closed the pipe, as `head` does: end by SIGPIPE like other programs.
+        if reason == EPIPE { StandardStream.endByBrokenPipe() }
+        Message.error("standard output: \(String(cString: strerror(reason)))")
+        exit(Exit.io.rawValue)
     }
 }

@@ -5,6 +5,7 @@ import EventSourcing
 import Foundation
 import LogFormat
 import LogStorage
+import StandardStreams
 
 extension API {
     /// GET /api/log
@@ -276,18 +277,19 @@ extension API {
             }
             let event = try LogReader.event(
                 line, OfflineModel.catalogue, directory: log.directory)
-            let data: [UInt8] =
+            let data: [UInt8]? =
                 switch event.content.data {
-                case .none: []
+                case .none: nil
                 case .json(let json): json
                 case .base64(let text): text
                 }
             let cells = [
                 "\(event.position)", event.id.text, event.time.description, event.type,
-                event.subject ?? "", event.lane, "urn:uuid:" + event.source.text,
-                "\(event.sequence)", String(decoding: data, as: UTF8.self),
+                event.subject, event.lane, "urn:uuid:" + event.source.text,
+                "\(event.sequence)", data.map { String(decoding: $0, as: UTF8.self) },
             ]
-            body += Array((cells.map(Self.csvCell).joined(separator: ",") + "\r\n").utf8)
+            let fields = cells.map { $0.map { CSVField.of(Array($0.utf8)) } ?? [] }
+            body += fields.joined(separator: [UInt8(ascii: ",")]) + [0x0D, 0x0A]
         }
         return APIReply(
             contentType: format == "csv" ? "text/csv; charset=utf-8" : "application/x-ndjson",
@@ -297,19 +299,4 @@ extension API {
     private static let csvColumns = [
         "position", "id", "time", "type", "subject", "lane", "source", "sequence", "data",
     ]
-
-    /// A cell of RFC 4180. A spreadsheet would take a cell that begins with one of four characters for a
-    /// formula, so an apostrophe is put before it.
-    private static func csvCell(_ text: String) -> String {
-        var bytes = Array(text.utf8)
-        if let first = bytes.first, "=+-@".utf8.contains(first) {
-            bytes.insert(UInt8(ascii: "'"), at: 0)
-        }
-        guard bytes.contains(where: { ",\"\r\n".utf8.contains($0) }) else {
-            return String(decoding: bytes, as: UTF8.self)
-        }
-        let quote = UInt8(ascii: "\"")
-        let quoted = bytes.flatMap { $0 == quote ? [quote, quote] : [$0] }
-        return String(decoding: [quote] + quoted + [quote], as: UTF8.self)
-    }
 }

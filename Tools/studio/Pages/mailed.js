@@ -61,10 +61,12 @@ function lastIndexAt(items, position) {
 }
 
 function csvField(value) {
-  const text = String(value ?? '');
+  // A field without any character is no value; the empty text is "".
+  if (value === null || value === undefined) return '';
+  const text = String(value);
   // A leading sign makes a spreadsheet run the field as a formula.
   const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
-  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+  return safe === '' || /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }
 
 /** Answers from the data of a mailed file. The methods and answers are those of `ServedSource`. */

@@ -39,7 +39,7 @@ package struct ReceivedEvent: Sendable {
                 return false
             }
             // Fails for an event that was accepted under older rules, which keeps its form.
-            try? catalogue.normalise(&other)
+            try? catalogue.normaliseShipped(&other)
             other.lane = catalogue.lane(of: other)
             return other.isSameContent(as: draft)
         }
@@ -49,6 +49,18 @@ package struct ReceivedEvent: Sendable {
     package struct Fault: Hashable, Sendable {
         package let code: Verdict.Code
         package let detail: String
+    }
+}
+
+extension EventCatalogue {
+    /// Checks a draft against the rule of its type if the type is shipped or unknown. The rules of the types that
+    /// stay on a device are not applied, so a server need not have them: SYNC-44.
+    fileprivate func normaliseShipped(_ draft: inout EventDraft) throws(EventError) {
+        if let rule = self[draft.type], rule.action == nil {
+            throw EventError(
+                .refused, "\(draft.type) stays on its device: it is not sent to a server")
+        }
+        try normalise(&draft)
     }
 }
 
@@ -86,12 +98,7 @@ extension ReceivedEvent {
         var draft = decoded.draft
         var fault: Fault?
         do throws(EventError) {
-            try catalogue.normalise(&draft)
-            if let rule = catalogue[draft.type], rule.action == nil {
-                fault = Fault(
-                    code: .invalidEvent,
-                    detail: "\(draft.type) stays on its device: it is not sent to a server")
-            }
+            try catalogue.normaliseShipped(&draft)
         } catch {
             fault = Fault(code: .invalidEvent, detail: error.detail)
         }
@@ -142,16 +149,5 @@ extension ReceivedEvent {
             to: &line)
         line.removeLast()
         return line
-    }
-}
-
-extension UUID {
-    /// The UUID of a CloudEvents source, `urn:uuid:…`.
-    package init?(sourceName: String) {
-        let bytes = Array(sourceName.utf8)
-        guard bytes.count == 45, sourceName.prefix(9).lowercased() == "urn:uuid:",
-            let number = LineText.uuid(bytes.span.bytes, at: 9, acceptUppercase: true)
-        else { return nil }
-        self.init(integer: number)
     }
 }

@@ -25,6 +25,29 @@ struct Habits: Projection, Codable {
 }
 // OwnEvents-1 ends
 
+// OwnEvents-11 begins
+enum Mood: RawRepresentable, Codable, Hashable {
+    case good, bad
+    case other(String)
+
+    init(rawValue: String) {
+        switch rawValue {
+        case "good": self = .good
+        case "bad": self = .bad
+        default: self = .other(rawValue)
+        }
+    }
+
+    var rawValue: String {
+        switch self {
+        case .good: "good"
+        case .bad: "bad"
+        case .other(let value): value
+        }
+    }
+}
+// OwnEvents-11 ends
+
 // OwnEvents-7 begins
 /// The habits, sorted by their minutes, greatest first.
 struct HabitRanking: Projection, Codable {

@@ -11,7 +11,7 @@ enum Main {
     static func main() async {
         StandardStream.prepare()
         ProgramArguments.requireUTF8(of: "syncserver")
-        await SyncServer.main()
+        await SyncServer.main(ProgramArguments.separated)
     }
 }
 

@@ -290,7 +290,10 @@ BEGIN
     IF event -> 'specversion' IS DISTINCT FROM '"1.0"' THEN
         RAISE EXCEPTION 'specversion is not "1.0"' USING ERRCODE = 'DB001';
     END IF;
-    IF id !~ '^.{14}4.{4}[89ab]' THEN
+    IF id !~ '^.{14}[1-8].{4}[89ab]' THEN
+        RAISE EXCEPTION 'id is not a UUID (RFC 9562, versions 1 to 8)' USING ERRCODE = 'DB001';
+    END IF;
+    IF event ->> 'type' LIKE 'daybook.%' AND id !~ '^.{14}4' THEN
         RAISE EXCEPTION 'id is not a UUID of version 4' USING ERRCODE = 'DB001';
     END IF;
     source := pg_catalog.lower(daybook.attribute(event, 'source'));

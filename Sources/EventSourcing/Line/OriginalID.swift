@@ -1,0 +1,33 @@
+// The ids of events that another producer of CloudEvents has made, whose ids are no UUIDs.
+// Spec/format/line.md, LINE-10.
+
+import Cryptography
+import Foundation
+import LogFormat
+
+/// The identity of a foreign event, from which its id in the log is derived.
+enum OriginalID {
+    /// The extensions in which an event keeps its original source and id.
+    static let source = "originsource"
+    static let id = "originid"
+
+    /// True for an event whose id was derived.
+    static func isDerived(_ draft: EventDraft) -> Bool {
+        func original(_ name: String) -> String {
+            guard let json = draft.extensions.first(where: { $0.name == name })?.json else {
+                return ""
+            }
+            return JSONText.string(json.span.bytes, 1..<max(1, json.count - 1))
+        }
+        return derivedID(source: original(source), id: original(id)) == draft.id
+    }
+
+    /// The UUID of version 8 that belongs to a source and an id: the same in every import. O(bytes).
+    static func derivedID(source: String, id: String) -> UUID {
+        let digest = SHA256.hash(Array("daybook:\(source)\u{0}\(id)".utf8))
+        let number = digest.prefix(16).reduce(UInt128(0)) { $0 << 8 | UInt128($1) }
+        let fixed: UInt128 = 0xF000_C000 << 48
+        let version8: UInt128 = 0x8000_8000 << 48
+        return UUID(integer: number & ~fixed | version8)
+    }
+}
