@@ -402,11 +402,11 @@ private func asset(
 }
 
 @Suite struct MainActorTests {
-    @Test(.verifies("MED-20"))
+    @Test(.verifies("MED-20")) @MainActor
     func `the closures of a main actor's type are called in its isolation`() async throws {
         let gallery = Gallery(try await OfflineStore.inMemory())
         try await gallery.refresh()
-        #expect(await gallery.requests == 1)
-        #expect(await gallery.deleted == [])
+        #expect(gallery.requests == 1)
+        #expect(gallery.deleted == [])
     }
 }
