@@ -30,6 +30,14 @@ import Testing
         if case .wrong(let problem) = answer { problem.contains(name) } else { false }
     }
 
+    private static func isPortal(_ answer: RangeAnswer) -> Bool {
+        if case .portal = answer { true } else { false }
+    }
+
+    private static func isRedirect(_ answer: RangeAnswer) -> Bool {
+        if case .redirected = answer { true } else { false }
+    }
+
     @Test func `a partial response is appended if it is the requested range`() throws {
         #expect(try Self.answer(206, ["Content-Range": "bytes 10-99/100"]) == .append)
         #expect(try Self.answer(206, ["Content-Range": "bytes 10-19/100"]) == .append)
@@ -127,11 +135,8 @@ import Testing
         host: String
     ) throws {
         let location = ["Location": "https://\(host)/login"]
-        let answer = try Self.answer(302, location, allowsLocal: false)
-        guard case .portal = answer else { return Issue.record("\(answer)") }
-        guard case .redirected = try Self.answer(302, location, allowsLocal: true) else {
-            return Issue.record("not followed on the network itself")
-        }
+        #expect(Self.isPortal(try Self.answer(302, location, allowsLocal: false)))
+        #expect(Self.isRedirect(try Self.answer(302, location, allowsLocal: true)))
     }
 
     @Test(
@@ -143,7 +148,7 @@ import Testing
     func `a redirect to another machine is followed`(host: String) throws {
         let answer = try Self.answer(
             302, ["Location": "https://\(host)/x"], allowsLocal: false)
-        guard case .redirected = answer else { return Issue.record("\(answer)") }
+        #expect(Self.isRedirect(answer))
     }
 
     @Test(.verifies("DL-25")) func `a web page is none of the server's images`() throws {
@@ -151,7 +156,7 @@ import Testing
             for status in [200, 206] {
                 let answer = try Self.answer(
                     status, ["Content-Type": type, "Content-Range": "bytes 10-99/100"])
-                guard case .portal = answer else { return Issue.record("\(answer)") }
+                #expect(Self.isPortal(answer))
             }
         }
         for type in ["image/png", "", "application/octet-stream", "text/plain", "x-unknown/y"] {
