@@ -12,11 +12,12 @@ extension Mistake {
         Mistake("an empty city id", "EventError.refused", "the city id is empty") { _ in
             try await model().cities.save("", by: "ada")
         },
-        Mistake("a city that no list names", "EventError.unknownReference", "references: []") { _ in
-            let store = try await model()
-            try await store.content.list([
-                ListedCity(name: "Lisbon", code: "lisbon", sortingName: "lisbon")
-            ])
+        Mistake(
+            "a city that the app does not know", "EventError.unknownReference",
+            "store the list that has it"
+        ) { folder in
+            let store = try await OfflineStore.open(
+                at: folder.appending(path: "log"), references: ReferenceCheck { _, _ in false })
             try await store.cities.save("atlantis", by: "ada")
         },
         Mistake("a city that was not saved", "EventError.refused", "ada has not saved the city") {

@@ -138,6 +138,16 @@ struct Bench {
         return try #require(store.view(DownloadsView.self)[job.id])
     }
 
+    /// Downloads a city, and returns the reasons why the copy lacks images.
+    func downloadIncomplete(_ city: SampleCity) async throws -> [String] {
+        try await download(city)
+        // Views are published one after the other: that of jobs may be ahead of that of cities.
+        try await eventually("offline city", is: Optional(city.id)) {
+            store.view(CitiesView.self).offline(city.id)?.cityId
+        }
+        return store.view(CitiesView.self).offline(city.id)?.missingImages.map(\.reason) ?? []
+    }
+
     /// Checks that the images of a city are stored, byte for byte.
     func check(_ city: SampleCity) async throws {
         // Views are published one after the other: that of jobs may be ahead of that of cities.

@@ -14,7 +14,7 @@ import Testing
     private static func answer(
         _ status: Int, _ headers: [String: String] = [:], from offset: Int? = 10,
         size: Int? = nil, bytesMax: Int = 1_000, etag: String? = "\"a\"", date: String? = nil,
-        total: Int? = 100, at url: String = "https://server/image"
+        total: Int? = 100, at url: String = "https://server/image", allowsLocal: Bool = true
     ) throws -> RangeAnswer {
         var sidecar = PartialFile.Sidecar(url: url)
         (sidecar.etag, sidecar.lastModified, sidecar.total) = (etag, date, total)
@@ -22,12 +22,20 @@ import Testing
             BoundedHTTPResponseHead(status: status, headers),
             to: .init(
                 name: name, url: try #require(URL(string: url)), offset: offset, sidecar: sidecar,
-                size: size, bytesMax: bytesMax))
+                size: size, bytesMax: bytesMax, allowsLocal: allowsLocal))
     }
 
     /// True if the image is to be fetched again, and the message names it.
     private static func isWrong(_ answer: RangeAnswer) -> Bool {
         if case .wrong(let problem) = answer { problem.contains(name) } else { false }
+    }
+
+    private static func isPortal(_ answer: RangeAnswer) -> Bool {
+        if case .portal = answer { true } else { false }
+    }
+
+    private static func isRedirect(_ answer: RangeAnswer) -> Bool {
+        if case .redirected = answer { true } else { false }
     }
 
     @Test func `a partial response is appended if it is the requested range`() throws {
@@ -113,6 +121,53 @@ import Testing
         #expect(try place("file:///etc/passwd") == nil)
         #expect(try place("https://name:word@other/x") == nil)
         #expect(try Self.answer(302) != .restart)
+    }
+
+    @Test(
+        .verifies("DL-12", "DL-25"),
+        arguments: [
+            "127.0.0.1", "127.1", "2130706433", "0x7f.1", "10.1.2.3", "172.16.0.1", "192.168.178.1",
+            "169.254.169.254", "100.64.0.1", "0.0.0.0", "224.0.0.1", "[::1]", "[::]", "[fe80::1]",
+            "[fd00::1]", "[ff02::1]", "[::ffff:192.168.0.1]", "[64:ff9b::a00:1]", "localhost",
+            "router", "router.local", "x.home.arpa", "LOCALHOST.", "metadata.internal",
+        ])
+    func `a redirect to this machine or its network is not followed from elsewhere`(
+        host: String
+    ) throws {
+        let location = ["Location": "https://\(host)/login"]
+        #expect(Self.isPortal(try Self.answer(302, location, allowsLocal: false)))
+        #expect(Self.isRedirect(try Self.answer(302, location, allowsLocal: true)))
+    }
+
+    @Test(
+        .verifies("DL-12"),
+        arguments: [
+            "x.example", "8.8.8.8", "172.32.0.1", "192.169.0.1", "[2001:db8::1]", "local.example",
+            "[64:ff9b::808:808]", "1.example",
+        ])
+    func `a redirect to another machine is followed`(host: String) throws {
+        let answer = try Self.answer(
+            302, ["Location": "https://\(host)/x"], allowsLocal: false)
+        #expect(Self.isRedirect(answer))
+    }
+
+    @Test(.verifies("DL-25")) func `a web page is none of the server's images`() throws {
+        for type in ["text/html", "Text/HTML; charset=utf-8", "application/xhtml+xml"] {
+            for status in [200, 206] {
+                let answer = try Self.answer(
+                    status, ["Content-Type": type, "Content-Range": "bytes 10-99/100"])
+                #expect(Self.isPortal(answer))
+            }
+        }
+        for type in ["image/png", "", "application/octet-stream", "text/plain", "x-unknown/y"] {
+            #expect(try Self.answer(200, ["Content-Type": type]) == .restart)
+        }
+        for text in ["<!DOCTYPE HTML>", "\u{FEFF}\n <html lang=de>", "<HTML>"] {
+            #expect(PortalCheck.isWebPage(text.utf8))
+        }
+        for text in ["", "<svg>", "<?xml?><svg>", "GIF89a<html>", "{}"] {
+            #expect(!PortalCheck.isWebPage(text.utf8))
+        }
     }
 
     @Test(.verifies("DL-18"), arguments: [408, 425, 429, 500, 502, 503, 599])

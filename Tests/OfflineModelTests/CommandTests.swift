@@ -93,35 +93,35 @@ private func openStore(_ files: InMemoryFileSystem = InMemoryFileSystem()) async
         try await store.close()
     }
 
-    @Test(.verifies("LRN-43"))
-    func `a session without a course counts for the active one, else for its languages`()
-        async throws
-    {
+    @Test(.verifies("LRN-43", "VIEW-8"))
+    func `a session without a course counts for none, whatever course is active`() async throws {
         let store = try await openStore()
-        func complete(_ reviewId: String) async throws -> String? {
-            let position = try await store.progress.completeReview(
-                reviewId, by: "u", itemsSeen: 2, itemsCorrect: 1
-            ).position
-            return try await store.events.event(at: position)?.payload(as: ReviewCompleted.self)
-                .courseId
-        }
-        await #expect {
-            try await complete("unknown")
-        } throws: { ($0 as? EventError)?.code == .refused }
-        #expect(await store.events.lastDurable == .zero)
-        try await store.learning.selectCombination(
-            LanguageCombination(learn: "es", display: "de"), for: "u")
-        #expect(try await complete("unknown") == "es-de")
+        try await store.progress.activateCourse("active", by: "u")
         let french = LanguageCombination(learn: "fr", display: "en")
         for (id, course) in [("free", nil), ("bound", "beginners")] {
             try await store.learning.storeReview(
                 id, of: "u", in: french, course: course, order: 0, content: Array("{}".utf8),
                 isExplicit: true)
         }
-        #expect(try await complete("free") == "fr-en")
-        try await store.progress.activateCourse("active", by: "u")
-        #expect(try await complete("free") == "active")
-        #expect(try await complete("bound") == "beginners")
+        for (id, course) in [("free", nil), ("unknown", nil), ("bound", "beginners")] {
+            let position = try await store.progress.completeReview(
+                id, by: "u", itemsSeen: 2, itemsCorrect: 1
+            ).position
+            let event = try #require(try await store.events.event(at: position))
+            #expect(try event.payload(as: ReviewCompleted.self).courseId == course)
+        }
+        let courses = store.progress(of: "u").current.courses
+        #expect(courses.map(\.courseId) == [nil, "beginners"])
+        #expect(courses.map(\.reviewsCompleted) == [2, 1])
+        let view = store.view(ProgressView.self)
+        let decoded = try ProgressView(encodedState: try #require(view.encodedState()))
+        #expect(decoded.courses(of: "u") == courses)
+        try await store.progress.completeLesson("l2", course: "b", by: "u", score: 0.5)
+        try await store.progress.completeLesson("l1", course: "b", by: "u")
+        let lessons = store.completedLessons(of: "u").current
+        #expect(lessons.map(\.lessonId) == ["l1", "l2"])
+        #expect(lessons.last?.completion.bestScore == 0.5)
+        #expect(store.completedLessons(of: "u", course: "c").current == [])
         try await store.close()
     }
 

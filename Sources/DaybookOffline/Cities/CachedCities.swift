@@ -1,5 +1,5 @@
-// Which cities are cached: one register for the copy of each city, and the greatest LWW timestamp of its
-// accesses. Part of CitiesView. Spec/model/cities.md.
+// Which cities are cached: one register for the copy of each city, and one for its last
+// access. Part of CitiesView. Spec/model/cities.md.
 
 import Daybook
 import Foundation
@@ -14,16 +14,18 @@ struct CachedCities: Sendable {
         let isExplicitDownload: Bool
         let storageSize: Int
         let images: [CachedImage]
+        let missingImages: [MissingImage]
 
         init(
             event: UUID, version: Int, isExplicitDownload: Bool, storageSize: Int,
-            images: [CachedImage]
+            images: [CachedImage], missingImages: [MissingImage]
         ) {
             self.event = event
             self.version = version
             self.isExplicitDownload = isExplicitDownload
             self.storageSize = storageSize
             self.images = images
+            self.missingImages = missingImages
         }
 
         /// Two copies from one event are the same.
@@ -35,22 +37,30 @@ struct CachedCities: Sendable {
     private struct Entry: Sendable {
         /// The copy, or nil for one that was removed.
         var copy: Register<Copy?>?
-        var accessed: LWWTimestamp?
+        /// The time of the last access.
+        var accessed: Register<Timestamp>?
 
         /// The last access. Caching the copy counts as one.
-        var lastAccess: LWWTimestamp? {
+        var lastAccess: Register<Timestamp>? {
             guard let copy, copy.value != nil else { return nil }
-            return max(copy.lwwTimestamp, accessed ?? copy.lwwTimestamp)
+            if let accessed, accessed.lwwTimestamp > copy.lwwTimestamp { return accessed }
+            return Register(copy.lwwTimestamp.time, copy.lwwTimestamp)
         }
     }
 
-    /// The sort key of a copy: its last access, then the city's id.
+    /// The sort key of a copy: the time of its last access, then the event that recorded it, then the city's
+    /// id.
     private struct AccessKey: Comparable, Sendable {
-        var access: LWWTimestamp
+        var time: Timestamp
+        var event: LWWTimestamp
         var cityId: EntityID
 
+        init(_ access: Register<Timestamp>, _ cityId: EntityID) {
+            (time, event, self.cityId) = (access.value, access.lwwTimestamp, cityId)
+        }
+
         static func < (lhs: AccessKey, rhs: AccessKey) -> Bool {
-            (lhs.access, lhs.cityId) < (rhs.access, rhs.cityId)
+            (lhs.time, lhs.event, lhs.cityId) < (rhs.time, rhs.event, rhs.cityId)
         }
     }
 
@@ -67,7 +77,8 @@ struct CachedCities: Sendable {
     mutating func fold(_ city: CityCached, _ event: Event) {
         let copy = Copy(
             event: event.id, version: city.version, isExplicitDownload: city.isExplicitDownload,
-            storageSize: city.storageSize, images: city.images)
+            storageSize: city.storageSize, images: city.images,
+            missingImages: city.missingImages)
         updateEntry(EntityID(city.cityId)) { $0.copy.set(copy, event.lwwTimestamp) }
     }
 
@@ -77,7 +88,8 @@ struct CachedCities: Sendable {
 
     mutating func fold(_ city: CityAccessed, _ event: Event) {
         updateEntry(EntityID(city.cityId)) {
-            $0.accessed = max($0.accessed ?? event.lwwTimestamp, event.lwwTimestamp)
+            let lwwTimestamp = event.lwwTimestamp
+            $0.accessed.set(city.accessedAt?.moment ?? lwwTimestamp.time, lwwTimestamp)
         }
     }
 
@@ -92,7 +104,7 @@ struct CachedCities: Sendable {
     /// Adds an entry to the indexes and sums (`sign` 1), or removes it from them (−1).
     private mutating func updateIndexes(_ id: EntityID, _ entry: Entry, by sign: Int) {
         guard let copy = entry.copy?.value, let access = entry.lastAccess else { return }
-        let key = AccessKey(access: access, cityId: id)
+        let key = AccessKey(access, id)
         if sign > 0 { byAccess.insert(key) } else { byAccess.remove(key) }
         let bytes = Int128(sign) * Int128(copy.storageSize)
         totalBytes += bytes
@@ -117,8 +129,9 @@ struct CachedCities: Sendable {
             let access = entry.lastAccess
         else { return nil }
         return OfflineCity(
-            cityId: cityId.string, images: value.images, downloadedAt: copy.lwwTimestamp.time,
-            lastAccessedAt: access.time, storageSize: value.storageSize,
+            cityId: cityId.string, images: value.images, missingImages: value.missingImages,
+            downloadedAt: copy.lwwTimestamp.time, lastAccessedAt: access.value,
+            storageSize: value.storageSize,
             isExplicitDownload: value.isExplicitDownload, version: value.version,
             event: value.event)
     }
@@ -134,6 +147,16 @@ struct CachedCities: Sendable {
     /// The cached cities that the user did not ask for, the least recently accessed first. O(1) each.
     var evictionCandidates: some Sequence<OfflineCity> {
         evictable.ascending.lazy.compactMap { self[$0.cityId] }
+    }
+
+    /// The evictable cities whose last access is after a time, the earliest first. O(their number).
+    func evictionCandidates(accessedAfter time: Timestamp) -> [OfflineCity] {
+        evictable.descending.prefix { $0.time > time }.reversed().compactMap { self[$0.cityId] }
+    }
+
+    /// The LWW timestamp of the last access of a copy. O(1).
+    func accessTimestamp(_ cityId: EntityID) -> LWWTimestamp? {
+        entries[cityId]?.lastAccess?.lwwTimestamp
     }
 
     /// The LWW timestamp of the removal of a city's copy; nil if the winner is a copy. O(1).
@@ -161,7 +184,10 @@ struct CachedCities: Sendable {
         for (cityId, entry) in entries {
             writer.begin(cityId, of: &list)
             writer.write(entry.accessed != nil)
-            if let accessed = entry.accessed { writer.write(accessed) }
+            if let accessed = entry.accessed {
+                writer.write(accessed.lwwTimestamp)
+                writer.write(ZonedTime(accessed.value).text)
+            }
             writer.write(entry.copy != nil)
             guard let copy = entry.copy else { continue }
             writer.write(copy.lwwTimestamp)
@@ -181,6 +207,12 @@ struct CachedCities: Sendable {
                 writer.write(count: image.width)
                 writer.write(count: image.height)
             }
+            writer.write(count: value.missingImages.count)
+            for image in value.missingImages {
+                writer.write(image.id)
+                writer.write(image.url)
+                writer.write(image.reason)
+            }
         }
         writer.end(list)
     }
@@ -191,7 +223,10 @@ struct CachedCities: Sendable {
         var cities: [(EntityID, Entry)] = []
         try reader.entries { (reader, cityId) throws(EventError) in
             var entry = Entry()
-            if try reader.bool() { entry.accessed = try reader.lwwTimestamp() }
+            if try reader.bool() {
+                let lwwTimestamp = try reader.lwwTimestamp()
+                entry.accessed = Register(try reader.zonedTime().moment, lwwTimestamp)
+            }
             if try reader.bool() {
                 let lwwTimestamp = try reader.lwwTimestamp()
                 entry.copy = Register(
@@ -227,9 +262,16 @@ struct CachedCities: Sendable {
                     id: id, url: url, file: file, size: size, kind: kind,
                     width: try reader.nonNegative(), height: try reader.nonNegative()))
         }
+        var missing: [MissingImage] = []
+        for _ in 0..<(try reader.count()) {
+            missing.append(
+                MissingImage(
+                    id: try reader.string(), url: try reader.string(),
+                    reason: try reader.string()))
+        }
         return Copy(
             event: event, version: version, isExplicitDownload: isExplicitDownload,
-            storageSize: storageSize, images: images)
+            storageSize: storageSize, images: images, missingImages: missing)
     }
 
     // MARK: Compaction
@@ -241,6 +283,6 @@ struct CachedCities: Sendable {
 
     /// An access is needed while it is the last one.
     func retention(of event: Event, accessTo cityId: String) -> Retention {
-        .of(event, heldBy: [entries[EntityID(cityId)]?.accessed])
+        .of(event, heldBy: [entries[EntityID(cityId)]?.accessed?.lwwTimestamp])
     }
 }

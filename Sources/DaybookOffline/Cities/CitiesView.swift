@@ -7,7 +7,7 @@ import HashTreeCollections
 /// The saved cities, and those that are cached.
 public struct CitiesView: KeyedView {
     public static let name = "cities"
-    public static let version = 2
+    public static let version = 3
     public static let eventTypes: Set<String>? = [
         CitySaved.type, CityUnsaved.type, CityCached.type, CityRemoved.type, CityAccessed.type,
     ]
@@ -99,6 +99,16 @@ public struct CitiesView: KeyedView {
     /// The cached cities that the user did not ask for, the least recently accessed first: the order
     /// in which they are evicted. O(1) each.
     public var evictionCandidates: some Sequence<OfflineCity> { cached.evictionCandidates }
+
+    /// The evictable cities whose last access is after a time, the earliest first. O(their number).
+    func evictionCandidates(accessedAfter time: Timestamp) -> [OfflineCity] {
+        cached.evictionCandidates(accessedAfter: time)
+    }
+
+    /// The LWW timestamp of the last access of a copy. O(1).
+    func accessTimestamp(_ cityId: String) -> LWWTimestamp? {
+        cached.accessTimestamp(EntityID(cityId))
+    }
 
     /// The number of cached cities. O(1).
     public var offlineCount: Int { cached.count }

@@ -9,6 +9,9 @@ public struct OfflineCity: Hashable, Sendable, Identifiable {
     public let cityId: String
     /// The cached images.
     public let images: [CachedImage]
+    /// The images of the city that the copy lacks, because the server did not have them or sent something
+    /// else. They are fetched again a day after the download.
+    public let missingImages: [MissingImage]
     /// The time of the download.
     public let downloadedAt: Timestamp
     /// The time of the last access, exact to five minutes; `downloadedAt` if there was none.
@@ -31,6 +34,34 @@ public struct OfflineCity: Hashable, Sendable, Identifiable {
     /// Whether the copy is older than 30 days.
     public func isStale(at now: Timestamp) -> Bool {
         now.milliseconds - downloadedAt.milliseconds > Int64(Self.staleAfterDays) * 86_400_000
+    }
+}
+
+/// An image that the copy of a city lacks.
+public struct MissingImage: DeclaredObject, Hashable, Identifiable {
+    /// The image's id.
+    public var id: String
+    /// The image's URL.
+    public var url: String
+    /// The reason, without any text from a server.
+    public var reason: String
+
+    /// The greatest number of characters of a reason. So the reasons of all images fit an event.
+    static let reasonMax = 200
+
+    /// Creates a description of a missing image.
+    public init(id: String, url: String, reason: String) {
+        self.id = id
+        self.url = url
+        self.reason = reason
+    }
+
+    public static var example: Self { Self(id: "-", url: "-", reason: "") }
+
+    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
+        try members.required("id", &id, .identifier)
+        try members.required("url", &url, .identifier)
+        try members.required("reason", &reason, .text)
     }
 }
 

@@ -15,17 +15,20 @@ public struct CityCached: DeclaredPayload, Hashable {
     public var cityData: [UInt8]
     /// Its images, in the file store.
     public var images: [CachedImage]
+    /// The images of the city that could not be fetched.
+    public var missingImages: [MissingImage]
 
     /// Creates the event's data.
     public init(
         cityId: String, version: Int, isExplicitDownload: Bool, cityData: [UInt8],
-        images: [CachedImage]
+        images: [CachedImage], missingImages: [MissingImage] = []
     ) {
         self.cityId = cityId
         self.version = version
         self.isExplicitDownload = isExplicitDownload
         self.cityData = cityData
         self.images = images
+        self.missingImages = missingImages
     }
 
     public static var example: Self {
@@ -38,6 +41,8 @@ public struct CityCached: DeclaredPayload, Hashable {
         try members.required("isExplicitDownload", &isExplicitDownload, .flag)
         try members.required("cityData", &cityData, CityDocument(of: cityId))
         try members.required("images", &images, .objects(CachedImage.self))
+        try members.optional(
+            "missingImages", &missingImages, .objects(MissingImage.self), missing: [])
     }
 
     public var subject: String? { cityId }
@@ -112,14 +117,20 @@ public struct CityRemoved: DeclaredPayload, Hashable {
     public var subject: String? { cityId }
 }
 
-/// The copy of a city was read, at the event's time.
+/// The copy of a city was read.
 public struct CityAccessed: DeclaredPayload, Hashable {
     public static let type = "daybook.city.accessed"
     /// The city.
     public var cityId: String
+    /// The time of the access; nil for the event's time. An event that replaces an access of a clock that was
+    /// ahead has a later time than the access itself.
+    public var accessedAt: ZonedTime?
 
     /// Creates the event's data.
-    public init(cityId: String) { self.cityId = cityId }
+    public init(cityId: String, accessedAt: ZonedTime? = nil) {
+        self.cityId = cityId
+        self.accessedAt = accessedAt
+    }
 
     public static var example: Self {
         Self(cityId: "-")
@@ -127,6 +138,7 @@ public struct CityAccessed: DeclaredPayload, Hashable {
 
     public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
         try members.required("cityId", &cityId, .identifier)
+        try members.optional("accessedAt", &accessedAt, .of(ZonedTime.self))
     }
 
     public var subject: String? { cityId }

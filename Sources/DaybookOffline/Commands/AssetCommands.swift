@@ -34,16 +34,9 @@ public struct AssetCommands: Sendable {
     ///   `tooLarge` for an asset of more than 1 MiB, or more than 4 MiB together: the error names the
     ///   limit; `putInBatches` has none. `LogError` as `EventStore.append`.
     /// - Complexity: O(bytes), and one lookup for each key of each asset.
-    public func putAll(_ assets: [Asset]) async throws {
-        try await putAll(assets.map { AssetStored($0) })
-    }
-
-    /// Stores assets with their properties, as `putAll(_:)` of assets does.
-    ///
-    /// - Throws: as `putAll(_:)` of assets.
-    /// - Complexity: as `putAll(_:)` of assets.
-    public func putAll(_ assets: [AssetStored]) async throws {
+    public func putAll(_ assets: [any StorableAsset]) async throws {
         guard !assets.isEmpty else { return }
+        let assets = assets.map(\.stored)
         try await store.write { transaction in
             let known = transaction.view(AssetsView.self)
             try Self.checkUnique(Self.lastOfEachID(assets), known)
@@ -69,10 +62,10 @@ public struct AssetCommands: Sendable {
     /// - Complexity: O(bytes), and one lookup for each key of each asset.
     @discardableResult
     public func putInBatches(
-        _ assets: [AssetStored], progress: (@Sendable (_ done: Int) -> Void)? = nil
+        _ assets: [any StorableAsset], progress: (@Sendable (_ done: Int) -> Void)? = nil
     ) async throws -> Int {
         // An asset that a later one replaces would be recorded again by every call.
-        let assets = Self.lastOfEachID(assets)
+        let assets = Self.lastOfEachID(assets.map(\.stored))
         try Self.checkUnique(assets, store.view(AssetsView.self))
         return try await recordInBatches(assets, progress: progress)
     }

@@ -9,9 +9,9 @@ public enum AssetUpdate: Sendable {
     case unchanged
     /// The changes since then: new and changed assets, and the server's ids of deleted ones; with the
     /// tag of the present state.
-    case changed(_ assets: [AssetStored], goneRemoteIds: [String], eTag: String?)
+    case changed(_ assets: [any StorableAsset], goneRemoteIds: [String], eTag: String?)
     /// All assets of the user, with their tag.
-    case all(_ assets: [AssetStored], eTag: String?)
+    case all(_ assets: [any StorableAsset], eTag: String?)
 }
 
 /// The result of a refresh.
@@ -55,7 +55,7 @@ extension AssetCommands {
     ///   `EventStore.append`.
     /// - Complexity: O(bytes of the response), and with `all` O(assets of the user).
     @discardableResult
-    public func refresh(
+    nonisolated(nonsending) public func refresh(
         of userId: String,
         fetch: (_ eTag: String?, _ last: AssetETag?) async throws -> AssetUpdate
     ) async throws -> AssetRefresh {
@@ -71,10 +71,10 @@ extension AssetCommands {
         switch response {
         case .unchanged: return AssetRefresh()
         case .changed(let changed, let goneRemoteIds, let tag):
-            (answer, eTag) = (changed, tag)
+            (answer, eTag) = (changed.map(\.stored), tag)
             leaving = goneRemoteIds.flatMap { before.all(remoteId: $0).compactMap(\.asset) }
         case .all(let all, let tag):
-            (answer, eTag) = (all, tag)
+            (answer, eTag) = (all.map(\.stored), tag)
             leaving = before.assets(ownedBy: userId).filter { $0.remoteId != nil }
         }
         // Assets may have been stored while `fetch` ran.

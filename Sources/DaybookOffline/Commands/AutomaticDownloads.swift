@@ -5,23 +5,24 @@ import Daybook
 extension DownloadCommands {
     /// Queues a user's saved cities for automatic download: while `autoDownloadEnabled` is on, those
     /// that are not cached, have no job that is QUEUED, DOWNLOADING, PAUSED or FAILED, and were not
-    /// removed since the save. Durable on return. A `DownloadManager` calls it by itself.
+    /// removed since the save. And all cached cities that lack images and were downloaded a day ago or
+    /// longer, and have no such job. Durable on return. A `DownloadManager` calls it by itself.
     ///
     /// - Returns: the queued cities, at most 1,000.
     /// - Throws: `LogError` as `EventStore.append`.
-    /// - Complexity: O(saved cities of all users), while `autoDownloadEnabled` is on.
+    /// - Complexity: O(cached cities), and O(saved cities of all users) while `autoDownloadEnabled` is on.
     @discardableResult
     public func queueWanted(for userId: String) async throws -> [String] {
         guard
-            !Self.citiesToQueue(
+            await !Self.citiesToQueue(
                 userId, store.view(CitiesView.self), store.view(DownloadsView.self),
-                store.view(PreferencesView.self)
+                store.view(PreferencesView.self), at: store.timestamp
             ).isEmpty
         else { return [] }
         return try await store.write { [store] transaction in
             let cityIds = Self.citiesToQueue(
                 userId, transaction.view(CitiesView.self), transaction.view(DownloadsView.self),
-                transaction.view(PreferencesView.self))
+                transaction.view(PreferencesView.self), at: transaction.now)
             for cityId in cityIds {
                 try transaction.append(
                     DownloadQueued(jobId: store.newID().text, cityId: cityId, isExplicit: false))
@@ -32,19 +33,28 @@ extension DownloadCommands {
 
     private static func citiesToQueue(
         _ userId: String, _ cities: CitiesView, _ downloads: DownloadsView,
-        _ preferences: PreferencesView
+        _ preferences: PreferencesView, at now: Timestamp
     ) -> [String] {
-        guard preferences[userId].autoDownloadEnabled else { return [] }
-        let cityIds = cities.cityIDs.lazy.filter { cityId in
+        let incomplete = cities.offlineCities.lazy.filter {
+            !$0.missingImages.isEmpty
+                && now.milliseconds - $0.downloadedAt.milliseconds >= Self.missingRetryMilliseconds
+        }.map(\.cityId)
+        let saved = cities.cityIDs.lazy.filter { cityId in
             guard let save = cities.saveTimestamp(cityId, by: userId),
-                cities.offline(cityId) == nil,
-                cities.removalTimestamp(cityId).map({ $0 < save }) ?? true
+                cities.offline(cityId) == nil
             else { return false }
-            return downloads.jobs(of: cityId).allSatisfy {
+            return cities.removalTimestamp(cityId).map { $0 < save } ?? true
+        }
+        let isAutomatic = preferences[userId].autoDownloadEnabled
+        let wanted = (Array(incomplete) + (isAutomatic ? Array(saved) : [])).filter { cityId in
+            downloads.jobs(of: cityId).allSatisfy {
                 !$0.status.isUnfinished && $0.status != .failed
             }
         }
         // A batch has a limit; the next call queues the remaining cities.
-        return Array(cityIds.prefix(1_000))
+        return Array(wanted.prefix(1_000))
     }
+
+    /// The time in milliseconds after which the images that a copy lacks are fetched again.
+    private static let missingRetryMilliseconds: Int64 = 86_400_000
 }

@@ -6,9 +6,9 @@ import Daybook
 public struct CityCommands: Sendable {
     let store: EventStore
     let files: FileStore
-    private let references: ReferenceCheck
+    let references: ReferenceCheck?
 
-    init(_ store: EventStore, _ files: FileStore, _ references: ReferenceCheck = []) {
+    init(_ store: EventStore, _ files: FileStore, _ references: ReferenceCheck? = nil) {
         self.store = store
         self.files = files
         self.references = references
@@ -16,13 +16,13 @@ public struct CityCommands: Sendable {
 
     /// Saves a city for a user. Durable on return.
     ///
-    /// - Throws: `EventError`: `refused` for an empty id, `unknownReference` for a city that
-    ///   `ReferenceCheck.cities` does not find; `LogError` as `EventStore.append`.
+    /// - Throws: `EventError`: `refused` for an empty id, `unknownReference` for a city that the
+    ///   `ReferenceCheck` does not know; `LogError` as `EventStore.append`.
     @discardableResult
     public func save(_ cityId: String, by userId: String) async throws -> Appended {
         try Self.check(cityId, userId)
         return try await store.append(decidedBy: { transaction in
-            try references.requireCity(cityId, transaction)
+            try references?.require(.city(cityId), transaction)
             let cities = transaction.view(CitiesView.self)
             // After the removal of its copy too, so that automatic download includes the city again.
             let last = [

@@ -40,6 +40,8 @@ public struct StorageLimitError: LocalizedError, Hashable, Sendable, CustomStrin
 struct CityStorage {
     let cities: CitiesView
     let preferences: OfflinePreferences
+    /// The time of the decision.
+    let now: Timestamp
 
     /// The cities to evict; the error if that is not enough.
     struct Evictions {
@@ -48,7 +50,7 @@ struct CityStorage {
     }
 
     /// The cities whose last access is more than `pruneAfterDays` ago. O(their number).
-    func outdated(at now: Timestamp) -> [String] {
+    func outdated() -> [String] {
         // Imported events may have set a number above the limit.
         let days = min(preferences.pruneAfterDays, OfflinePreferences.pruneDays.upperBound)
         let oldest = now.milliseconds - Int64(days) * 86_400_000
@@ -56,8 +58,9 @@ struct CityStorage {
             .map(\.cityId)
     }
 
-    /// Selects the cities to evict so that the others fit, the least recently accessed first. Cities
-    /// that the user asked for stay. O(evicted cities).
+    /// Selects the cities to evict so that the others fit: first those whose last access is in the future,
+    /// because the clock was wrong then, after them the least recently accessed. Cities that the user asked
+    /// for stay. O(evicted cities + cities accessed in the future).
     ///
     /// - Parameters:
     ///   - removed: cities that are removed in any case.
@@ -65,7 +68,7 @@ struct CityStorage {
     func evictions(
         removed: [String] = [], new: (cityId: String, bytes: Int, isExplicit: Bool)? = nil
     ) -> Evictions {
-        let leaving = Set((removed + [new?.cityId].compactMap(\.self)).map(EntityID.init))
+        var leaving = Set((removed + [new?.cityId].compactMap(\.self)).map(EntityID.init))
         var used = Int128(cities.storageUsed) + Int128(new?.bytes ?? 0)
         var explicitBytes = Int128(cities.explicitStorageUsed)
         for city in leaving.compactMap({ cities.offline($0.string) }) {
@@ -80,9 +83,12 @@ struct CityStorage {
                     explicitBytes: Int(clamping: explicitBytes), neededBytes: new?.bytes ?? 0))
         }
         var evictions = Evictions()
-        for city in cities.evictionCandidates {
+        let future = Timestamp(
+            milliseconds: now.milliseconds + CityCommands.accessIntervalMilliseconds)
+        let wrong = cities.evictionCandidates(accessedAfter: future)
+        for city in [AnySequence(wrong), AnySequence(cities.evictionCandidates)].lazy.joined() {
             guard used > limit else { return evictions }
-            guard !leaving.contains(EntityID(city.cityId)) else { continue }
+            guard leaving.insert(EntityID(city.cityId)).inserted else { continue }
             evictions.cityIds.append(city.cityId)
             used -= Int128(city.storageSize)
         }

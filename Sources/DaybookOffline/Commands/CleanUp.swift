@@ -144,7 +144,7 @@ extension AssetCommands {
     /// - Complexity: as `cleanUpCandidates(_:)`, and O(bytes of the changed assets); one frame to read
     ///   for each asset with properties.
     @discardableResult
-    public func freeUpSpace(
+    nonisolated(nonsending) public func freeUpSpace(
         _ settings: CleanUpSettings? = nil,
         delete: (_ localIds: [String]) async throws -> [String]
     ) async throws -> [String] {

@@ -67,7 +67,8 @@ extension ContentCommands {
         if let cities = folder.cityList,
             known.cityList == nil || Self.isCurrent(updates.folder, updates.log)
         {
-            try await result.noting(ContentLayout.cities) { try await list(cities) }
+            let leftOut = try await result.noting(ContentLayout.cities) { try await list(cities) }
+            result.notes += (leftOut ?? []).map { "\(ContentLayout.cities): \($0)" }
         }
         for city in folder.cities {
             result.cities += 1
@@ -77,9 +78,10 @@ extension ContentCommands {
                 known.languages(of: city) == nil
                     || Self.isCurrent(folder.lastUpdate(of: city), known.lastUpdate(of: city))
             {
-                try await result.noting("languages of \(city)") {
+                let leftOut = try await result.noting("languages of \(city)") {
                     try await list(languages, of: city)
                 }
+                result.notes += (leftOut ?? []).map { "languages of \(city): \($0)" }
             }
             if let usage = folder.lastUsage(of: city) {
                 try await result.noting("last use of \(city)") {

@@ -27,11 +27,18 @@ public struct ContentCommands: Sendable {
 
     /// Stores the list of cities; an unchanged one is not recorded again. Durable on return.
     ///
-    /// - Throws: `EventError` (`invalidData`) for an empty name, code or sorting name, or a duplicate
-    ///   code; `tooLarge` for a list of more than 1 MiB; `LogError` as `EventStore.append`.
-    /// - Complexity: O(cities).
-    public func list(_ cities: [ListedCity]) async throws {
-        let listed = CitiesListed(cities: cities)
+    /// - Returns: the cities that could not be stored, each with its location and the reason: an empty name,
+    ///   code or sorting name, a code that occurs before, properties that are no object. All others are
+    ///   stored.
+    /// - Throws: `EventError` for a list of which no city can be stored, and (`tooLarge`) for one of more
+    ///   than 1 MiB: the stored list stays; `LogError` as `EventStore.append`.
+    /// - Complexity: O(bytes of the list).
+    @discardableResult
+    public func list(_ cities: [ListedCity]) async throws -> [ListFault] {
+        let storable = try StorableElements(of: cities, "cities", id: \.code) {
+            CitiesListed(cities: [$0])
+        }
+        let listed = CitiesListed(cities: storable.elements)
         let json = try listed.json()
         try await store.write { transaction in
             let known = transaction.view(ContentView.self).cityList ?? []
@@ -39,14 +46,20 @@ public struct ContentCommands: Sendable {
             try transaction.append(
                 listed, replacing: transaction.view(ContentView.self).listTimestamp)
         }
+        return storable.leftOut
     }
 
     /// Stores the languages of a city; unchanged ones are not recorded again. Durable on return.
     ///
-    /// - Throws: as `list(_:)`.
-    /// - Complexity: O(languages).
-    public func list(_ languages: [ListedLanguage], of city: String) async throws {
-        let listed = LanguagesListed(city: city, languages: languages)
+    /// - Returns: the languages that could not be stored, as `list(_:)`.
+    /// - Throws: as `list(_:)`; `EventError` (`invalidData`) for an empty code of the city.
+    /// - Complexity: O(bytes of the list).
+    @discardableResult
+    public func list(_ languages: [ListedLanguage], of city: String) async throws -> [ListFault] {
+        let storable = try StorableElements(of: languages, "languages", id: \.code) {
+            LanguagesListed(city: city, languages: [$0])
+        }
+        let listed = LanguagesListed(city: city, languages: storable.elements)
         let json = try listed.json()
         try await store.write { transaction in
             // A list that equals the languages of the pages is not recorded.
@@ -59,6 +72,7 @@ public struct ContentCommands: Sendable {
             try transaction.append(
                 listed, replacing: transaction.view(ContentView.self).languagesTimestamp(of: city))
         }
+        return storable.leftOut
     }
 
     // MARK: Content
@@ -181,18 +195,22 @@ public struct ContentCommands: Sendable {
 
     /// Records the use of a city. If it has content, evicts other cities, so that the content of at most
     /// three is kept: first cities that were never used, then the least recently used ones. The use of a
-    /// city without content, such as one that cannot be fetched now, evicts nothing.
+    /// city without content evicts nothing, and neither does a use without a network: what is evicted then
+    /// cannot be fetched again. The next use with a network evicts the surplus.
     ///
     /// Cheap if no city is evicted: a use within 5 minutes of the last one of the same city is not
     /// recorded, and others are `.relaxed`, so a kill may lose them. An eviction is durable on return,
     /// and its files are deleted.
     ///
+    /// - Parameters:
+    ///   - city: the city's code.
+    ///   - network: the device's network.
     /// - Returns: the evicted cities.
     /// - Throws: `EventError` (`refused`) for an empty code; `LogError` as `EventStore.append`;
     ///   `FileStoreError` as `remove(_:)`.
     /// - Complexity: O(cached cities); if a city is evicted, as `remove(_:)`.
     @discardableResult
-    public func use(_ city: String) async throws -> [String] {
+    public func use(_ city: String, on network: NetworkPath = .wifi) async throws -> [String] {
         try ContentUsed.require(city, "city code")
         let used = ContentUsed(city: city, lastUsage: ZonedTime(await store.timestamp))
         let content = store.view(ContentView.self)
@@ -200,6 +218,7 @@ public struct ContentCommands: Sendable {
             try await store.append(
                 used, replacing: content.usageTimestamp(of: city), durability: .relaxed)
         }
+        guard network != .none else { return [] }
         let evicted = try await evictSurplus(for: city)
         if !evicted.isEmpty { try await files.collect() }
         return evicted

@@ -10,9 +10,9 @@ import Foundation
 public struct DownloadCommands: Sendable {
     let store: EventStore
 
-    private let references: ReferenceCheck
+    private let references: ReferenceCheck?
 
-    init(_ store: EventStore, _ references: ReferenceCheck = []) {
+    init(_ store: EventStore, _ references: ReferenceCheck? = nil) {
         self.store = store
         self.references = references
     }
@@ -32,14 +32,14 @@ public struct DownloadCommands: Sendable {
     ///   - isExplicit: whether the user asked for it. Such jobs run first, and such cities are not
     ///     evicted.
     /// - Returns: the city's job.
-    /// - Throws: `EventError`: `refused` for an empty id, `unknownReference` for a city that
-    ///   `ReferenceCheck.cities` does not find; `LogError` as `EventStore.append`.
+    /// - Throws: `EventError`: `refused` for an empty id, `unknownReference` for a city that the
+    ///   `ReferenceCheck` does not know; `LogError` as `EventStore.append`.
     @discardableResult
     public func queue(_ cityId: String, isExplicit: Bool = true) async throws -> DownloadJob {
         try DownloadQueued.require(cityId, "city id")
         let newID = store.newID().text
         let jobId = try await store.write { transaction in
-            try references.requireCity(cityId, transaction)
+            try references?.require(.city(cityId), transaction)
             let downloads = transaction.view(DownloadsView.self)
             guard let job = downloads.jobs(of: cityId).first(where: { $0.status.isUnfinished })
             else {

@@ -4,7 +4,8 @@
 public struct LearnerProgress: Hashable, Sendable {
     /// The active course; nil if none was ever activated.
     public let activeCourseId: String?
-    /// The progress in every course with a completion, sorted by course.
+    /// The progress in every course with a completion, sorted by course; before them that in the review
+    /// sessions without a course, if there is any.
     public let courses: [CourseProgress]
 }
 

@@ -24,10 +24,12 @@ public struct LearningFileContent: Hashable, Sendable {
 public struct LearningCommands: Sendable {
     let store: EventStore
     let files: FileStore
+    private let references: ReferenceCheck?
 
-    init(_ store: EventStore, _ files: FileStore) {
+    init(_ store: EventStore, _ files: FileStore, _ references: ReferenceCheck? = nil) {
         self.store = store
         self.files = files
+        self.references = references
     }
 
     // MARK: Users and courses
@@ -79,13 +81,19 @@ public struct LearningCommands: Sendable {
     /// Stores the courses of a language combination with their lessons, without the lessons'
     /// contents; an unchanged list is not recorded again. Durable on return.
     ///
-    /// - Throws: `EventError` (`invalidData`) for an empty or duplicate id; `tooLarge` for more than
-    ///   1 MiB; `LogError` as `EventStore.append`.
+    /// - Returns: the courses that could not be stored, each with its location and the reason: an empty id, an
+    ///   id that occurs before, an invalid lesson. All others are stored.
+    /// - Throws: `EventError` for a list of which no course can be stored, and (`tooLarge`) for one of more
+    ///   than 1 MiB: the stored list stays; `LogError` as `EventStore.append`.
     /// - Complexity: O(lessons).
+    @discardableResult
     public func storeCourses(
         _ courses: [ListedCourse], of combination: LanguageCombination
-    ) async throws {
-        let listed = CoursesListed(combination: combination, courses: courses)
+    ) async throws -> [ListFault] {
+        let storable = try StorableElements(of: courses, "courses", id: \.id) {
+            CoursesListed(combination: combination, courses: [$0])
+        }
+        let listed = CoursesListed(combination: combination, courses: storable.elements)
         let json = try listed.json()
         try await store.write { transaction in
             let view = transaction.view(LearningView.self)
@@ -96,6 +104,7 @@ public struct LearningCommands: Sendable {
             }
             try transaction.append(listed, replacing: view.coursesTimestamp(combination))
         }
+        return storable.leftOut
     }
 
     // MARK: Lessons
@@ -110,8 +119,9 @@ public struct LearningCommands: Sendable {
     ///   - files: its files; the URLs differ.
     ///   - isExplicit: whether the user asked for it. An explicit lesson stays explicit.
     /// - Throws: `EventError` (`invalidData`) for an empty id, content that is no JSON object, or an empty
-    ///   or duplicate URL; `tooLarge` for content of more than 1 MiB; `refused` if the lesson was removed
-    ///   at the same time; `FileStoreError`; `LogError` as `EventStore.append`.
+    ///   or duplicate URL; `tooLarge` for content of more than 1 MiB; `unknownReference` for a course or a
+    ///   lesson that the `ReferenceCheck` does not know; `refused` if the lesson was removed at the same
+    ///   time; `FileStoreError`; `LogError` as `EventStore.append`.
     @discardableResult
     public func storeLesson(
         _ lessonId: String, course courseId: String, content: [UInt8],
@@ -132,6 +142,9 @@ public struct LearningCommands: Sendable {
         try await files.requireRetained(material.files.map(\.file))
         try await store.write { transaction in
             let view = transaction.view(LearningView.self)
+            try references?.require(.course(courseId, learner: nil), transaction)
+            try references?.require(
+                .lesson(lessonId, course: courseId, learner: nil), transaction)
             var stored = LessonStored(courseId: courseId, lessonId: lessonId, material: material)
             if view.lesson(lessonId, course: courseId)?.material.isExplicit ?? false {
                 stored.material.isExplicit = true
@@ -214,6 +227,9 @@ public struct LearningCommands: Sendable {
         try await files.requireRetained(review.material.files.map(\.file))
         try await store.write { transaction in
             let view = transaction.view(LearningView.self)
+            if let courseId = review.courseId {
+                try references?.require(.course(courseId, learner: review.userId), transaction)
+            }
             var review = review
             if view.review(review.reviewId, of: review.userId)?.material.isExplicit ?? false {
                 review.material.isExplicit = true
@@ -297,20 +313,23 @@ public struct LearningCommands: Sendable {
 
     // MARK: Vocabulary
 
-    /// Caches a user's vocabulary. An app calls it when the user opens the review manager. Of more than
-    /// 200 items the first 200 are kept. An unchanged vocabulary is not recorded again. Durable on return.
+    /// Caches a user's vocabulary. An app calls it when the user opens the review manager. Of several items
+    /// with one id the first is kept, and of more than 200 items the first 200. An unchanged vocabulary is
+    /// not recorded again. Durable on return.
     ///
-    /// - Throws: `EventError` (`invalidData`) for an empty id or a duplicate item; `tooLarge` for more
-    ///   than 1 MiB; `LogError` as `EventStore.append`.
+    /// - Throws: `EventError` (`invalidData`) for an empty id; `tooLarge` for more than 1 MiB; `LogError`
+    ///   as `EventStore.append`.
     /// - Returns: the number of cached items.
     @discardableResult
     public func cacheVocabulary(
         _ items: some Sequence<VocabularyItem>, of userId: String,
         in combination: LanguageCombination
     ) async throws -> Int {
+        var ids: Set<EntityID> = []
+        let unique = items.lazy.filter { ids.insert(EntityID($0.id)).inserted }
         let cached = VocabularyCached(
             userId: userId, combination: combination,
-            items: Array(items.prefix(VocabularyCached.itemsMax)))
+            items: Array(unique.prefix(VocabularyCached.itemsMax)))
         let known = try await nilIfLost { try await vocabulary(of: userId, in: combination) }
         guard known != cached.items else { return cached.items.count }
         try await store.write { transaction in

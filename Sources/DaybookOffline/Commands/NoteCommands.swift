@@ -6,9 +6,9 @@ import Foundation
 /// Commands on notes.
 public struct NoteCommands: Sendable {
     private let store: EventStore
-    private let references: ReferenceCheck
+    private let references: ReferenceCheck?
 
-    init(_ store: EventStore, _ references: ReferenceCheck = []) {
+    init(_ store: EventStore, _ references: ReferenceCheck? = nil) {
         self.store = store
         self.references = references
     }
@@ -16,8 +16,8 @@ public struct NoteCommands: Sendable {
     /// Adds a note to a city. Durable on return.
     ///
     /// - Returns: the note, with its new id.
-    /// - Throws: `EventError`: `refused` for an empty id, `unknownReference` for a city that
-    ///   `ReferenceCheck.cities` does not find; `LogError` as `EventStore.append`.
+    /// - Throws: `EventError`: `refused` for an empty id, `unknownReference` for a city that the
+    ///   `ReferenceCheck` does not know; `LogError` as `EventStore.append`.
     @discardableResult
     public func add(
         _ content: String, city cityId: String, by userId: String
@@ -26,7 +26,7 @@ public struct NoteCommands: Sendable {
         try NoteAdded.require(userId, "user id")
         let id = UUID().text
         try await store.write { transaction in
-            try references.requireCity(cityId, transaction)
+            try references?.require(.city(cityId), transaction)
             try transaction.append(
                 NoteAdded(noteId: id, cityId: cityId, content: content, createdBy: userId))
         }

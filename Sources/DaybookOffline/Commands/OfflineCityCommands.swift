@@ -62,8 +62,9 @@ extension CityCommands {
     ///   - isExplicit: whether the user asked for it. An explicit copy stays explicit.
     ///   - userId: the user whose storage limit applies.
     /// - Throws: `StorageLimitError` if the cities that the user asked for leave too little space;
-    ///   `EventError` (`invalidData`) for invalid JSON of a city; `FileStoreError`; `LogError` as
-    ///   `EventStore.append`. Nothing is changed then.
+    ///   `EventError`: `invalidData` for invalid JSON of a city, `unknownReference` for a city that the
+    ///   `ReferenceCheck` does not know; `FileStoreError`; `LogError` as `EventStore.append`. Nothing is
+    ///   changed then.
     @discardableResult
     public func cache(
         json: [UInt8], images: [CityImage] = [], isExplicit: Bool, for userId: String
@@ -81,7 +82,8 @@ extension CityCommands {
             }
             let images = cached
             try await files.requireRetained(images.map(\.file))
-            try await store.write { transaction in
+            try await store.write { [references] transaction in
+                try references?.require(.city(city.id), transaction)
                 try Self.cache(
                     json: json, images: images, isExplicit: isExplicit, for: userId,
                     in: &transaction)
@@ -104,8 +106,8 @@ extension CityCommands {
     /// Caches a city in a transaction of the caller. The caller has stored the images and collects files
     /// afterwards.
     static func cache(
-        json: [UInt8], images: [CachedImage], isExplicit: Bool, for userId: String,
-        in transaction: inout EventStore.Transaction
+        json: [UInt8], images: [CachedImage], missing: [MissingImage] = [], isExplicit: Bool,
+        for userId: String, in transaction: inout EventStore.Transaction
     ) throws {
         let city = try CityData(json: json)
         let cities = transaction.view(CitiesView.self)
@@ -113,9 +115,10 @@ extension CityCommands {
         let cached = CityCached(
             cityId: city.id, version: old.map { $0.version == .max ? .max : $0.version + 1 } ?? 1,
             isExplicitDownload: isExplicit || (old?.isExplicitDownload ?? false),
-            cityData: json, images: images)
+            cityData: json, images: images, missingImages: missing)
         let storage = CityStorage(
-            cities: cities, preferences: transaction.view(PreferencesView.self)[userId])
+            cities: cities, preferences: transaction.view(PreferencesView.self)[userId],
+            now: transaction.now)
         let evictions = storage.evictions(
             new: (city.id, cached.storageSize, cached.isExplicitDownload))
         if let error = evictions.error { throw error }
@@ -123,6 +126,12 @@ extension CityCommands {
             try removeWithDownloads(cityId, .limit, in: &transaction)
         }
         try transaction.append(cached, replacing: cities.copyTimestamp(city.id))
+        // A copy is completed without the user: that must not keep it from ageing.
+        if let old, !old.missingImages.isEmpty {
+            try transaction.append(
+                CityAccessed(cityId: city.id, accessedAt: ZonedTime(old.lastAccessedAt)),
+                replacing: cities.accessTimestamp(city.id))
+        }
     }
 
     /// Removes a copy. The removal wins even if the copy or the last save of the city was recorded while
@@ -164,8 +173,16 @@ extension CityCommands {
         else { return nil }
         let data = try CityData(json: cached.cityData)
         let now = await store.now
-        if now - city.lastAccessedAt.milliseconds >= Self.accessIntervalMilliseconds {
+        let last = city.lastAccessedAt.milliseconds
+        if now - last >= Self.accessIntervalMilliseconds {
             try await store.append(CityAccessed(cityId: cityId), durability: .relaxed)
+        } else if last - now >= Self.accessIntervalMilliseconds {
+            // The clock was ahead at the last access.
+            try await store.append(
+                CityAccessed(
+                    cityId: cityId, accessedAt: ZonedTime(Timestamp(milliseconds: now))),
+                replacing: store.view(CitiesView.self).accessTimestamp(cityId),
+                durability: .relaxed)
         }
         return (store.view(CitiesView.self).offline(cityId) ?? city, data)
     }
@@ -200,9 +217,9 @@ extension CityCommands {
     func prune(for userId: String) async throws {
         let storage = CityStorage(
             cities: store.view(CitiesView.self),
-            preferences: store.view(PreferencesView.self)[userId])
+            preferences: store.view(PreferencesView.self)[userId], now: await store.timestamp)
         guard
-            await !storage.outdated(at: store.timestamp).isEmpty
+            !storage.outdated().isEmpty
                 || !storage.evictions().cityIds.isEmpty
         else { return }
         let removed = try await store.write(drawingOnReserve: true) { transaction in
@@ -237,8 +254,8 @@ extension CityCommands {
         var report = CityCleanUp()
         let storage = CityStorage(
             cities: transaction.view(CitiesView.self),
-            preferences: transaction.view(PreferencesView.self)[userId])
-        report.outdated = storage.outdated(at: transaction.now)
+            preferences: transaction.view(PreferencesView.self)[userId], now: transaction.now)
+        report.outdated = storage.outdated()
         let evictions = storage.evictions(removed: report.outdated)
         report.evicted = evictions.cityIds
         report.limit = evictions.error

@@ -13,7 +13,7 @@ final class Authorizer: Sendable {
     private let timeoutSeconds: Double
     private let credentials: any Credentials
     /// The origin that receives the token; nil: none does.
-    private let origin: HTTPOrigin?
+    let origin: HTTPOrigin?
     /// Further origins that receive headers and certificate, but not the token.
     private let trusted: Set<HTTPOrigin>
     /// The store, whose time is the server's.

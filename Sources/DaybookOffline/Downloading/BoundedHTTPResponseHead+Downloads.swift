@@ -18,4 +18,8 @@ extension BoundedHTTPResponseHead {
     var contentLength: Int? {
         self["Content-Length"].flatMap { Int($0) }.flatMap { $0 >= 0 ? $0 : nil }
     }
+
+    /// Whether the head says where the body ends. Else the end of the connection is its end, which a
+    /// connection that breaks equals.
+    var hasEnd: Bool { contentLength != nil || self["Transfer-Encoding"] != nil }
 }

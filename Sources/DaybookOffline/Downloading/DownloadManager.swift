@@ -336,7 +336,7 @@ public actor DownloadManager {
             job: job, source: source, authorizer: authorizer, files: files,
             fileSystem: store.environment.fileSystem, folder: folder + "/" + job.id, meter: meter,
             backoff: DownloadBackoff(options) { [store] in store.randomFraction() },
-            options: options,
+            options: options, kept: Self.keptFiles(of: job.cityId, store),
             checkStorageLimit: { [store, user] in
                 try await Self.checkStorageLimit(for: $0, store, user)
             },
@@ -351,6 +351,14 @@ public actor DownloadManager {
                 } catch { result = .failure(error) }
                 await recordResult(result, of: job, meter)
             }, meter: meter)
+    }
+
+    /// The files of a city's copy by URL, if the copy lacks images: only those are fetched then, unless the
+    /// manifest gives another checksum or size.
+    private static func keptFiles(of cityId: String, _ store: EventStore) -> [String: FileID] {
+        guard let copy = store.view(CitiesView.self).offline(cityId), !copy.missingImages.isEmpty
+        else { return [:] }
+        return Dictionary(copy.images.map { ($0.url, $0.file) }) { a, _ in a }
     }
 
     /// Records the result of a job and removes the job from `running`.
@@ -387,7 +395,7 @@ public actor DownloadManager {
         _ city: DownloadedCity, _ job: DownloadJob, _ meter: DownloadMeter
     ) async throws {
         do {
-            do { try await files.requireRetained(city.files.map(\.file)) } catch {
+            do { try await files.requireRetained(city.files.values.map(\.file)) } catch {
                 // Another process may have had the log meanwhile and deleted files: the job starts over.
                 throw LogError(.suspended, path: store.directory, "\(error)")
             }
@@ -507,13 +515,22 @@ extension DownloadedCity {
     fileprivate func record(
         isExplicit: Bool, for user: String, in transaction: inout EventStore.Transaction
     ) throws {
-        let images = zip(manifest.images, files).map { image, file in
-            CachedImage(
-                id: image.id, url: image.url.absoluteString, file: file.file, size: file.size,
-                kind: image.kind, width: image.width, height: image.height)
+        let images = manifest.images.compactMap { image in
+            files[image.url].map { file in
+                CachedImage(
+                    id: image.id, url: image.url.absoluteString, file: file.file, size: file.size,
+                    kind: image.kind, width: image.width, height: image.height)
+            }
+        }
+        let missing = manifest.images.compactMap { image in
+            failures[image.url].map {
+                MissingImage(
+                    id: image.id, url: image.url.absoluteString,
+                    reason: String($0.detail.prefix(MissingImage.reasonMax)))
+            }
         }
         try CityCommands.cache(
-            json: manifest.cityData, images: images, isExplicit: isExplicit, for: user,
-            in: &transaction)
+            json: manifest.cityData, images: images, missing: missing, isExplicit: isExplicit,
+            for: user, in: &transaction)
     }
 }

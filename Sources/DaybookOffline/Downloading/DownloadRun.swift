@@ -4,12 +4,14 @@
 import Daybook
 import Foundation
 
-/// A city that was fetched completely.
+/// A city that was fetched, with all images that the server has.
 struct DownloadedCity: Sendable {
     /// The city's data and list of images.
     var manifest: CityManifest
-    /// The file of each image, in the manifest's order.
-    var files: [DownloadedFile]
+    /// The files of the images.
+    var files: [URL: DownloadedFile]
+    /// The reasons why the other images could not be fetched.
+    var failures: [URL: DownloadError] = [:]
     /// True if the user requested it.
     var isExplicit: Bool
 }
@@ -26,34 +28,32 @@ struct DownloadRun {
     let meter: DownloadMeter
     let backoff: DownloadBackoff
     let options: DownloadManager.Options
+    /// The files of the city's present copy by URL, if the copy lacks other images; else empty.
+    let kept: [String: FileID]
     /// Throws if a city would exceed the user's storage limit.
     let checkStorageLimit: @Sendable (DownloadedCity) async throws -> Void
     /// Called with each file that is retained in the store for this job, so that it is released later.
     let onRetainedFile: @Sendable (FileID) async -> Void
 
-    /// Fetches the manifest and all images.
+    /// Fetches the manifest and all images that the server has.
     ///
     /// - Throws: `ConnectionLost` to pause the job; `CancellationError`; any other error fails the job.
     func run() async throws -> DownloadedCity {
         try DownloadFolder.create(folder, fileSystem)
         let manifest = try await manifest()
-        try await checkSizes(manifest)
+        var city = DownloadedCity(manifest: manifest, files: [:], isExplicit: job.isExplicit)
+        city.failures = try await checkSizes(manifest)
         try sweep(manifest)
-        meter.begin(manifest.images, stored: try storedBytes(manifest))
-        let files = try await fetchAll(manifest)
-        return DownloadedCity(
-            manifest: manifest, files: manifest.images.compactMap { files[$0.url] },
-            isExplicit: job.isExplicit)
+        let images = manifest.images.filter { city.failures[$0.url] == nil }
+        meter.begin(images, stored: try storedBytes(images))
+        try await fetchAll(into: &city)
+        return city
     }
 
     private func manifest() async throws -> CityManifest {
         while true {
             do {
-                let manifest = try await source.manifest(of: job.cityId)
-                guard manifest.cityId == job.cityId else {
-                    throw DownloadError(.badManifest, "the manifest is about another city")
-                }
-                try manifest.check()
+                let manifest = try await requestManifest()
                 backoff.recordProgress()
                 return manifest
             } catch {
@@ -63,17 +63,30 @@ struct DownloadRun {
         }
     }
 
-    private func checkSizes(_ manifest: CityManifest) async throws {
+    private func requestManifest() async throws -> CityManifest {
+        let manifest = try await source.manifest(of: job.cityId)
+        guard manifest.cityId == job.cityId else {
+            throw DownloadError(.badManifest, "the manifest is about another city")
+        }
+        try manifest.check()
+        return manifest
+    }
+
+    /// - Returns: the images that are too large by their announced sizes.
+    /// - Throws: `DownloadError` and `StorageLimitError` if the city is too large.
+    private func checkSizes(_ manifest: CityManifest) async throws -> [URL: DownloadError] {
         var total = 0
         var urls: Set<URL> = []
+        var failures: [URL: DownloadError] = [:]
         for (index, image) in manifest.images.enumerated()
         where urls.insert(image.url).inserted {
             let size = image.size ?? 0
             guard size <= options.imageBytesMax else {
-                throw DownloadError(
+                failures[image.url] = DownloadError(
                     .tooLarge,
                     "\(CityManifest.name(ofImage: index)) has \(size) bytes; the limit is "
                         + "\(options.imageBytesMax)")
+                continue
             }
             total += size
             guard total <= options.cityBytesMax else {
@@ -83,12 +96,16 @@ struct DownloadRun {
                         + "the limit")
             }
         }
-        let files = manifest.images.compactMap { image in
-            image.size.map { DownloadedFile(file: FileID(of: []), size: $0) }
+        let images = manifest.images.filter { failures[$0.url] == nil }
+        guard images.allSatisfy({ $0.size != nil }) else { return failures }
+        let files = images.map {
+            ($0.url, DownloadedFile(file: FileID(of: []), size: $0.size ?? 0))
         }
-        guard files.count == manifest.images.count else { return }
         try await checkStorageLimit(
-            DownloadedCity(manifest: manifest, files: files, isExplicit: job.isExplicit))
+            DownloadedCity(
+                manifest: manifest, files: Dictionary(files) { a, _ in a },
+                isExplicit: job.isExplicit))
+        return failures
     }
 
     /// Deletes the files that belong to no image of the manifest.
@@ -102,10 +119,10 @@ struct DownloadRun {
 
     /// Returns the bytes of each image that are already on the device, and their totals.
     private func storedBytes(
-        _ manifest: CityManifest
+        _ list: [CityManifest.Image]
     ) throws(DownloadError) -> [URL: (bytes: Int, total: Int)] {
         var images: [URL: (bytes: Int, total: Int)] = [:]
-        for image in manifest.images {
+        for image in list {
             let part = try PartialFile(
                 url: image.url.absoluteString, sha256: image.sha256, in: folder, fileSystem)
             let total = image.size ?? part.sidecar.total ?? 0
@@ -115,25 +132,43 @@ struct DownloadRun {
         return images
     }
 
-    private func fetchAll(_ manifest: CityManifest) async throws -> [URL: DownloadedFile] {
-        var urls: Set<URL> = []
+    /// Fetches the images of a city. An image that the server does not have, or sends with another content than
+    /// the manifest says, does not keep the others off the device.
+    private func fetchAll(into city: inout DownloadedCity) async throws {
+        var urls = Set(city.failures.keys)
         // In the manifest's order: the app shows the first images first.
-        let images = manifest.images.enumerated().filter {
+        let images = city.manifest.images.enumerated().filter {
             urls.insert($0.element.url).inserted
         }
-        var files: [URL: DownloadedFile] = [:]
+        let online = OnlineCheck { _ = try await requestManifest() }
         try await fetchInParallel(images, atOnce: options.imagesAtOnce) { item in
-            let (index, image) = item
-            let fetch = ImageFetch(
-                image: image, name: CityManifest.name(ofImage: index), folder: folder,
-                files: self.files, fileSystem: fileSystem, authorizer: authorizer, meter: meter,
-                backoff: backoff, options: options)
-            return (image.url, try await fetch.run())
-        } receive: { (url, file) in
-            await onRetainedFile(file.file)
-            files[url] = file
+            (item.element.url, try await fetch(item.element, item.offset, online))
+        } receive: { (url, result) in
+            switch result {
+            case .success(let file):
+                await onRetainedFile(file.file)
+                city.files[url] = file
+            case .failure(let error):
+                _ = meter.set(url, bytes: 0, of: 0)
+                city.failures[url] = error
+            }
         }
-        return files
+    }
+
+    /// - Returns: the file, or the error of an image that the server does not have.
+    private func fetch(
+        _ image: CityManifest.Image, _ index: Int, _ online: OnlineCheck
+    ) async throws -> Result<DownloadedFile, DownloadError> {
+        let fetch = ImageFetch(
+            image: image, name: CityManifest.name(ofImage: index), folder: folder, files: files,
+            fileSystem: fileSystem, authorizer: authorizer, meter: meter, backoff: backoff,
+            options: options, kept: kept[image.url.absoluteString],
+            allowsLocal: (authorizer.origin ?? HTTPOrigin(image.url))?.isLocal ?? false,
+            online: online)
+        do { return .success(try await fetch.run()) } catch let error as DownloadError {
+            guard [.refused, .wrongContent].contains(error.code) else { throw error }
+            return .failure(error)
+        }
     }
 }
 

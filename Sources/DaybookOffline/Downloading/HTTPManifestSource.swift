@@ -13,22 +13,8 @@ struct HTTPManifestSource: CityManifestSource {
 
     func manifest(of cityId: String) async throws -> CityManifest {
         let url = try Self.url(of: cityId, base)
-        var request = BoundedHTTPRequest(url)
-        request.set("Accept", "application/json")
-        let body = GatheredBody(bytesMax: Self.bytesMax)
-        let head = try await authorizer.send(request, to: body)
-        if let retryError = head.retryError { throw retryError }
-        guard head.status == 200 else {
-            throw Authorizer.refusal(head, "the city \(cityId)")
-        }
-        guard head.isPlain else {
-            throw DownloadError(
-                .wrongContent, "the city \(cityId): the response has a content encoding")
-        }
-        guard let text = body.bytes else {
-            throw DownloadError(
-                .tooLarge, "the city's manifest has more than \(Self.bytesMax) bytes")
-        }
+        let text = try await authorizer.body(
+            of: url, .object, bytesMax: Self.bytesMax, "the city \(cityId)")
         return try CityManifest(json: text, cityId: cityId, from: url)
     }
 

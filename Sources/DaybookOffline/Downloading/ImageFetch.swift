@@ -24,6 +24,11 @@ struct ImageFetch {
     let meter: DownloadMeter
     let backoff: DownloadBackoff
     let options: DownloadManager.Options
+    /// The file that the city's present copy has for the URL, if the copy lacks other images.
+    let kept: FileID?
+    /// Whether a redirect may lead to this machine or its network.
+    let allowsLocal: Bool
+    let online: OnlineCheck
 
     /// The number of times that an image with wrong content is fetched from the start again.
     static let restartsMax = 2
@@ -36,7 +41,8 @@ struct ImageFetch {
     func run() async throws -> DownloadedFile {
         var part = try PartialFile(
             url: image.url.absoluteString, sha256: image.sha256, in: folder, fileSystem)
-        if part.size == 0, let known = image.sha256 ?? part.sidecar.stored ?? part.sidecar.sha256,
+        if part.size == 0,
+            let known = image.sha256 ?? part.sidecar.stored ?? part.sidecar.sha256 ?? kept,
             let file = try await storedFile(known)
         {
             meter.finish(image.url, bytes: file.size)
@@ -46,7 +52,8 @@ struct ImageFetch {
         if part.sidecar.stored != nil { try part.discard() }
         if let total = image.size ?? part.sidecar.total, part.size > total { try part.discard() }
         let writer = ImageWriter(
-            part, image, name: name, bytesMax: options.imageBytesMax, meter, backoff)
+            part, image, name: name, bytesMax: options.imageBytesMax, allowsLocal: allowsLocal,
+            meter, backoff)
         do {
             let file = try await fetch(writer)
             meter.finish(image.url, bytes: file.size)
@@ -83,6 +90,7 @@ struct ImageFetch {
         while true {
             if isComplete {
                 do {
+                    try checkContent(writer)
                     let file = try await store(writer)
                     backoff.recordProgress()
                     return file
@@ -95,6 +103,9 @@ struct ImageFetch {
                             ? "the checksum of \(name) is wrong"
                             : "the partial file of \(name) was deleted",
                         &failures)
+                } catch let error as NotContent {
+                    try writer.discard()
+                    try await waitForServer(error.problem)
                 }
             }
             isComplete = false
@@ -111,6 +122,7 @@ struct ImageFetch {
                     try await backoff.waitAfterFailure(
                         DownloadError(.unavailable, "a response with \(name) was incomplete"))
                 case .failed(let error): try await backoff.waitAfterFailure(error)
+                case .portal(let problem): try await waitForServer(problem)
                 }
             } catch let error as WrongContent {
                 try restart(writer, error.problem, &failures)
@@ -126,9 +138,39 @@ struct ImageFetch {
         case ended
         /// A transient failure.
         case failed(any Error)
+        /// The response was none of the server, or not the image.
+        case portal(String)
     }
 
     private struct WrongContent: Error { var problem: String }
+    private struct NotContent: Error { var problem: String }
+
+    /// Checks that the bytes may be an image, whatever the head of the response says.
+    ///
+    /// - Throws: `NotContent`; `DownloadError`.
+    private func checkContent(_ writer: ImageWriter) throws {
+        guard
+            writer.withPart({ $0.size > 0 }) || image.size == 0
+                || image.sha256 == FileID(of: [])
+        else {
+            throw NotContent(problem: "\(name) is empty")
+        }
+        let start = try writer.withPart { (part) throws(DownloadError) in
+            try part.read(PortalCheck.prefixBytes)
+        }
+        guard !PortalCheck.isWebPage(start) else {
+            throw NotContent(problem: "\(name): the response is a web page")
+        }
+    }
+
+    /// Waits for the end of a portal. If the server itself can be reached, its answer counts: it does not have
+    /// the image.
+    ///
+    /// - Throws: `DownloadError`; as `DownloadBackoff.waitAfterFailure`.
+    private func waitForServer(_ problem: String) async throws {
+        guard try await !online.isOnline() else { throw DownloadError(.wrongContent, problem) }
+        try await backoff.waitAfterFailure(DownloadError(.unavailable, problem))
+    }
 
     private func restart(
         _ writer: ImageWriter, _ problem: String, _ failures: inout Int
@@ -186,11 +228,16 @@ struct ImageFetch {
                 if let failure { return .failed(failure) }
                 throw error
             case .later(let error): return .failed(error)
+            case .portal(let problem): return .portal(problem)
             case .complete: return .complete
             case .append, .restart:
                 // All bytes may have arrived although the connection broke. With an unknown total, the
                 // end of a 200 response completes the image; the end of a 206 response does not.
-                if writer.isComplete ?? (failure == nil && answer == .restart) { return .complete }
+                if writer.isComplete
+                    ?? (failure == nil && answer == .restart && writer.confirmEnd())
+                {
+                    return .complete
+                }
                 if let failure { return .failed(failure) }
                 if answer == .restart, writer.isShort {
                     throw WrongContent(problem: "\(name) is shorter than announced")

@@ -14,6 +14,10 @@ final class ImageWriter: ResponseBodyHandler {
         var failure: DownloadError?
         /// The greatest size so far. Only bytes after it count as progress.
         var sizeMax = 0
+        /// Whether the last head says where its body ends.
+        var hasEnd = true
+        /// The size of the last complete body without an announced end.
+        var unconfirmedSize: Int?
     }
 
     private let state: Mutex<State>
@@ -23,14 +27,14 @@ final class ImageWriter: ResponseBodyHandler {
 
     init(
         _ part: PartialFile, _ image: CityManifest.Image, name: String, bytesMax: Int,
-        _ meter: DownloadMeter, _ backoff: DownloadBackoff
+        allowsLocal: Bool, _ meter: DownloadMeter, _ backoff: DownloadBackoff
     ) {
         self.image = image
         self.meter = meter
         self.backoff = backoff
         let question = RangeAnswer.Question(
             name: name, url: image.url, sidecar: part.sidecar, size: image.size,
-            bytesMax: min(image.size ?? bytesMax, bytesMax))
+            bytesMax: min(image.size ?? bytesMax, bytesMax), allowsLocal: allowsLocal)
         state = Mutex(State(part: part, question: question, sizeMax: part.size))
         _ = meter.set(image.url, bytes: part.size, of: image.size ?? part.sidecar.total)
     }
@@ -47,6 +51,16 @@ final class ImageWriter: ResponseBodyHandler {
         state.withLock { state in
             guard let total = image.size ?? state.part.sidecar.total else { return nil }
             return state.part.size == total
+        }
+    }
+
+    /// Confirms a `200` response that has ended without a known total: its end is announced, or the response
+    /// before it had the same size. Only then no byte is missing.
+    func confirmEnd() -> Bool {
+        state.withLock { state in
+            guard !state.hasEnd else { return true }
+            defer { state.unconfirmedSize = state.part.size }
+            return state.unconfirmedSize == state.part.size
         }
     }
 
@@ -92,6 +106,7 @@ final class ImageWriter: ResponseBodyHandler {
         state.withLock { state in
             let answer = RangeAnswer(head, to: state.question)
             state.answer = answer
+            state.hasEnd = head.hasEnd
             switch answer {
             case .append:
                 state.part.setTotalIfUnknown(ContentRange(head["Content-Range"])?.total)

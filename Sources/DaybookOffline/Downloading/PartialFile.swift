@@ -122,6 +122,13 @@ struct PartialFile {
         if sidecar.sha256 == nil, size - sidecar.durable >= Self.durableStep { try makeDurable() }
     }
 
+    /// Returns the first bytes of the file.
+    mutating func read(_ count: Int) throws(DownloadError) -> [UInt8] {
+        guard size > 0 else { return [] }
+        let (file, count) = (try openIfNeeded(), min(count, size))
+        return try onDisk { () throws(FileError) in try file.read(at: 0, count: count) }
+    }
+
     /// Syncs the bytes so far and records their number in the sidecar.
     mutating func makeDurable() throws(DownloadError) {
         guard let file, sidecar.durable != size else { return }

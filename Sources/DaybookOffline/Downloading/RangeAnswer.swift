@@ -18,6 +18,8 @@ enum RangeAnswer: Hashable {
     case wrong(String)
     /// The request is sent to another address.
     case redirected(URL)
+    /// The response is none of the server, or not the image: the answer of a portal.
+    case portal(String)
     /// The image is not available.
     case refused(DownloadError)
 
@@ -34,6 +36,8 @@ enum RangeAnswer: Hashable {
         var size: Int?
         /// The greatest size allowed, in bytes.
         var bytesMax: Int
+        /// Whether a redirect may lead to this machine or its network.
+        var allowsLocal = false
     }
 
     init(_ head: BoundedHTTPResponseHead, to question: Question) {
@@ -42,6 +46,8 @@ enum RangeAnswer: Hashable {
             return
         }
         switch head.status {
+        case 200 where PortalCheck.isWebPage(head), 206 where PortalCheck.isWebPage(head):
+            self = .portal("\(question.name): the response is a web page")
         case 200: self = Self.classifyComplete(head, question)
         case 206: self = Self.classifyPartial(head, question)
         case 416: self = Self.classifyUnsatisfiable(head, question)
@@ -53,6 +59,11 @@ enum RangeAnswer: Hashable {
                 url.scheme?.lowercased() == "https" || question.url.scheme?.lowercased() == "http"
             else {
                 self = .refused(Authorizer.refusal(head, question.name))
+                return
+            }
+            guard question.allowsLocal || HTTPOrigin(url)?.isLocal == false else {
+                self = .portal(
+                    "\(question.name): a redirect to an address of this machine or its network")
                 return
             }
             self = .redirected(url)

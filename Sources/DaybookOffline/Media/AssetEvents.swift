@@ -107,3 +107,20 @@ public struct AssetRemoved: DeclaredPayload, Hashable {
 
     public var subject: String? { assetId }
 }
+
+/// An asset to be stored: an `Asset`, or an `AssetStored`, which has further properties. The commands that
+/// store assets take both.
+public protocol StorableAsset: Sendable {
+    /// The data to be stored.
+    var stored: AssetStored { get }
+}
+
+extension Asset: StorableAsset {
+    /// The asset without further properties.
+    public var stored: AssetStored { AssetStored(self) }
+}
+
+extension AssetStored: StorableAsset {
+    /// The data itself.
+    public var stored: AssetStored { self }
+}

@@ -77,8 +77,8 @@ public struct ReviewCompleted: DeclaredPayload, Hashable {
     public static let type = "daybook.review.completed"
     /// The learner.
     public var userId: String
-    /// The course of the review session.
-    public var courseId: String
+    /// The course of the review session; nil if it belongs to none.
+    public var courseId: String?
     /// The review session.
     public var reviewId: String
     /// The number of items asked.
@@ -88,7 +88,8 @@ public struct ReviewCompleted: DeclaredPayload, Hashable {
 
     /// Creates the event's data.
     public init(
-        userId: String, courseId: String, reviewId: String, itemsSeen: Int, itemsCorrect: Int
+        userId: String, courseId: String? = nil, reviewId: String, itemsSeen: Int,
+        itemsCorrect: Int
     ) {
         self.userId = userId
         self.courseId = courseId
@@ -98,12 +99,12 @@ public struct ReviewCompleted: DeclaredPayload, Hashable {
     }
 
     public static var example: Self {
-        Self(userId: "-", courseId: "-", reviewId: "-", itemsSeen: 0, itemsCorrect: 0)
+        Self(userId: "-", reviewId: "-", itemsSeen: 0, itemsCorrect: 0)
     }
 
     public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
         try members.required("userId", &userId, .identifier)
-        try members.required("courseId", &courseId, .identifier)
+        try members.optional("courseId", &courseId, .identifier)
         try members.required("reviewId", &reviewId, .identifier)
         try members.required("itemsSeen", &itemsSeen, .count)
         try members.required("itemsCorrect", &itemsCorrect, .count)

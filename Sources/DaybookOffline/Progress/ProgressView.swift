@@ -4,10 +4,10 @@
 import Daybook
 import HashTreeCollections
 
-/// A learner's progress in one course.
+/// A learner's progress in one course, or in the review sessions that belong to none.
 public struct CourseProgress: Hashable, Sendable {
-    /// The course.
-    public let courseId: String
+    /// The course; nil for the review sessions without one.
+    public let courseId: String?
     /// The number of different lessons completed.
     public internal(set) var lessonsCompleted = 0
     /// The number of different review sessions completed.
@@ -18,7 +18,17 @@ public struct CourseProgress: Hashable, Sendable {
     public internal(set) var itemsCorrect = 0
 }
 
-/// A completed lesson.
+/// A completed lesson with its ids.
+public struct CompletedLesson: Hashable, Sendable {
+    /// The course.
+    public let courseId: String
+    /// The lesson.
+    public let lessonId: String
+    /// The score and the time.
+    public let completion: LessonCompletion
+}
+
+/// The completions of a lesson.
 public struct LessonCompletion: Hashable, Sendable {
     /// The best score of all completions with a score.
     public var bestScore: Double? { best?.score }
@@ -39,13 +49,13 @@ public struct LessonCompletion: Hashable, Sendable {
 /// The progress of all learners.
 public struct ProgressView: ListableView {
     public static let name = "progress"
-    public static let version = 3
+    public static let version = 4
     public static let eventTypes: Set<String>? = [
         CourseActivated.type, LessonCompleted.type, ReviewCompleted.type,
     ]
 
     fileprivate struct ReviewResult: Hashable, Sendable {
-        var courseId: String
+        var courseId: String?
         var itemsSeen: Int
         var itemsCorrect: Int
     }
@@ -142,19 +152,38 @@ public struct ProgressView: ListableView {
         learners[EntityID(userId)]?.lessons[EntityID(courseId)]?[EntityID(lessonId)]
     }
 
-    /// Returns the learner's progress in every course with a completion, sorted by course. O(completions of
-    /// the learner).
+    /// Returns the learner's completed lessons, sorted by course and lesson. O(n log n) for the completions of
+    /// the learner.
+    ///
+    /// - Parameter courseId: the course; nil for all.
+    public func completedLessons(
+        of userId: String, course courseId: String? = nil
+    ) -> [CompletedLesson] {
+        let lessons = learners[EntityID(userId)]?.lessons ?? [:]
+        let courses = courseId.map { [EntityID($0)] } ?? lessons.keys.sorted()
+        return courses.flatMap { course in
+            (lessons[course] ?? [:]).sorted { $0.key < $1.key }.map { lessonId, completion in
+                CompletedLesson(
+                    courseId: course.string, lessonId: lessonId.string, completion: completion)
+            }
+        }
+    }
+
+    /// Returns the learner's progress in every course with a completion, sorted by course, before them that in
+    /// the review sessions without a course, if there is any. O(completions of the learner).
     public func courses(of userId: String) -> [CourseProgress] {
         guard let learner = learners[EntityID(userId)] else { return [] }
+        // No course has an empty id: it stands for the review sessions without a course.
         var courses: [EntityID: CourseProgress] = [:]
         func update(_ courseId: EntityID, _ body: (inout CourseProgress) -> Void) {
-            body(&courses[courseId, default: CourseProgress(courseId: courseId.string)])
+            let name = courseId.string.isEmpty ? nil : courseId.string
+            body(&courses[courseId, default: CourseProgress(courseId: name)])
         }
         for (courseId, lessons) in learner.lessons {
             update(courseId) { $0.lessonsCompleted = lessons.count }
         }
         for review in learner.reviews.values.map(\.last.value) {
-            update(EntityID(review.courseId)) {
+            update(EntityID(review.courseId ?? "")) {
                 $0.reviewsCompleted += 1
                 $0.itemsSeen = $0.itemsSeen.addingSaturating(review.itemsSeen)
                 $0.itemsCorrect = $0.itemsCorrect.addingSaturating(review.itemsCorrect)
@@ -226,7 +255,7 @@ extension ProgressView: KeyedView {
         row.appendField("activeCourseId", activeCourse(of: userId))
         let courses = courses(of: userId).map { course in
             var writer = JSONObjectWriter()
-            writer.appendMember("courseId", course.courseId)
+            if let courseId = course.courseId { writer.appendMember("courseId", courseId) }
             writer.appendMember("lessonsCompleted", course.lessonsCompleted)
             writer.appendMember("reviewsCompleted", course.reviewsCompleted)
             writer.appendMember("itemsSeen", course.itemsSeen)
@@ -319,7 +348,7 @@ extension ProgressView.Learner {
         var entries = writer.entries(count: reviews.count)
         for (reviewId, review) in reviews {
             writer.begin(reviewId, of: &entries)
-            writer.write(review.last.value.courseId)
+            writer.write(optional: review.last.value.courseId)
             writer.write(count: review.last.value.itemsSeen)
             writer.write(count: review.last.value.itemsCorrect)
             writer.write(review.last.lwwTimestamp)
@@ -343,7 +372,7 @@ extension ProgressView.Learner {
         var reviews = self.reviews
         try reader.entries { (reader, reviewId) throws(EventError) in
             let result = ProgressView.ReviewResult(
-                courseId: try reader.string(), itemsSeen: try reader.nonNegative(),
+                courseId: try reader.optionalString(), itemsSeen: try reader.nonNegative(),
                 itemsCorrect: try reader.nonNegative())
             guard result.itemsCorrect <= result.itemsSeen else {
                 throw reader.fault("a review session has more correct items than items")

@@ -35,7 +35,7 @@ public struct UserSetting<Value: SettingValue>: Hashable, Sendable {
 extension SettingKey where Value == Int {
     /// The version of the app's data, which migrations raise. See `MigrationPlan`.
     public static var version: Self { SettingKey("version") }
-    /// A hash of the device's id.
+    /// A hash of the device's id. The store keeps it for the app; nothing in the library reads it.
     public static var deviceIdHash: Self { SettingKey("deviceIdHash") }
     /// Minutes to wait before a backup starts.
     public static var backupTriggerDelay: Self { SettingKey("backupTriggerDelay") }
@@ -44,11 +44,13 @@ extension SettingKey where Value == Int {
 extension SettingKey where Value == String {
     /// The ETag of the last synchronisation of assets.
     public static var assetETag: Self { SettingKey("assetETag") }
-    /// An id of this device.
+    /// An id of this device, which the app makes. The store keeps it for the app; nothing in the library reads
+    /// it: a log has its own `logID`.
     public static var deviceId: Self { SettingKey("deviceId") }
-    /// The server's address.
+    /// The server's address. The store keeps it for the app, which passes it to `sync(to:)` and to the
+    /// download managers; nothing in the library reads it.
     public static var serverUrl: Self { SettingKey("serverUrl") }
-    /// The address of the server's API.
+    /// The address of the server's API, kept as `serverUrl` is.
     public static var serverEndpoint: Self { SettingKey("serverEndpoint") }
 }
 

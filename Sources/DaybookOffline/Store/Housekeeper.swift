@@ -7,7 +7,8 @@ import Synchronization
 
 /// Cleans up a store when it is opened and resumed, and every hour while it is open.
 final class Housekeeper: Sendable {
-    private let user: String?
+    /// The user whose settings determine how long cities are kept.
+    let user: String?
     private let timer = Mutex<Task<Void, Never>?>(nil)
 
     /// The time between two clean-ups of an open store.

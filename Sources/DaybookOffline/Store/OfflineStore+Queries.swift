@@ -24,6 +24,18 @@ extension OfflineStore {
         query(ProgressView.self) { $0[userId] }
     }
 
+    /// A learner's completed lessons, sorted by course and lesson. O(n log n) for the completions of the
+    /// learner.
+    ///
+    /// - Parameters:
+    ///   - userId: the learner.
+    ///   - courseId: the course; nil for all.
+    public func completedLessons(
+        of userId: String, course courseId: String? = nil
+    ) -> ViewQuery<[CompletedLesson]> {
+        query(ProgressView.self) { $0.completedLessons(of: userId, course: courseId) }
+    }
+
     /// The number of events that the server has not settled. O(1).
     public var outboxCount: ViewQuery<Int> { events.outboxCount }
 

@@ -25,12 +25,17 @@ public struct OfflineStore: Sendable {
     /// The folder of cached images and partial downloads; nil if the log's folder stores them.
     public let cacheFolder: URL?
 
-    private let references: ReferenceCheck
+    /// The user whose `pruneAfterDays` and `maxStorageLimit` apply when the store cleans up: the one passed
+    /// to `open`, or else the account. Nil, in a store without either: finished download jobs are removed,
+    /// and cached cities stay until `cities.cleanUp(for:)` or `cities.remove(_:)` is called.
+    public var cleanUpUser: String? { housekeeper?.user }
+
+    private let references: ReferenceCheck?
     private let secrets: (any SecretStore)?
     private let housekeeper: Housekeeper?
 
     private init(
-        _ events: EventStore, cache: URL?, _ references: ReferenceCheck,
+        _ events: EventStore, cache: URL?, _ references: ReferenceCheck?,
         _ secrets: (any SecretStore)?, _ housekeeper: Housekeeper?
     ) async {
         self.events = events
@@ -66,7 +71,7 @@ public struct OfflineStore: Sendable {
     /// Learning progress.
     public var progress: ProgressCommands { ProgressCommands(events, references) }
     /// Material for learning without a network: courses, lessons, review sessions, vocabulary.
-    public var learning: LearningCommands { LearningCommands(events, files) }
+    public var learning: LearningCommands { LearningCommands(events, files, references) }
     /// Cached content: pages, events, points of interest and their files.
     public var content: ContentCommands { ContentCommands(events, files) }
     /// Downloads of cities, which a `DownloadManager` carries out.
@@ -95,10 +100,9 @@ public struct OfflineStore: Sendable {
     ///   - upcasters: the functions from the app's older event types to their successors.
     ///   - views: the app's own views, in addition to the built-in ones.
     ///   - compaction: the policy of automatic compaction; nil: only `compact()` compacts.
-    ///   - references: the references to cities and courses that commands check before they record an event
-    ///     (EVT-17). An app whose cities have other ids than those of its cached content passes `[]`.
+    ///   - references: the app's check of the ids that commands refer to (EVT-17); nil: every id is accepted.
     ///   - user: the user whose `pruneAfterDays` and `maxStorageLimit` apply when the store cleans up; nil
-    ///     for the account.
+    ///     for the account. Without both, no city is removed automatically (`cleanUpUser`).
     ///   - cleansUp: true if the store removes expired cities and finished download jobs automatically:
     ///     when it is opened, when it is resumed, and every hour (CITY-15).
     ///   - environment: file system, clock and randomness; tests replace them.
@@ -113,7 +117,7 @@ public struct OfflineStore: Sendable {
         at url: URL, cache: URL? = nil, account: String? = nil, secrets: (any SecretStore)? = nil,
         rules: [EventRule] = [], upcasters: [Upcaster] = [],
         views: [any Projection.Type] = [], compaction: CompactionPolicy? = CompactionPolicy(),
-        references: ReferenceCheck = .cities, user: String? = nil, cleansUp: Bool = true,
+        references: ReferenceCheck? = nil, user: String? = nil, cleansUp: Bool = true,
         environment: LogEnvironment = LogEnvironment(),
         progress: (@Sendable (_ folded: Int, _ total: Int) -> Void)? = nil
     ) async throws -> OfflineStore {
@@ -154,7 +158,7 @@ public struct OfflineStore: Sendable {
     public static func openShared(
         at url: URL, cache: URL? = nil, secrets: (any SecretStore)? = nil,
         rules: [EventRule] = [], upcasters: [Upcaster] = [], views: [any Projection.Type] = [],
-        compaction: CompactionPolicy? = CompactionPolicy(), references: ReferenceCheck = .cities,
+        compaction: CompactionPolicy? = CompactionPolicy(), references: ReferenceCheck? = nil,
         environment: LogEnvironment = LogEnvironment(),
         progress: (@Sendable (_ folded: Int, _ total: Int) -> Void)? = nil
     ) async throws -> OfflineStore {

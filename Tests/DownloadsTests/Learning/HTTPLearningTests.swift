@@ -62,7 +62,7 @@ import Testing
     }
 
     static let answers: [(ImageServer.Reply, DownloadError.Code)] = [
-        (.init(404), .refused), (.init(302, [("Location", "/x")]), .refused),
+        (.init(404), .refused), (.init(301, [("Location", "/x")]), .refused),
         (.init(401), .unauthorized), (.init(503, [("Retry-After", "7")]), .unavailable),
         (.json("[]"), .badManifest), (.json("{}"), .badManifest),
         (.json(#"{"content":{},"files":[""]}"#), .badManifest),
@@ -74,7 +74,19 @@ import Testing
                 Array(#"{"content":{}}"#.utf8)), .wrongContent
         ),
         (.init(200, [], [UInt8](repeating: 32, count: 1_048_577)), .tooLarge),
+        // A portal, and a body that is not complete.
+        (.init(302, [("Location", "http://login.example/")]), .unavailable),
+        (.init(200, [("Content-Type", "text/html")], Array("<p>".utf8)), .unavailable),
+        (.init(200, [], Array("<!doctype html>".utf8)), .unavailable), (.init(200), .unavailable),
+        (cut(#"{"content":{"#), .unavailable),
     ]
+
+    /// A body whose end only the end of the connection shows.
+    private static func cut(_ text: String) -> ImageServer.Reply {
+        var reply = ImageServer.Reply(200, [], Array(text.utf8))
+        reply.length = nil
+        return reply
+    }
 
     @Test(.verifies("LRN-38"), arguments: answers.indices)
     func `an invalid response is a typed error, and stores nothing`(index: Int) async throws {
@@ -87,7 +99,39 @@ import Testing
         #expect(error?.code == code)
         #expect(error?.detail.contains("secret") == false)
         #expect(store.learning.storedLessons.current.isEmpty)
-        if code == .unavailable { #expect(error?.retryAfterSeconds == 7) }
+        if reply.status == 503 { #expect(error?.retryAfterSeconds == 7) }
+        try await store.close()
+    }
+
+    @Test(
+        .verifies("DL-25"),
+        arguments: [
+            ("/1.mp3", ImageServer.Reply(200, [("Content-Type", "text/html")], [1]), false),
+            ("/1.mp3", .init(200, [], Array(" <html>".utf8)), false), ("/1.mp3", .init(200), false),
+            ("/1.mp3", cut("the first half"), false),
+            ("/1.mp3", .init(200, [("Content-Type", "x/unknown")], [1]), true),
+            ("/1.html", .init(200, [("Content-Type", "text/html")], [1]), true),
+        ])
+    func `a page, nothing, or a part in the place of a file is not stored, unknown kinds are`(
+        path: String, reply: ImageServer.Reply, isStored: Bool
+    ) async throws {
+        let server = try ImageServer { request in
+            guard request.path == path else {
+                return .json(#"{"content":{},"files":["\#(path)"]}"#)
+            }
+            guard request.earlier > 0, reply.length == nil else { return reply }
+            return Self.cut("the first half and the second")
+        }
+        let (store, downloads) = try await Self.open(server)
+        if isStored {
+            try await downloads.downloadLesson("l", course: "c")
+        } else {
+            let error = await #expect(throws: DownloadError.self) {
+                try await downloads.downloadLesson("l", course: "c")
+            }
+            #expect(error?.code == .unavailable)
+        }
+        #expect(store.learning.storedLessons.current.count == (isStored ? 1 : 0))
         try await store.close()
     }
 

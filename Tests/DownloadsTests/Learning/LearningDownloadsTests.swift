@@ -516,6 +516,18 @@ private struct LearningBench {
         #expect(bench.fileCount == files + 1)
     }
 
+    @Test(.verifies("LRN-30"))
+    func `a session that the server lacks does not keep the others off the device`() async throws {
+        let bench = try await LearningBench()
+        bench.source.fail("https://x.example/r2", DownloadError(.refused, "gone"))
+        let error = await #expect(throws: DownloadError.self) {
+            try await bench.downloads.downloadReviews(first: 3)
+        }
+        #expect(error?.detail == "gone")
+        let stored = bench.store.learning.reviews(of: "u").current
+        #expect(stored.map(\.reviewId) == ["es-r1", "es-r3"])
+    }
+
     @Test(.verifies("LRN-36"))
     func `a cancelled download changes nothing`() async throws {
         let bench = try await LearningBench()

@@ -235,14 +235,48 @@ private struct Bench {
         try await bench.cache("b")
         bench.clock.advance(by: .days(1))
         _ = try await bench.store.cities.read("a")
-        withKnownIssue(
-            "CITY-5 keeps the greatest time, so the city ages once the clock has passed it"
-        ) {
-            #expect(
-                bench.store.cities.offline("a").current?.lastAccessedAt.milliseconds
-                    == bench.clock.milliseconds)
-        }
+        #expect(
+            bench.store.cities.offline("a").current?.lastAccessedAt.milliseconds
+                == bench.clock.milliseconds)
+        #expect(bench.cached == ["a", "b"])
+        bench.clock.advance(by: .days(8))
+        #expect(try await bench.store.cities.cleanUp(for: "u").outdated == ["b", "a"])
         try await bench.store.close()
+    }
+
+    @Test(.verifies("CITY-8"))
+    func `a city that was last read while the clock was ahead is evicted first`() async throws {
+        let bench = try await Bench()
+        try await bench.cache("old", units: 40)
+        bench.clock.advance(by: .days(1_000))
+        try await bench.cache("ahead", units: 40)
+        bench.clock.advance(by: .days(-999))
+        try await bench.cache("new", units: 40)
+        #expect(Set(bench.cached) == ["old", "new"])
+        try await bench.store.close()
+    }
+
+    @Test(.verifies("CITY-11"))
+    func `stale cities are followed: as time passes, and with the setting`() async throws {
+        let clock = VirtualClock(milliseconds: 1_771_756_200_000)
+        let (sleeps, wake) = AsyncStream.makeStream(of: Void.self)
+        let store = try await OfflineStore.open(
+            at: URL(filePath: "/log"), account: "u", compaction: nil, cleansUp: false,
+            environment: LogEnvironment(
+                fileSystem: InMemoryFileSystem(), now: { clock.milliseconds },
+                sleep: { _ in
+                    for await _ in sleeps { return }
+                    throw CancellationError()
+                }))
+        try await store.cities.cache(json: Bench.json("a"), isExplicit: true, for: "u")
+        var lists = store.cities.staleChanges(for: "u").makeAsyncIterator()
+        #expect(await lists.next() == [])
+        clock.advance(by: .days(31))
+        wake.yield()
+        #expect(await lists.next()?.map(\.cityId) == ["a"])
+        try await store.preferences.update(for: "u") { $0.showStaleDataWarning = false }
+        #expect(await lists.next() == [])
+        try await store.close()
     }
 
     @Test(.verifies("CITY-6"))

@@ -490,6 +490,57 @@ extension OfflineStore {
         try await store.close()
     }
 
+    @Test(.verifies("CONT-14"))
+    func `what cannot be fetched now is not evicted; the next use with a network evicts`()
+        async throws
+    {
+        let clock = VirtualClock(milliseconds: 1_800_000_000_000)
+        let store = try await openStore(InMemoryFileSystem(), clock)
+        for city in ["a", "b", "c", "d"] { try await store.put(city, [page("/\(city)/")]) }
+        for city in ["a", "b", "c", "d"] {
+            #expect(try await store.content.use(city, on: .none) == [])
+            clock.advance(by: .minutes(10))
+        }
+        #expect(store.cached == ["a", "b", "c", "d"])
+        #expect(try await store.content.use("d", on: .cellular) == ["a"])
+        try await store.close()
+    }
+
+    @Test(.verifies("CONT-39"))
+    func `of a list only what cannot be stored is left out, with its location`() async throws {
+        let store = try await openStore()
+        func city(_ code: String, _ name: String = "name") -> ListedCity {
+            ListedCity(name: name, code: code, sortingName: "s")
+        }
+        var bad = city("c")
+        bad.properties = Array("[]".utf8)
+        let faults = try await store.content.list(
+            [city("a"), city("b", ""), city("a"), bad, city("d")])
+        #expect(faults.map(\.index) == [1, 2, 3])
+        #expect(faults[0].reason.contains("cities[1].name"))
+        #expect(faults[1].reason == "cities[2]: a occurs twice")
+        #expect(store.content.cities.current?.map(\.code) == ["a", "d"])
+        // A list of which nothing remains replaces nothing.
+        await #expect(throws: EventError.self) { try await store.content.list([city("")]) }
+        #expect(store.content.cities.current?.count == 2)
+        let languages = [ListedLanguage(code: "de"), ListedLanguage(code: "")]
+        #expect(try await store.content.list(languages, of: "a").map(\.index) == [1])
+        #expect(store.content.languages(of: "a").current?.map(\.code) == ["de"])
+        let spanish = LanguageCombination(learn: "es", display: "de")
+        let lesson = ListedLesson(id: "1")
+        let courses = [
+            ListedCourse(id: "a", lessons: [lesson]),
+            ListedCourse(id: "b", lessons: [lesson, lesson]),
+        ]
+        #expect(try await store.learning.storeCourses(courses, of: spanish).map(\.id) == ["b"])
+        #expect(store.learning.courses(of: spanish).current == [courses[0]])
+        let items = try [#"{"id":"x"}"#, #"{"id":"x","n":2}"#, #"{"id":"y"}"#].map {
+            try VocabularyItem(json: Array($0.utf8))
+        }
+        #expect(try await store.learning.cacheVocabulary(items, of: "u", in: spanish) == 2)
+        try await store.close()
+    }
+
     @Test(.verifies("CONT-15"))
     func `peeking evicts nothing and is no use, and a peeked city is evicted first`()
         async throws

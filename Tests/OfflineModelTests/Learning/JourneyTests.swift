@@ -80,7 +80,7 @@ private struct Line: Decodable {
             for course in view.courses(of: user) {
                 seen += 1
                 #expect(
-                    counts["\(user) \(course.courseId)"] == [
+                    counts["\(user) \(course.courseId ?? "")"] == [
                         course.lessonsCompleted, course.reviewsCompleted, course.itemsSeen,
                         course.itemsCorrect,
                     ])

@@ -193,6 +193,22 @@ extension OfflineStore {
         #expect(throws: EventError.self) { try VocabularyItem(json: Array("{}".utf8)) }
     }
 
+    @Test func `contents are written and read as the app's own types`() async throws {
+        struct Item: Codable, Equatable { var id: String; var level: Int }
+        let store = try await openStore()
+        let learning = store.learning
+        let item = Item(id: "x", level: 2)
+        let json = try LearningCommands.json(of: item)
+        try await learning.storeUser("u", info: json)
+        #expect(try await learning.user("u")?.decodeInfo(as: Item.self) == item)
+        try await learning.storeLesson("l", course: "c", content: json, isExplicit: true)
+        let lesson = try #require(try await learning.readLesson("l", course: "c"))
+        #expect(try lesson.decodeContent(as: Item.self) == item)
+        #expect(try VocabularyItem(encoding: item).decode(as: Item.self) == item)
+        #expect(throws: EventError.self) { try LearningCommands.json(of: [1]) }
+        try await store.close()
+    }
+
     @Test(.verifies("LRN-13"))
     func `commands take effect although a clock was ahead`() async throws {
         let (files, clock) = (InMemoryFileSystem(), VirtualClock(milliseconds: 1_800_000_000_000))

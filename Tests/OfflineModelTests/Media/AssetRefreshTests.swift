@@ -380,3 +380,33 @@ private func asset(
         #expect(without > 0)
     }
 }
+
+/// A screen of an app, isolated to the main actor.
+@MainActor private final class Gallery {
+    let store: OfflineStore
+    var requests = 0
+    var deleted: [String] = []
+
+    init(_ store: OfflineStore) { self.store = store }
+
+    func refresh() async throws {
+        try await store.assets.refresh(of: "u") { _, _ in
+            requests += 1
+            return .unchanged
+        }
+        try await store.assets.freeUpSpace { localIds in
+            deleted += localIds
+            return localIds
+        }
+    }
+}
+
+@Suite struct MainActorTests {
+    @Test(.verifies("MED-20")) @MainActor
+    func `the closures of a main actor's type are called in its isolation`() async throws {
+        let gallery = Gallery(try await OfflineStore.inMemory())
+        try await gallery.refresh()
+        #expect(gallery.requests == 1)
+        #expect(gallery.deleted == [])
+    }
+}

@@ -110,7 +110,7 @@ extension StoreHistory {
             "the active course of \(user)")
         let expected = views.progress(of: user)
         try require(
-            stored.courses.map { Text($0.courseId) } == expected.keys.sorted(),
+            stored.courses.map { Text($0.courseId ?? "") } == expected.keys.sorted(),
             "the courses of \(user)")
         for course in stored.courses {
             let numbers = [
@@ -118,8 +118,8 @@ extension StoreHistory {
                 course.itemsCorrect,
             ]
             try require(
-                numbers == expected[Text(course.courseId)],
-                "the progress of \(user) in \(course.courseId): \(numbers)")
+                numbers == expected[Text(course.courseId ?? "")],
+                "the progress of \(user) in \(course.courseId ?? ""): \(numbers)")
         }
         for (key, completion) in views.lessons where key.user == user {
             let stored = progress.lesson(

@@ -12,8 +12,8 @@ extension ContentLayoutWriter {
             !content.resources(city: city, language: $0).isEmpty
         }
         guard !languages.isEmpty else { return }
-        let folder = path(ContentLayout.resources, try ContentLayout.name(of: city))
-        try fileSystem.createDirectory(folder)
+        guard let folder = try createFolder(of: city, in: path(ContentLayout.resources), &summary)
+        else { return }
         try fileSystem.createDirectory(folder + "/" + ContentLayout.files)
         var written = Written()
         var members: [[UInt8]] = []

@@ -51,8 +51,8 @@ public struct ContentLayoutWriter {
     ///   - file: returns the checked content of a file.
     /// - Returns: the summary; nil if an event that the views name is no longer in the log, because the
     ///   log was compacted meanwhile.
-    /// - Throws: `FileError`; `EventError` for a code that is too long; what the closures throw, except
-    ///   `FileStoreError` (`missing`, `damaged`) of `file`: such a file is left out.
+    /// - Throws: `FileError`; what the closures throw, except `FileStoreError` (`missing`, `damaged`) of
+    ///   `file`: such a file is left out, and so is a city or a language whose folder cannot be named.
     /// - Complexity: O(bytes of the log and of the files); memory for one page or file at a time.
     public func write(
         events: ((Event) throws -> Void) throws -> Void, file: (FileID) throws -> [UInt8]
@@ -147,16 +147,17 @@ public struct ContentLayoutWriter {
         let languages = content.languages(of: city)
         let stored = pages.languages(of: city)
         guard !(languages ?? []).isEmpty || !stored.isEmpty else { return }
-        let folder = path(ContentLayout.content, try ContentLayout.name(of: city))
-        try fileSystem.createDirectory(folder)
+        guard let folder = try createFolder(of: city, in: path(ContentLayout.content), &summary)
+        else { return }
         // Without a list, the languages are those of the pages.
         let known = languages ?? stored.map { ListedLanguage(code: $0, name: nil) }
         try write(
             folder + "/" + ContentLayout.languages, "[", try known.map { try $0.json(.file) },
             "]", &summary)
         for language in stored {
-            let folder = folder + "/" + (try ContentLayout.name(of: language))
-            try fileSystem.createDirectory(folder)
+            guard let folder = try createFolder(of: language, in: folder, &summary) else {
+                continue
+            }
             for kind in PageKind.allCases {
                 let pages = pages.pages(kind, city: city, language: language)
                 // Readers of the layout expect the other files even if they are empty. The file of
@@ -175,6 +176,26 @@ public struct ContentLayoutWriter {
             summary.languages += 1
         }
         try fileSystem.syncDirectory(folder)
+    }
+
+    /// Creates the folder of a city or a language.
+    ///
+    /// - Returns: the path; nil, with a report, if the code is too long for a name, or if the file system takes
+    ///   the name for that of another code, such as one that differs in case.
+    func createFolder(
+        of code: String, in parent: String, _ summary: inout Summary
+    ) throws -> String? {
+        do {
+            let folder = parent + "/" + (try ContentLayout.name(of: code))
+            try fileSystem.createDirectory(folder)
+            return folder
+        } catch let error as EventError where error.code == .tooLarge {
+            summary.leftOut.append(error.detail)
+        } catch let error as FileError where error.code == .exists {
+            summary.leftOut.append(
+                "\(code): the file system takes the name of its folder for that of another code")
+        }
+        return nil
     }
 
     func write(

@@ -133,7 +133,9 @@ public actor LearningDownloads {
     ///
     /// - Parameter count: the number of sessions; nil for the policy's. Below 1 none is downloaded.
     /// - Returns: the sessions that the source had.
-    /// - Throws: as `downloadLesson`. Sessions that were recorded before the error remain.
+    /// - Throws: as `downloadLesson`. A session that the server does not have, or has with a file that it does
+    ///   not have, does not keep the others off the device; its error is thrown at the end. Sessions that
+    ///   were recorded remain.
     @discardableResult
     public func downloadReviews(first count: Int? = nil) async throws -> [StoredReview] {
         try await fetchReviews(
@@ -417,23 +419,46 @@ public actor LearningDownloads {
             throw DownloadError(.badManifest, "the source returned a review session twice")
         }
         var stored: [StoredReview] = []
+        var failure: (any Error)?
         for (order, session) in sessions.enumerated() {
-            stored.append(
-                try await fetchFiles(of: session.unit) { material in
-                    var material = material
-                    material.isExplicit = isExplicit
-                    return try await learning.recordReview(
-                        ReviewStored(
-                            userId: user, reviewId: session.reviewId,
-                            combination: combination, courseId: session.courseId,
-                            order: order, material: material))
-                })
+            do {
+                stored.append(
+                    try await fetchSession(session, order, combination, isExplicit: isExplicit))
+            } catch let error where Self.isOfOneSession(error) {
+                // It must not keep the others off the device.
+                failure = failure ?? error
+            }
         }
+        if let failure { throw failure }
         if !isExplicit {
             try await learning.removeReviews(
                 of: user, in: combination, except: sessions.map(\.reviewId))
         }
         return stored
+    }
+
+    private nonisolated func fetchSession(
+        _ session: ReviewSession, _ order: Int, _ combination: LanguageCombination,
+        isExplicit: Bool
+    ) async throws -> StoredReview {
+        try await fetchFiles(of: session.unit) { material in
+            var material = material
+            material.isExplicit = isExplicit
+            return try await learning.recordReview(
+                ReviewStored(
+                    userId: user, reviewId: session.reviewId, combination: combination,
+                    courseId: session.courseId, order: order, material: material))
+        }
+    }
+
+    /// Whether an error concerns only the session that was fetched.
+    private static func isOfOneSession(_ error: any Error) -> Bool {
+        switch error {
+        case let error as DownloadError:
+            [.refused, .wrongContent, .badManifest, .tooLarge].contains(error.code)
+        case is EventError: true
+        default: false
+        }
     }
 
     /// Fetches the files of a unit and records the unit. The files are released at the end, so that without

@@ -81,7 +81,8 @@ struct HTTPLearningSource: LearningSource {
             ["users", userId, "reviews"], query: Self.query(combination) + [("first", "\(count)")],
             of: base, "the user's id")
         let subject = "the review sessions"
-        let json = try await get(url, "application/json", Self.sessionsBytesMax, subject)
+        let json = try await authorizer.body(
+            of: url, .object, bytesMax: Self.sessionsBytesMax, subject)
         return try Self.valid(subject) { () throws(EventError) in
             let fields = try JSONFields(json)
             var sessions: [ReviewSession] = []
@@ -104,7 +105,8 @@ struct HTTPLearningSource: LearningSource {
             ["courses", courseId, "lessons", lessonId], query: Self.query(combination), of: base,
             "the lesson's id")
         let subject = "the lesson \(lessonId)"
-        let json = try await get(url, "application/json", HTTPManifestSource.bytesMax, subject)
+        let json = try await authorizer.body(
+            of: url, .object, bytesMax: HTTPManifestSource.bytesMax, subject)
         return try Self.valid(subject) { () throws(EventError) in
             try LearningUnit(try JSONFields(json))
         }
@@ -114,7 +116,7 @@ struct HTTPLearningSource: LearningSource {
         guard let url = URL(string: url, relativeTo: base)?.absoluteURL,
             CityManifest.isFetchable(url)
         else { throw DownloadError(.badManifest, "a file's url is not one of http or https") }
-        return try await get(url, "*/*", bytesMax, "a file")
+        return try await authorizer.body(of: url, .file, bytesMax: bytesMax, "a file")
     }
 
     private static func query(_ combination: LanguageCombination) -> [(String, String)] {
@@ -122,28 +124,6 @@ struct HTTPLearningSource: LearningSource {
             ("learnLanguage", combination.learnLanguage),
             ("displayLanguage", combination.displayLanguage),
         ]
-    }
-
-    private func get(
-        _ url: URL, _ accept: String, _ bytesMax: Int, _ subject: String
-    ) async throws -> [UInt8] {
-        var request = BoundedHTTPRequest(url)
-        request.set("Accept", accept)
-        let body = GatheredBody(bytesMax: bytesMax)
-        let head = try await authorizer.send(request, to: body)
-        if let retryError = head.retryError { throw retryError }
-        guard head.status == 200 else { throw Authorizer.refusal(head, subject) }
-        guard let bytes = body.bytes else {
-            throw DownloadError(
-                .tooLarge, "\(subject): the response has more than \(bytesMax) bytes")
-        }
-        guard head.isPlain else {
-            throw DownloadError(.wrongContent, "\(subject): the response has a content encoding")
-        }
-        if let expected = ContentDigest.sha256(head), expected != FileID(of: bytes) {
-            throw DownloadError(.wrongContent, "\(subject): the checksum is wrong")
-        }
-        return bytes
     }
 
     private static func valid<T>(

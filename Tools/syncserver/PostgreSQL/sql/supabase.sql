@@ -122,7 +122,7 @@ INSERT INTO daybook.event_type (type, schema) VALUES
     ('daybook.preferences.updated', '{"subject":["","userId"],"lane":["preferences:","userId"],"members":[{"name":"userId","kind":"identifier"},{"name":"changes","kind":"object","change":true,"members":[{"name":"autoDownloadEnabled","optional":true,"kind":"flag"},{"name":"wifiOnlyDownload","optional":true,"kind":"flag"},{"name":"maxStorageLimit","optional":true,"kind":"count"},{"name":"autoSync","optional":true,"kind":"flag"},{"name":"showStaleDataWarning","optional":true,"kind":"flag"},{"name":"pruneAfterDays","optional":true,"kind":"count"}]}]}'),
     ('daybook.resource.removed', NULL),
     ('daybook.resource.stored', NULL),
-    ('daybook.review.completed', '{"subject":["","reviewId"],"lane":["review:","userId",":","reviewId"],"members":[{"name":"userId","kind":"identifier"},{"name":"courseId","kind":"identifier"},{"name":"reviewId","kind":"identifier"},{"name":"itemsSeen","kind":"count"},{"name":"itemsCorrect","kind":"count"}],"rules":[["atMost","itemsCorrect","itemsSeen"]]}'),
+    ('daybook.review.completed', '{"subject":["","reviewId"],"lane":["review:","userId",":","reviewId"],"members":[{"name":"userId","kind":"identifier"},{"name":"courseId","optional":true,"kind":"identifier"},{"name":"reviewId","kind":"identifier"},{"name":"itemsSeen","kind":"count"},{"name":"itemsCorrect","kind":"count"}],"rules":[["atMost","itemsCorrect","itemsSeen"]]}'),
     ('daybook.review.removed', NULL),
     ('daybook.review.stored', NULL),
     ('daybook.setting.deleted', NULL),

@@ -1,0 +1,56 @@
+// The addresses of this machine and of its network, to which a server on the internet must not direct a
+// request: a login page, or a device that trusts its network. Spec/model/downloads.md, DL-12.
+
+import Daybook
+import Foundation
+
+#if canImport(Darwin)
+    import Darwin
+#elseif canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#endif
+
+extension HTTPOrigin {
+    /// Whether the host is this machine or a machine of its network, by its name or address alone: loopback,
+    /// private, shared (RFC 6598), link-local and multicast addresses, in any notation that a resolver
+    /// takes for an address, and the names that only a local network resolves. Other names are not resolved.
+    var isLocal: Bool {
+        let name = host.hasSuffix(".") ? String(host.dropLast()) : host
+        var four = in_addr()
+        // Takes 127.1, 0x7f000001 and 2130706433, as resolvers do.
+        if inet_aton(name, &four) != 0 { return Self.isLocal(UInt32(bigEndian: four.s_addr)) }
+        var six = in6_addr()
+        guard inet_pton(AF_INET6, String(name.prefix { $0 != "%" }), &six) == 1 else {
+            return !name.contains(".")
+                || [".localhost", ".local", ".internal", ".home.arpa", ".lan"]
+                    .contains(where: name.hasSuffix)
+        }
+        return withUnsafeBytes(of: six) { Self.isLocal(Array($0)) }
+    }
+
+    /// Whether an IPv6 address is that of this machine or of a local network.
+    private static func isLocal(_ bytes: [UInt8]) -> Bool {
+        // An IPv4 address: ::a.b.c.d with ::1 and ::, mapped, or translated (RFC 6052).
+        let zeros = [UInt8](repeating: 0, count: 10)
+        let prefixes = [
+            zeros + [0, 0], zeros + [0xFF, 0xFF], [0, 0x64, 0xFF, 0x9B] + zeros.prefix(8),
+        ]
+        if prefixes.contains(where: { bytes.starts(with: $0) }) {
+            return isLocal(bytes.suffix(4).reduce(UInt32(0)) { $0 << 8 | UInt32($1) })
+        }
+        // fc00::/7, fe80::/10 with the former fec0::/10, ff00::/8.
+        return bytes[0] & 0xFE == 0xFC || bytes[0] == 0xFF
+            || bytes[0] == 0xFE && bytes[1] & 0x80 == 0x80
+    }
+
+    /// Whether an IPv4 address is that of this machine or of a local network.
+    private static func isLocal(_ address: UInt32) -> Bool {
+        let networks: [(UInt32, bits: UInt32)] = [
+            (0x0000_0000, 8), (0x0A00_0000, 8), (0x6440_0000, 10), (0x7F00_0000, 8),
+            (0xA9FE_0000, 16), (0xAC10_0000, 12), (0xC0A8_0000, 16), (0xE000_0000, 3),
+        ]
+        return networks.contains { address >> (32 - $1) == $0 >> (32 - $1) }
+    }
+}

@@ -1,0 +1,58 @@
+// The elements of a list that cannot be stored: each is left out alone and reported with its index, so that
+// one bad element of a server does not hold the whole list.
+
+import Daybook
+import Foundation
+
+/// An element of a list that could not be stored.
+public struct ListFault: Hashable, Sendable, CustomStringConvertible {
+    /// The element's index in the given list.
+    public let index: Int
+    /// The element's id or code.
+    public let id: String
+    /// The reason, with the location in the list: `cities[3].name is empty`.
+    public let reason: String
+
+    /// The reason.
+    public var description: String { reason }
+}
+
+/// The elements of a list that can be stored, and the others.
+struct StorableElements<Element> {
+    private(set) var elements: [Element] = []
+    private(set) var leftOut: [ListFault] = []
+
+    /// Checks each element alone. The second element with an id is left out.
+    ///
+    /// - Parameters:
+    ///   - all: the given elements.
+    ///   - name: the member of the event that holds the list.
+    ///   - id: the key of an element.
+    ///   - event: the event that stores the list of one element.
+    /// - Throws: `EventError` if no element of a list that is not empty can be stored: the stored list stays.
+    init<Payload: EventPayload>(
+        of all: [Element], _ name: String, id: KeyPath<Element, String>,
+        event: (Element) -> Payload
+    ) throws {
+        var ids: Set<EntityID> = []
+        var first: EventError?
+        for (index, element) in all.enumerated() {
+            do {
+                _ = try EventDraft.checked(event(element))
+                guard ids.insert(EntityID(element[keyPath: id])).inserted else {
+                    throw EventError(
+                        .invalidData, "data.\(name)[0]: \(element[keyPath: id]) occurs twice")
+                }
+                elements.append(element)
+            } catch let error as EventError {
+                first = first ?? error
+                leftOut.append(
+                    ListFault(
+                        index: index, id: element[keyPath: id],
+                        reason: error.detail.replacingOccurrences(
+                            of: "data.\(name)[0]", with: "\(name)[\(index)]")))
+            }
+        }
+        if elements.isEmpty, let first { throw first }
+    }
+}

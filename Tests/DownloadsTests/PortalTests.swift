@@ -1,0 +1,132 @@
+// Networks that answer in the place of the server, and servers that lack images. Spec/model/downloads.md,
+// DL-25, DL-26.
+
+import DaybookTestKit
+import DownloadHistories
+import Foundation
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import DaybookOffline
+
+private let loginPage = Array("<!DOCTYPE html><title>Login</title>".utf8)
+
+@Suite struct PortalTests {
+    static let portals: [ImageServer.Reply] = [
+        .init(200, [("Content-Type", "text/html; charset=utf-8")], loginPage),
+        .init(200, [], loginPage), .init(302, [("Location", "http://login.example/")]),
+        .init(200), .init(511, [("Content-Type", "text/html")], loginPage),
+    ]
+
+    @Test(.verifies("DL-25", "DL-19"), arguments: portals.indices, [true, false])
+    func `the login page of a network is waited for, and nothing of it is stored`(
+        index: Int, comesBetween: Bool
+    ) async throws {
+        var sample = SampleCity(sizes: [20_000, 30_000])
+        (sample.includesSizes, sample.includesChecksums) = (false, false)
+        let city = sample
+        let isPortal = Mutex(!comesBetween)
+        let bench = try await Bench { request in
+            // The portal may begin after the manifest.
+            if comesBetween, request.path == SampleCity.path(0), request.earlier == 0 {
+                isPortal.withLock { $0 = true }
+            }
+            return isPortal.withLock { $0 }
+                ? Self.portals[index] : city.reply(to: request) ?? ImageServer.Reply(404)
+        }
+        let job = try await bench.store.downloads.queue(city.id, isExplicit: false)
+        try await bench.expect(job.id, .paused)
+        #expect(bench.store.view(DownloadsView.self)[job.id]?.pauseReason == .connection)
+        #expect(bench.store.view(CitiesView.self).offline(city.id) == nil)
+        isPortal.withLock { $0 = false }
+        bench.network.set(.none)
+        bench.network.set(.wifi)
+        try await bench.expect(job.id, .completed)
+        try await bench.check(city)
+        try await bench.close()
+    }
+
+    @Test(
+        .verifies("DL-25", "DL-26"),
+        arguments: [
+            ImageServer.Reply(200, [("Content-Type", "text/html")], loginPage),
+            ImageServer.Reply(200, [("Content-Type", "image/jpeg")], loginPage),
+            ImageServer.Reply(200), ImageServer.Reply(404),
+        ])
+    func `an image for which the server has a page, nothing, or no answer is missing alone`(
+        reply: ImageServer.Reply
+    ) async throws {
+        var sample = SampleCity(sizes: [20_000, 30_000, 10_000])
+        (sample.includesSizes, sample.includesChecksums) = (false, false)
+        let city = sample
+        let bench = try await Bench { request in
+            request.path == SampleCity.path(1)
+                ? reply : city.reply(to: request) ?? ImageServer.Reply(404)
+        }
+        #expect(try await bench.downloadIncomplete(city).count == 1)
+        let copy = try #require(bench.store.view(CitiesView.self).offline(city.id))
+        #expect(copy.images.map(\.id) == ["i0", "i2"])
+        #expect(copy.missingImages.map(\.id) == ["i1"])
+        #expect(copy.missingImages[0].reason.hasPrefix("manifest.images[1]"))
+        try await bench.close()
+    }
+
+    @Test(.verifies("DL-26", "CITY-12"))
+    func `what a copy lacks is fetched again after a day, alone, and the copy ages on`()
+        async throws
+    {
+        let clock = VirtualClock(milliseconds: 1_800_000_000_000)
+        var sample = SampleCity(sizes: [20_000, 30_000])
+        (sample.includesSizes, sample.includesChecksums) = (false, false)
+        let city = sample
+        let files = InMemoryFileSystem()
+        let bench = try await Bench(files, clock: { clock.milliseconds }) { request in
+            request.path == SampleCity.path(1) && request.earlier == 0
+                ? ImageServer.Reply(404) : city.reply(to: request) ?? ImageServer.Reply(404)
+        }
+        #expect(try await bench.downloadIncomplete(city).count == 1)
+        let first = try #require(bench.store.view(CitiesView.self).offline(city.id))
+        clock.advance(by: .hours(23))
+        #expect(try await bench.store.downloads.queueWanted(for: Bench.user) == [])
+        clock.advance(by: .hours(1))
+        // Any commit wakes the manager.
+        try await bench.store.cities.save("x", by: Bench.user)
+        try await eventually("version", is: Optional(2)) {
+            bench.store.view(CitiesView.self).offline(city.id)?.version
+        }
+        try await bench.check(city)
+        #expect(bench.server.requests(SampleCity.path(0)).count == 1)
+        let second = try #require(bench.store.view(CitiesView.self).offline(city.id))
+        #expect(second.missingImages == [])
+        #expect(second.isExplicitDownload)
+        #expect(second.lastAccessedAt == first.lastAccessedAt)
+        #expect(try await bench.store.downloads.queueWanted(for: Bench.user) == [])
+        // The stored state has what the copy lacks, and the last access.
+        let state = try #require(bench.store.view(CitiesView.self).encodedState())
+        let decoded = try CitiesView(encodedState: state)
+        #expect(decoded.offline(city.id) == second)
+        try await bench.close()
+    }
+
+    @Test(.verifies("DL-16"))
+    func `a body without an announced end is complete once it has arrived twice`() async throws {
+        var sample = SampleCity(sizes: [40_000])
+        (sample.includesSizes, sample.includesChecksums) = (false, false)
+        let city = sample
+        let bench = try await Bench { request in
+            guard let image = city.image(request.path) else {
+                return city.reply(to: request) ?? ImageServer.Reply(404)
+            }
+            // As HTTP/1.0 does; the first connection breaks.
+            var reply = ImageServer.Reply(
+                200, [], request.earlier == 0 ? Array(image[..<30_000]) : image)
+            reply.length = nil
+            return reply
+        }
+        try await bench.download(city)
+        try await bench.check(city)
+        #expect(bench.server.requests(SampleCity.path(0)).count == 3)
+        try await bench.close()
+    }
+}
