@@ -117,7 +117,8 @@ import Testing
                 String((0..<choices.int(in: 1...20)).map { _ in choices.bool() ? "a" : "é" })
             }
             let names = Set((0..<choices.int(in: 0...40)).map { _ in name() }).sorted()
-            let types = KnownTypes(names.map { (name: $0, rule: nil, storedRule: nil, recorded: nil) })
+            let types = KnownTypes(
+                names.map { (name: $0, rule: nil, storedRule: nil, recorded: nil) })
             for name in names { try #require(types.name(of: types[name]) == name) }
             for _ in 0..<20 {
                 let name = name()
