@@ -81,6 +81,22 @@ import Testing
         }
     }
 
+    @Test(.verifies("SEG-8"))
+    func `a flipped byte in a list of removed ids is one finding`() throws {
+        let image = try memory(try make(isOpen: true))
+        let path = try #require(TestLog.segments(image).first)
+        let footer = try #require(try SegmentFooter.read(atEndOf: image.open(path, .read)))
+        let lists = try #require(footer.footer.compaction).removedIDBytes
+        let content = (footer.start - lists + SkippableFrame.prefixBytes)..<footer.start
+        for offset in stride(from: content.lowerBound, to: content.upperBound, by: 9) {
+            let damaged = image.snapshot()
+            damaged.flip(bit: offset * 8, of: path)
+            let findings = try LogVerifier(TestLog.path, fileSystem: damaged)
+                .verify { _, _ in nil }.findings
+            try #require(findings.count == 1, "byte \(offset): \(findings)")
+        }
+    }
+
     @Test(.verifies("REC-3", "SEG-5", "SEG-8"), arguments: [true, false])
     func `a part that is missing from a compacted segment, or zeroed, is noticed`(
         isOpen: Bool

@@ -358,10 +358,13 @@ struct SegmentVerification {
         }
         findings += index.findings(in: name)
         // Damage that ended the scan among the lists is the same fault.
-        if damage.map({ $0 < segment.removedIDsStart }) ?? true { try verifyRemovedIDs(segment) }
-        guard damage == nil, try !agrees(footer, contents, scanner.removedIDsStart, segment) else {
-            return
+        var listsAreSound = true
+        if damage.map({ $0 < segment.removedIDsStart }) ?? true {
+            listsAreSound = try verifyRemovedIDs(segment)
         }
+        guard damage == nil,
+            try !agrees(footer, contents, scanner.removedIDsStart, segment, listsAreSound)
+        else { return }
         findings.append(
             Finding(
                 code: "footer", segment: name, offset: segment.footerAt, positions: nil,
@@ -400,16 +403,18 @@ struct SegmentVerification {
         }
     }
 
-    /// True if the footer says what was read.
+    /// True if the footer says what was read. Its digest differs in any case if a list of removed ids is
+    /// damaged, which is a finding of its own.
     private func agrees(
         _ footer: SegmentFooter, _ contents: SegmentContents, _ scannedStart: Int?,
-        _ segment: SealedSegment
+        _ segment: SealedSegment, _ listsAreSound: Bool
     ) throws(LogError) -> Bool {
         let digest = try storage { () throws(FileError) in
             try SegmentFooter.digest(of: segment.file, through: segment.footerAt)
         }
         // The digest covers the header.
-        return (digest == footer.digest || standIn != nil) && contents.frames == footer.frames
+        return (digest == footer.digest || standIn != nil || !listsAreSound)
+            && contents.frames == footer.frames
             && contents.lines == footer.lines && UInt64(contents.eventCount) == footer.eventCount
             && footer.coversItsLines(from: segment.header.base)
             && contents.times == footer.times
@@ -418,14 +423,18 @@ struct SegmentVerification {
     }
 
     /// Reads the lists of removed ids, each against its own digest and with its ids in order.
-    private mutating func verifyRemovedIDs(_ segment: SealedSegment) throws(LogError) {
+    ///
+    /// - Returns: false if there is a finding.
+    private mutating func verifyRemovedIDs(_ segment: SealedSegment) throws(LogError) -> Bool {
         do throws(LogError) {
             _ = try segment.removedIDs()
+            return true
         } catch let error where error.code == .corrupt {
             findings.append(
                 Finding(
                     code: "removed-ids", segment: name, offset: error.offset, positions: nil,
                     detail: error.detail))
+            return false
         }
     }
 }
