@@ -4,11 +4,46 @@ import DaybookOffline
 import DaybookTestKit
 import EventSourcing
 import Foundation
+import LogFormat
 import LogStorage
+import Synchronization
 import TestSupport
 import Testing
 
 @testable import Studio
+
+/// The disk, with the number of files that are open at once.
+private final class OpenFileCounter: ForwardingFileSystem {
+    let base: any FileSystem = POSIXFileSystem()
+    private let opened = Mutex((now: 0, most: 0))
+
+    /// The most files that were open at once.
+    var most: Int { opened.withLock { $0.most } }
+
+    func open(_ path: String, _ mode: OpenMode) throws(FileError) -> any File {
+        let file = Counted(try base.open(path, mode), self)
+        count(1)
+        return file
+    }
+
+    private func count(_ change: Int) {
+        opened.withLock { opened in
+            opened.now += change
+            opened.most = max(opened.most, opened.now)
+        }
+    }
+
+    private final class Counted: ForwardingFile {
+        let file: any File
+        private let counter: OpenFileCounter
+
+        init(_ file: any File, _ counter: OpenFileCounter) {
+            (self.file, self.counter) = (file, counter)
+        }
+
+        deinit { counter.count(-1) }
+    }
+}
 
 @Suite(.verifies("STU-11")) struct MailedPageTests {
     // MARK: The pages
@@ -124,6 +159,34 @@ import Testing
         #expect(lines.count > 1_000)
         #expect(!lines.contains { $0.hasPrefix("import") || $0.hasPrefix("export") })
         #expect(parts[1].hasSuffix("</html>\n"))
+    }
+
+    @Test func `a log of 300 segments is read with 128 of them open`() throws {
+        let folder = try TemporaryFolder()
+        defer { folder.remove() }
+        let log = try Log(at: folder.log)
+        for position in UInt64(1)...300 {
+            var line: [UInt8] = []
+            LinePrefix(own: UInt128(position), source: 7, at: Position(position)).append(to: &line)
+            try log.append(
+                line + Array("x\",\"time\":\"2026-02-22T10:30:14.425Z\",\"data\":{}}\n".utf8))
+            try log.roll()
+        }
+        try log.close()
+        let files = OpenFileCounter()
+        let snapshot = try LogSnapshot(of: folder.log, files)
+        #expect(files.most <= LogSnapshot.openSegmentsMax + 4)
+        let reader = LogFolder(folder.log, snapshot)
+        #expect(try reader.segments().allSatisfy { try reader.open($0).size() > 0 })
+        #expect(files.most <= LogSnapshot.openSegmentsMax + 4)
+        #expect(throws: Never.self) { try MailedPage(of: folder.log, account: nil) }
+        // One that was closed, and replaced since.
+        let first = folder.log + "/" + SegmentName.of(Position(1))
+        let bytes = try Data(contentsOf: URL(filePath: first))
+        try bytes.write(to: URL(filePath: first), options: .atomic)
+        #expect(throws: FileError.self) {
+            try snapshot.open(first, .read).read(at: 0, count: 1)
+        }
     }
 
     @Test func `the content of an event cannot end the element of the data`() throws {

@@ -1,11 +1,11 @@
-// The files of an open log's sealed segments. Only a few are open at a time, since a log may have more segments
+// The files of a log's sealed segments. Only a few are open at a time, since a log may have more segments
 // than a process may have open files. Spec/format/segment.md, SEG-11;
 // Spec/decisions/0063-open-files-are-bounded.md.
 
 import Synchronization
 
 /// The open files of a log's sealed segments: those that were read last.
-final class SegmentFiles: Sendable {
+package final class SegmentFiles: Sendable {
     private struct Entry {
         let id: ObjectIdentifier
         let opened: any File
@@ -18,12 +18,15 @@ final class SegmentFiles: Sendable {
     private let entries = Mutex<[Entry]>([])
 
     /// The number of files that are kept open between reads.
-    static let openMax = 8
+    private let openMax: Int
 
-    init(_ fileSystem: any FileSystem) { self.fileSystem = fileSystem }
+    /// - Parameter openMax: the number of files that are kept open between reads.
+    package init(_ fileSystem: any FileSystem, openMax: Int = 8) {
+        (self.fileSystem, self.openMax) = (fileSystem, openMax)
+    }
 
     /// Takes over a segment's open file.
-    func adopt(_ opened: any File, path: String) throws(FileError) -> SegmentFile {
+    package func adopt(_ opened: any File, path: String) throws(FileError) -> SegmentFile {
         let file = SegmentFile(path, inode: try opened.identity(), self)
         insert(opened, file)
         return file
@@ -83,7 +86,7 @@ final class SegmentFiles: Sendable {
             let staysOpen = isKept ?? closed.contains(where: \.isKept)
             entries.append(Entry(id: id, opened: opened, isKept: staysOpen))
             let others = entries.count(where: { !$0.isKept })
-            if others > Self.openMax, let index = entries.firstIndex(where: { !$0.isKept }) {
+            if others > openMax, let index = entries.firstIndex(where: { !$0.isKept }) {
                 closed.append(entries.remove(at: index))
             }
             return closed
@@ -101,7 +104,7 @@ final class SegmentFiles: Sendable {
 
 /// A sealed segment's file. A read opens it again by its name if it was closed, and checks by the inode number
 /// that it is the same file.
-final class SegmentFile: ReadOnlyFile {
+package final class SegmentFile: ReadOnlyFile {
     let path: String
     fileprivate let inode: UInt64
     private let files: SegmentFiles
@@ -114,10 +117,10 @@ final class SegmentFile: ReadOnlyFile {
 
     deinit { files.close(ObjectIdentifier(self)) }
 
-    func size() throws(FileError) -> Int { try files.open(self).size() }
-    func identity() throws(FileError) -> UInt64 { inode }
-    func isLinked() throws(FileError) -> Bool { try files.open(self).isLinked() }
-    func read(at offset: Int, count: Int) throws(FileError) -> [UInt8] {
+    package func size() throws(FileError) -> Int { try files.open(self).size() }
+    package func identity() throws(FileError) -> UInt64 { inode }
+    package func isLinked() throws(FileError) -> Bool { try files.open(self).isLinked() }
+    package func read(at offset: Int, count: Int) throws(FileError) -> [UInt8] {
         try files.open(self).read(at: offset, count: count)
     }
 }

@@ -6,8 +6,9 @@ import LogStorage
 
 /// A file system in which the files of one log stay as they were when it was created.
 ///
-/// Segments and checkpoints stay open, so a file that is replaced or removed meanwhile can still be read; the last
-/// segment, which grows in place, is in memory. Other files are read as they are.
+/// Checkpoints and up to `openSegmentsMax` segments stay open, so a file that is replaced or removed meanwhile can
+/// still be read; the last segment, which grows in place, is in memory. A segment that was closed is opened again
+/// by its name; if compaction has replaced it, reading fails (`notFound`). Other files are read as they are.
 struct LogSnapshot: ForwardingFileSystem {
     let base: any FileSystem
     private let directory: String
@@ -16,15 +17,16 @@ struct LogSnapshot: ForwardingFileSystem {
     /// The files, by their paths.
     private let files: [String: any File]
 
+    /// Below the least usual limit of open files, 256.
+    static let openSegmentsMax = 128
     /// The number of attempts to open all files between two steps of a compaction.
     private static let attemptsMax = 100
 
     /// Opens the files of a log. Takes no lock.
     ///
-    /// - Throws: `LogError`, also if the log has more segments than the process may open files.
+    /// - Throws: `LogError`.
     /// - Complexity: O(segments), and the bytes of the last one.
-    init(of directory: String) throws {
-        let base = POSIXFileSystem()
+    init(of directory: String, _ base: any FileSystem = POSIXFileSystem()) throws {
         (self.base, self.directory) = (base, directory)
         var attempt = 1
         while true {
@@ -61,12 +63,14 @@ struct LogSnapshot: ForwardingFileSystem {
         _ segments: [String], of directory: String, _ base: any FileSystem,
         into files: inout [String: any File]
     ) throws {
+        let opened = SegmentFiles(base, openMax: openSegmentsMax)
         for name in segments {
             let path = "\(directory)/\(name)"
             do throws(FileError) {
                 let file = try base.open(path, .read)
-                files[path] = file
-                if name == segments.last { files[path] = try MemoryFile(file) }
+                files[path] =
+                    name == segments.last
+                    ? try MemoryFile(file) : try opened.adopt(file, path: path)
             } catch { throw LogError(error) }
         }
     }

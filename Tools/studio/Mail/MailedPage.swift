@@ -44,23 +44,55 @@ package struct MailedPage {
     ) throws {
         self.directory = directory
         var attempt = 1
-        var log: FollowedLog
-        repeat {
-            let files = try CountingFileSystem(LogSnapshot(of: directory)) {
-                bytes throws(FileError) in
-                progress(bytes)
-                guard Task.isCancelled else { return }
-                throw FileError(
-                    .io, operation: "read", path: directory, reason: "the task was cancelled")
+        while true {
+            let isLast = attempt == Self.attemptsMax
+            do {
+                let made = try Self.make(
+                    of: directory, account, mayBeDamaged: isLast, progress)
+                (html, events, leftOut) = made
+                return
+            } catch is Damaged {
+            } catch let error as LogError where error.code == .noSuchLog {
+                // Compaction has replaced a segment that the snapshot did not hold open, or there is no log.
+                if isLast { throw Self.replaced(error, in: directory) }
             }
-            log = FollowedLog(LogFolder(directory, files), account: account)
-            try log.checkAccount()
-            try log.readOnce()
             attempt += 1
-        } while attempt <= Self.attemptsMax && log.withState { $0.problem?.code == "damaged" }
+        }
+    }
+
+    /// A log that may be damaged only since it was read while a segment was replaced.
+    private struct Damaged: Error {}
+
+    /// The error of the last attempt: `io` if the log exists.
+    private static func replaced(_ error: LogError, in directory: String) -> LogError {
+        guard let names = try? LogDirectory.segments(of: directory, POSIXFileSystem()),
+            !names.isEmpty
+        else { return error }
+        return LogError(
+            .io, path: error.path,
+            "compaction replaces segments while the log is read; try again when it has finished")
+    }
+
+    private static func make(
+        of directory: String, _ account: String?, mayBeDamaged: Bool,
+        _ progress: @escaping @Sendable (Int) -> Void
+    ) throws -> (html: [UInt8], events: Int, leftOut: Int) {
+        let files = try CountingFileSystem(LogSnapshot(of: directory)) { bytes throws(FileError) in
+            progress(bytes)
+            guard Task.isCancelled else { return }
+            throw FileError(
+                .io, operation: "read", path: directory, reason: "the task was cancelled")
+        }
+        let log = FollowedLog(LogFolder(directory, files), account: account)
+        try log.checkAccount()
+        try log.readOnce()
+        switch log.withState({ $0.problem?.code }) {
+        case "damaged" where !mayBeDamaged: throw Damaged()
+        case "noLog": throw LogError(.noSuchLog, path: directory, "a segment was replaced")
+        default: break
+        }
         // Throws what a log that cannot be read at all is refused for.
         _ = try log.folder.reader.files()
-        let api = API(log, isWritable: false)
         let (positions, all) = log.withState { state in
             var bytes = 0
             let index = state.index
@@ -70,9 +102,8 @@ package struct MailedPage {
             }
             return (shown.reversed().map { index.positions[$0] }, index.count)
         }
-        events = positions.count
-        leftOut = all - positions.count
-        html = try Self.html(Self.data(positions, api))
+        let html = try Self.html(Self.data(positions, API(log, isWritable: false)))
+        return (html, positions.count, all - positions.count)
     }
 
     private static func data(_ positions: [UInt64], _ api: API) throws -> [UInt8] {
