@@ -46,10 +46,6 @@ final class InputGate: ChannelDuplexHandler, RemovableChannelHandler {
     private var isFeeding = false
     private var isReadWanted = false
     private var isInputClosed = false
-    /// The input since the last request, until the parser has read the next head: it ends with that head.
-    private var headInput: [UInt8]? = []
-    /// The piece that the parser is reading, and whether it has completed a head.
-    private var piece = (bytes: ByteBuffer(), hasHead: false)
 
     func handlerAdded(context: ChannelHandlerContext) {
         self.context = context
@@ -101,29 +97,6 @@ final class InputGate: ChannelDuplexHandler, RemovableChannelHandler {
     func finish() {
         state = .done
         held = ByteBuffer()
-        headInput = nil
-    }
-
-    /// Ends the input of a head that the parser has just read.
-    ///
-    /// - Parameter line: the request line that follows from the parsed head.
-    /// - Returns: whether the head has this line as it is. The parser accepts several spaces for one.
-    func endHead(with line: [UInt8]) -> Bool {
-        let input = headInput ?? []
-        headInput = nil
-        piece.hasHead = true
-        // Before it there may be empty lines, and the end of the last request's body.
-        return input.starts(with: line)
-            || input.indices.contains {
-                input[$0] == 0x0A && input[($0 + 1)...].starts(with: line)
-            }
-    }
-
-    /// Begins the input of the next head: the parser has read the end of a request.
-    func beginHead() {
-        guard state != .done else { return }
-        // A piece ends with a head, so nothing follows one.
-        headInput = piece.hasHead ? [] : Array(piece.bytes.readableBytesView)
     }
 
     /// Resets the byte count for a new request.
@@ -166,10 +139,7 @@ final class InputGate: ChannelDuplexHandler, RemovableChannelHandler {
             piece.readableBytes > 0
         {
             requestBytes += piece.readableBytes
-            headInput?.append(contentsOf: piece.readableBytesView)
-            self.piece = (piece, false)
             context.fireChannelRead(wrapInboundOut(piece))
-            self.piece.bytes = ByteBuffer()
             guard requestBytes <= Self.requestBytesMax || state == .done else {
                 finish()
                 return context.fireErrorCaught(Overflow())

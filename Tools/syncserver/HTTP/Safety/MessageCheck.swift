@@ -25,7 +25,7 @@ final class MessageCheck: ChannelDuplexHandler, RemovableChannelHandler {
         guard !isRefused else { return }
         switch unwrapInboundIn(data) {
         case .head(var head):
-            guard gate.endHead(with: Self.requestLine(of: head)), Self.isClear(head) else {
+            guard Self.isClear(head) else {
                 isRefused = true
                 gate.finish()
                 return context.fireErrorCaught(HTTPParserError.invalidHeaderToken)
@@ -41,7 +41,6 @@ final class MessageCheck: ChannelDuplexHandler, RemovableChannelHandler {
             context.fireChannelRead(wrapInboundOut(.head(head)))
         case .body: context.fireChannelRead(data)
         case .end:
-            gate.beginHead()
             // The parser would buffer the input after a request that asks for another protocol.
             if isLast { gate.finish() }
             context.fireChannelRead(data)
@@ -60,13 +59,6 @@ final class MessageCheck: ChannelDuplexHandler, RemovableChannelHandler {
             _ = versions.popFirst()
             context.write(data, promise: promise)
         }
-    }
-
-    /// The one request line of a head, by RFC 9112, section 3.
-    private static func requestLine(of head: HTTPRequestHead) -> [UInt8] {
-        Array(
-            "\(head.method.rawValue) \(head.uri) HTTP/\(head.version.major).\(head.version.minor)\r\n"
-                .utf8)
     }
 
     private static func isClear(_ head: HTTPRequestHead) -> Bool {
