@@ -39,7 +39,7 @@ private struct States {
     @Test(.verifies("CMP-1", "CMP-3", "OUT-7"))
     func `no fold depends on events that compaction removed, whatever is folded later`() throws {
         var removed: [String: Int] = [:]
-        try Property.check("fold(L − R + X) = fold(L + X)", runs: 600) { choices in
+        try Property.check("fold(L − R + X) = fold(L + X)", runs: 900) { choices in
             var log = RandomLog()
             var gone: Set<Position> = []
             var horizon = 0

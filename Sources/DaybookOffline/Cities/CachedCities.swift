@@ -186,7 +186,7 @@ struct CachedCities: Sendable {
             writer.write(entry.accessed != nil)
             if let accessed = entry.accessed {
                 writer.write(accessed.lwwTimestamp)
-                writer.write(ZonedTime(accessed.value).text)
+                writer.write(accessed.value)
             }
             writer.write(entry.copy != nil)
             guard let copy = entry.copy else { continue }
@@ -225,7 +225,7 @@ struct CachedCities: Sendable {
             var entry = Entry()
             if try reader.bool() {
                 let lwwTimestamp = try reader.lwwTimestamp()
-                entry.accessed = Register(try reader.zonedTime().moment, lwwTimestamp)
+                entry.accessed = Register(try reader.time(), lwwTimestamp)
             }
             if try reader.bool() {
                 let lwwTimestamp = try reader.lwwTimestamp()
