@@ -386,7 +386,7 @@ import Testing
         try #require(rows.allSatisfy { $0.count == 9 })
         #expect(rows[0][4] == "subject")
         #expect(rows[0][8] == "data")
-        let isFormula = text.utf8.first.map { Array("=+-@".utf8).contains($0) } ?? false
+        let isFormula = text.utf8.first.map { Array("=+-@\t\r".utf8).contains($0) } ?? false
         #expect(Array(rows[1][4].utf8) == Array(((isFormula ? "'" : "") + text).utf8))
         #expect(rows[1][8].hasPrefix("{\"text\":"))
     }

@@ -167,7 +167,9 @@ private final class OpenFileCounter: ForwardingFileSystem {
         let log = try Log(at: folder.log)
         for position in UInt64(1)...300 {
             var line: [UInt8] = []
-            LinePrefix(own: UInt128(position), source: 7, at: Position(position)).append(to: &line)
+            // A UUID of version 4.
+            let id = 0x4000_8000_0000_0000_0000 + UInt128(position)
+            LinePrefix(own: id, source: 7, at: Position(position)).append(to: &line)
             try log.append(
                 line + Array("x\",\"time\":\"2026-02-22T10:30:14.425Z\",\"data\":{}}\n".utf8))
             try log.roll()

@@ -47,7 +47,8 @@ import Testing
             ["restored", "--database", fixture.location, "--to", "2026-03-01T08:30:00Z"])
         let restored = try await self.name(of: try ServerProcess(database: fixture.location))
         #expect(restored.hasPrefix(name + "."))
-        let other = try ServerProcess(database: try StorageFixture().location)
+        let empty = try StorageFixture()
+        let other = try ServerProcess(database: empty.location)
         #expect(try await self.name(of: other) != name)
     }
 
