@@ -510,7 +510,8 @@ import Testing
             connection.send(request)
             let reply = try connection.text(until: "}}").lowercased()
             for word in [
-                "swift", "hummingbird", "nio", "sqlite", "grdb", "error(", "/tmp", ".db", "\nserver:",
+                "swift", "hummingbird", "nio", "sqlite", "grdb", "error(", "/tmp", ".db",
+                "\nserver:",
                 "fatal", "optional(",
             ] { #expect(!reply.contains(word), "\(word) in \(reply)") }
         }
