@@ -190,7 +190,7 @@ import Testing
         let past = try ToolRun.logtool("views", folder.log, "notes", "--at", "20")
         #expect(past.status == 65)
         #expect(past.output.isEmpty)
-        #expect(past.messages.contains("compacted through position 57"))
+        #expect(past.messages.contains("compacted through position 58"))
     }
 
     @Test(.verifies("REC-7", "TOOL-2"))

@@ -29,7 +29,8 @@ struct TripsView: Projection {
 
 private func ownEventExample(folder: URL) async throws -> Set<String> {
     // README-3 begins
-    let store = try await EventStore.open(at: folder, views: [TripsView.self])
+    let store = try await EventStore.open(
+        at: folder, account: "user-456", views: [TripsView.self])
     try await store.append(TripPlanned(city: "lisbon"))
     let cities = store.view(TripsView.self).cities
     print(cities)  // ["lisbon"]

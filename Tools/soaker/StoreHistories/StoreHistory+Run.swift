@@ -191,7 +191,7 @@ extension StoreHistory {
         }
         let draft = try makeDraft(fact, payload)
         var next = model
-        let expected = next.append([draft])
+        let expected = next.append([draft], areNew: true)
         do {
             let result = try await store.append(payload, durability: durability)
             guard case .recorded(let all) = expected else {
@@ -310,7 +310,9 @@ extension StoreHistory {
         var draft = try makeDraft(fact, payload)
         draft.draft.extensions = extensions
         var next = model
-        guard case .refused(let codes) = next.append([draft]), codes.contains(error.code) else {
+        guard case .refused(let codes) = next.append([draft], areNew: true),
+            codes.contains(error.code)
+        else {
             throw error
         }
     }

@@ -62,10 +62,11 @@ package struct StoreModel: Sendable {
     }
 
     /// Appends a batch, all or nothing. An event without a time gets that of the log's clock, or, if it
-    /// replaces a value and would lose against it, the next higher time (VIEW-27).
-    mutating func append(_ drafts: [ModelDraft], replacing replaced: ModelLWWTimestamp? = nil)
-        -> Expected
-    {
+    /// replaces a value and would lose against it, the next higher time (VIEW-27). Of new events, unlike those of
+    /// another log's history, a change of a deleted note is refused.
+    mutating func append(
+        _ drafts: [ModelDraft], replacing replaced: ModelLWWTimestamp? = nil, areNew: Bool = false
+    ) -> Expected {
         var refusals = Set(drafts.compactMap(\.refusal))
         var new: [ModelLine] = []
         var results: [(position: UInt64, isNew: Bool)] = []
@@ -88,7 +89,7 @@ package struct StoreModel: Sendable {
                     continue
                 }
                 results.append((twin.position, false))
-            } else if changesDeletedNote(draft) {
+            } else if areNew, changesDeletedNote(draft) {
                 refusals.insert(.refused)
             } else {
                 let position = UInt64(lines.count + new.count + 1)
