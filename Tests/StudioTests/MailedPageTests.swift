@@ -171,7 +171,11 @@ private final class OpenFileCounter: ForwardingFileSystem {
             let id = 0x4000_8000_0000_0000_0000 + UInt128(position)
             LinePrefix(own: id, source: 7, at: Position(position)).append(to: &line)
             try log.append(
-                line + Array("x\",\"time\":\"2026-02-22T10:30:14.425Z\",\"data\":{}}\n".utf8))
+                line
+                    + Array(
+                        (#"x","partitionkey":"l","time":"2026-02-22T10:30:14.425Z","data":{}}"#
+                            + "\n")
+                            .utf8))
             try log.roll()
         }
         try log.close()
