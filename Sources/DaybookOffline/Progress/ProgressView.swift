@@ -155,7 +155,9 @@ public struct ProgressView: ListableView {
     /// Returns the learner's completed lessons, sorted by course and lesson. O(n log n) for the completions of
     /// the learner.
     ///
-    /// - Parameter courseId: the course; nil for all.
+    /// - Parameters:
+    ///   - userId: the learner.
+    ///   - courseId: the course; nil for all.
     public func completedLessons(
         of userId: String, course courseId: String? = nil
     ) -> [CompletedLesson] {

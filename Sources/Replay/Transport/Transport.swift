@@ -89,7 +89,9 @@ public protocol Transport: Sendable {
     /// The account for which the server handles requests with a token, as far as the transport knows it without
     /// one; nil otherwise.
     ///
-    /// - Parameter account: the account that owns the log; nil if none does.
+    /// - Parameters:
+    ///   - account: the account that owns the log; nil if none does.
+    ///   - token: the token of the requests; nil if there is none.
     func knownAccount(ofLog account: String?, token: String?) -> String?
 }
 
