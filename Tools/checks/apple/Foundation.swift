@@ -99,6 +99,7 @@ public struct URL: Hashable, Codable, Sendable {
     public var query: String? { fatalError() }
     public var fragment: String? { fatalError() }
     public var lastPathComponent: String { fatalError() }
+    public var pathExtension: String { fatalError() }
     public var standardizedFileURL: URL { fatalError() }
     public func resolvingSymlinksInPath() -> URL { fatalError() }
     public func deletingLastPathComponent() -> URL { fatalError() }
@@ -241,6 +242,20 @@ public class JSONDecoder: @unchecked Sendable {
     public func decode<T: Decodable>(_: T.Type, from _: Data) throws -> T { fatalError() }
 }
 
+public class JSONSerialization {
+    public struct ReadingOptions: OptionSet, Sendable {
+        public let rawValue: UInt
+        public init(rawValue: UInt) { self.rawValue = rawValue }
+    }
+    public class func jsonObject(with _: Data, options _: ReadingOptions = []) throws -> Any {
+        fatalError()
+    }
+}
+
+public struct Decimal: Hashable, Codable, Sendable {
+    public var isNaN: Bool { fatalError() }
+}
+
 public struct CharacterSet: Sendable {
     public static var whitespaces: CharacterSet { fatalError() }
     public static var whitespacesAndNewlines: CharacterSet { fatalError() }
@@ -249,6 +264,9 @@ public struct CharacterSet: Sendable {
 extension StringProtocol {
     public func components<T: StringProtocol>(separatedBy _: T) -> [String] { fatalError() }
     public func trimmingCharacters(in _: CharacterSet) -> String { fatalError() }
+    public func replacingOccurrences<Target: StringProtocol, Replacement: StringProtocol>(
+        of _: Target, with _: Replacement
+    ) -> String { fatalError() }
 }
 
 extension String {

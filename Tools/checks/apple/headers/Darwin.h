@@ -206,6 +206,7 @@ int poll(struct pollfd *_Null_unspecified ends, nfds_t count, int milliseconds);
 int pipe(int *_Null_unspecified ends);
 ssize_t read(int descriptor, void *_Null_unspecified bytes, size_t count);
 ssize_t write(int descriptor, const void *_Null_unspecified bytes, size_t count);
+int inet_aton(const char *text, struct in_addr *address);
 int inet_pton(int family, const char *text, void *_Null_unspecified address);
 
 #pragma clang assume_nonnull end
