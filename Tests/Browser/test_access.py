@@ -103,7 +103,7 @@ def test_the_keyboard_alone_leads_from_a_status_to_the_reason(page, field):
     screen.show(page, field)
     page.keyboard.press("/")
     page.keyboard.type("note-rejected")
-    expect(screen.count(page)).to_have_text("3 of 257 events")
+    expect(screen.count(page)).to_have_text("3 of 258 events")
     page.keyboard.press("Tab")
     while focused(page) != "events":
         page.keyboard.press("Tab")

@@ -93,7 +93,7 @@ def test_a_link_to_a_frame_marks_it(page, long):
 def test_verification_finds_nothing_in_a_sound_log(page, field):
     screen.show(page, field, "files")
     page.get_by_role("button", name="verify the whole log").click()
-    expect(screen.section(page, "Verification")).to_contain_text("257 events in 1 segment")
+    expect(screen.section(page, "Verification")).to_contain_text("258 events in 1 segment")
     expect(screen.section(page, "Verification")).to_contain_text("none")
 
 

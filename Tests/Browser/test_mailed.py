@@ -36,9 +36,9 @@ def show(page, mailed, fragment):
 
 def test_the_timeline_is_shown(offline, mailed):
     show(offline, mailed, "timeline")
-    expect(screen.count(offline)).to_have_text("257 events")
+    expect(screen.count(offline)).to_have_text("258 events")
     expect(offline.locator("#facts")).to_contain_text("a copy of the log")
-    assert screen.positions(offline)[0] == 257
+    assert screen.positions(offline)[0] == 258
 
 
 def test_filters_and_the_text_search_find_the_same_as_the_server(offline, mailed, field):
@@ -47,7 +47,7 @@ def test_filters_and_the_text_search_find_the_same_as_the_server(offline, mailed
                   "since=2026-03-01T10%3A00%3A00.000Z", "lane=note%3Anote-rejected"]:
         screen.go(offline, f"timeline?{query}")
         total = field.request(f"/api/events?{query}").json()["total"]
-        expect(screen.count(offline)).to_have_text(f"{total} of 257 events")
+        expect(screen.count(offline)).to_have_text(f"{total} of 258 events")
         assert total > 0
 
 
@@ -64,7 +64,7 @@ def test_the_location_on_disk_is_the_one_that_the_server_shows(offline, page, ma
         expect(place).to_contain_text("of the frame's plaintext")
         return place.inner_text()
 
-    for position in [1, 100, 257]:
+    for position in [1, 100, 258]:
         show(offline, mailed, f"timeline?event={position}")
         screen.show(page, field, f"timeline?event={position}")
         for shown in [offline, page]:
@@ -78,7 +78,7 @@ def test_views_can_be_shown_at_any_position(offline, mailed, field):
     expect(screen.count(offline)).to_contain_text(f"{total} rows at position 100")
     offline.get_by_role("slider", name="position in the log").focus()
     offline.keyboard.press("End")
-    expect(screen.count(offline)).to_contain_text("at position 257")
+    expect(screen.count(offline)).to_contain_text("at position 258")
 
 
 def test_two_positions_are_compared(offline, mailed, field):

@@ -121,7 +121,7 @@ def test_discarding_shows_first_what_depends_on_the_event(page, changed):
     expect(entry(page, logs.REJECTED_NOTE)).to_have_count(0)
     assert changed.api("outbox")["total"] == 11
     screen.go(page, "timeline?status=retracted")
-    expect(screen.count(page)).to_have_text("3 of 258 events")
+    expect(screen.count(page)).to_have_text("3 of 259 events")
 
 
 def test_discarding_without_the_dependents_is_refused(changed):

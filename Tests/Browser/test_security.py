@@ -170,7 +170,7 @@ def test_a_large_or_broken_body_is_refused(serve, field_log):
     for body in [{"id": "x" * 100_000}, {"id": 5}, {}, [], "id", {"id": "x"}]:
         assert server.request("/api/outbox/retry", "POST", body=body).status in (400, 413), body
     screen.wait_until(lambda: server.api("log")["complete"], "the log is read")
-    assert server.api("log")["events"] == 257
+    assert server.api("log")["events"] == 258
 
 
 def test_only_the_loopback_address_is_bound(field):

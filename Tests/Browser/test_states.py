@@ -142,7 +142,7 @@ def test_a_log_that_is_compacted_meanwhile_is_read_anew(page, serve, field_log, 
     log = studio.copy(field_log, tmp_path / "log")
     server = serve(log)
     screen.show(page, server)
-    expect(screen.count(page)).to_have_text("257 events")
+    expect(screen.count(page)).to_have_text("258 events")
     page.allowed_faults += ["status of 422"]  # a request for a state that compaction removes meanwhile
     studio.logtool("compact", log)
     screen.wait_until(lambda: server.api("log")["compactedThrough"] > 0, "the compaction is seen")
@@ -155,7 +155,7 @@ def test_a_server_that_has_stopped_is_said_to_have_stopped(page, field_log):
     with studio.Studio(field_log) as server:
         screen.show(page, server)
     expect(banners(page)).to_contain_text("The server has stopped")
-    expect(screen.count(page)).to_have_text("257 events")  # the last answer stays
+    expect(screen.count(page)).to_have_text("258 events")  # the last answer stays
 
 
 def test_a_server_that_comes_back_at_its_port_asks_for_its_new_address(page, field_log):
