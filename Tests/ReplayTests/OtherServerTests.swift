@@ -182,6 +182,17 @@ import Testing
     }
 
     @Test(.verifies("RPL-16"))
+    func `an adoption while a request is unanswered is kept`() async throws {
+        let store = try await OfflineStore.inMemory()
+        try await store.notes.add("whose", city: "c", by: "u")
+        let report = try await store.sync(over: AdoptingServer(store.events))
+        #expect(report.refusal?.code == .accountNeeded)
+        #expect(store.events.syncPeer.refusal == "account-needed")
+        #expect(store.events.syncPeer.adopts)
+        try await store.close()
+    }
+
+    @Test(.verifies("RPL-16"))
     func `a server that names no account gets the events of a log without one`() async throws {
         let phone = try await device(2, named: "phone", syncing: first)
         #expect(first.events.count == 2)
@@ -224,5 +235,17 @@ private final class Addressed: Transport {
         reply.account = account
         if !isNamed { reply.server = nil }
         return reply
+    }
+}
+
+/// Refuses a log of no known account, whose user adopts its events before the refusal arrives.
+private final class AdoptingServer: Transport {
+    private let store: EventStore
+
+    init(_ store: EventStore) { self.store = store }
+
+    func send(_ request: TransportRequest, token: String?) async throws -> TransportReply {
+        try await store.adoptUnsentEvents()
+        throw TransportError.account("", at: "server")
     }
 }

@@ -99,6 +99,9 @@ struct PeerCheck {
     /// The news, or the peer on record.
     var current: SyncPeer { news ?? recorded }
 
+    /// Replaces the peer on record by that of the log: the app may have adopted the log's events during the run.
+    mutating func setRecorded(_ peer: SyncPeer) { recorded = peer }
+
     /// Drops the news: the reply was none of a sync server.
     mutating func dropNews() { news = nil }
 

@@ -121,6 +121,7 @@ struct ReplayEffects {
     private mutating func vetted(_ exchange: RequestTask.Exchange) -> RequestTask.Exchange {
         var exchange = exchange
         let wasSuspect = peer.isSuspect
+        peer.setRecorded(store.syncPeer)
         exchange.answer = peer.vet(exchange.answer, isRead: state.isRead(exchange.number)) {
             [sentTokens] in !sentTokens.isFound(inCursor: $0)
         }
