@@ -16,11 +16,12 @@ enum LostEvents {
     /// Finds the events that the log has exchanged with the server since the time of the restored state: own ones
     /// by the records of the answers, others by their place in the log. Folded records name older events, too.
     ///
+    /// - Returns: the events, and the number of lines that compaction has removed: positions without a line.
     /// - Throws: `LogError`.
     /// - Complexity: O(bytes of the log); memory for a position and an id for each event.
     static func find(
         in store: EventStore, after restore: ServerRestore
-    ) async throws -> [LossRecovery.Item] {
+    ) async throws -> (items: [LossRecovery.Item], compacted: Int) {
         let time =
             restore.otherServer == nil
             ? Timestamp(milliseconds: restore.time).milliseconds - marginMilliseconds : .min
@@ -44,8 +45,11 @@ enum LostEvents {
         }
         let retracted = Set(await store.durableState.retracted)
         var items: [LossRecovery.Item] = []
+        var (lines, last) = (0, Position.zero)
         for try await event in store.recordedEvents() {
             let position = event.position
+            lines += 1
+            last = position
             let isExchanged =
                 event.isOwn
                 ? event.action != nil
@@ -58,18 +62,7 @@ enum LostEvents {
                     position: position, id: event.id, lane: event.lane.hashValue,
                     lineBytes: event.lineBytes))
         }
-        return items
-    }
-
-    /// The number of lines that compaction has removed: positions without a line.
-    static func compactedLines(of store: EventStore) async throws -> Int {
-        var lines = 0
-        var last = Position.zero
-        for try await event in store.recordedEvents() {
-            lines += 1
-            last = event.position
-        }
-        return Int(last.rawValue) - lines
+        return (items, Int(last.rawValue) - lines)
     }
 
     /// The positions that a record of the log names as those of events that the server has.
@@ -178,12 +171,11 @@ struct RecoveryDriver {
                 "the server names a different restore, or a different database, each time")
         }
         begun += 1
-        let items = try await LostEvents.find(in: store, after: restore)
-        let compacted =
-            restore.otherServer == nil ? 0 : try await LostEvents.compactedLines(of: store)
+        let (items, compacted) = try await LostEvents.find(in: store, after: restore)
         // A scan that is cancelled ends early.
         guard !Task.isCancelled else { return .cancelled }
-        recovery = LossRecovery(from: restore, items, compacted: compacted)
+        recovery = LossRecovery(
+            from: restore, items, compacted: restore.otherServer == nil ? 0 : compacted)
         return nil
     }
 
