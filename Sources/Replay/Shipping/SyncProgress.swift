@@ -99,7 +99,7 @@ struct SyncProgress {
             report.shippedAgain += counts.applied
             report.notAccepted += counts.notAccepted
         case .restored(let restore, let compacted):
-            report.add(restore)
+            report.noteRestore(restore)
             report.compacted += compacted
         default: break
         }

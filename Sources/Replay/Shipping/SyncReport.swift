@@ -60,11 +60,13 @@ public struct SyncReport: Hashable, Sendable {
     /// Creates an empty report.
     public init() {}
 
-    /// Adds a restore whose recovery is complete.
-    mutating func add(_ restore: ServerRestore) {
-        otherServer = restore.otherServer
-        restoredTo =
-            otherServer == nil ? Timestamp(milliseconds: restore.time) : restoredTo
+    /// Notes a restore, or the move to another server, whose recovery is complete.
+    mutating func noteRestore(_ restore: ServerRestore) {
+        if let server = restore.otherServer {
+            otherServer = server
+        } else {
+            restoredTo = Timestamp(milliseconds: restore.time)
+        }
     }
 }
 
