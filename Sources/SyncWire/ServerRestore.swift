@@ -34,7 +34,6 @@ public struct ServerRestore: Hashable, Sendable {
         let parts = header.split(separator: ";").map { $0.trimmingCharacters(in: .whitespaces) }
         guard let time = parts.first.flatMap({ Timestamp($0) }) else { return nil }
         self.time = time.milliseconds
-        otherServer = nil
         generation =
             parts.dropFirst().lazy
             .filter { $0.hasPrefix(Self.generationParameter) }

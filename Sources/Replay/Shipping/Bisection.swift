@@ -56,9 +56,6 @@ struct Bisection: Sendable {
     /// Whether parts are to be sent.
     var hasParts: Bool { !parts.isEmpty }
 
-    /// Whether the suspect was refused with a page in HTML.
-    var isSuspectRefusedInHTML: Bool { suspect?.reply.isHTML == true }
-
     /// Removes the next part.
     mutating func popPart() -> [ReplayItem]? { parts.popFirst() }
 
