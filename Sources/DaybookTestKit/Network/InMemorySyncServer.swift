@@ -153,9 +153,7 @@ public final class InMemorySyncServer: FollowingTransport {
             let draft = event.draft
             var answer = Verdict(id: draft.id, status: .unprocessed)
             if draft.lane.map(stoppedLanes.contains) != true { answer = accept(event, line) }
-            if answer.status != .applied, answer.status != .duplicate, let lane = draft.lane {
-                stoppedLanes.insert(lane)
-            }
+            if answer.status.holdsLane, let lane = draft.lane { stoppedLanes.insert(lane) }
             verdicts.append(answer)
         }
         wakeStreams()

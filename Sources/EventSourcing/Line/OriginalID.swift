@@ -13,13 +13,7 @@ enum OriginalID {
 
     /// True for an event whose id was derived.
     static func isDerived(_ draft: EventDraft) -> Bool {
-        func original(_ name: String) -> String {
-            guard let json = draft.extensions.first(where: { $0.name == name })?.json else {
-                return ""
-            }
-            return JSONText.string(json.span.bytes, 1..<max(1, json.count - 1))
-        }
-        return derivedID(source: original(source), id: original(id)) == draft.id
+        derivedID(source: draft.string(source) ?? "", id: draft.string(id) ?? "") == draft.id
     }
 
     /// The UUID of version 8 that belongs to a source and an id: the same in every import. O(bytes).

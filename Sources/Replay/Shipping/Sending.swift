@@ -188,7 +188,7 @@ struct Sending: Sendable {
     ) {
         queue.lanes.removeSettled(item)
         queue.resolutions.settled(item)
-        if code == "source_fork" { settlement.forked.insert(item.source) }
+        if code == Verdict.Code.sourceFork.rawValue { settlement.forked.insert(item.source) }
     }
 
     private mutating func park(_ item: ReplayItem, _ reply: TransportReply) -> [Effect] {
