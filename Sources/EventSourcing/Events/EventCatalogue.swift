@@ -105,7 +105,7 @@ public struct EventCatalogue: Sendable {
 
     /// True if types have been used in this log, or are declared here, that are not the library's.
     package var hasOwnTypes: Bool {
-        !recorded.rules.isEmpty || !RecordedRules(of: self).rules.isEmpty
+        !recorded.isEmpty || !RecordedRules(of: self).isEmpty
     }
 
     private func fault(of rule: EventRule) -> EventError? {

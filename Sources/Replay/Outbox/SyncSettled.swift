@@ -21,7 +21,7 @@ public struct SyncSettled: EventPayload, Hashable {
     /// one as it is.
     public var clockOffset: Int64?
     /// An offset more than a day from the one in use, which one answer has shown and none has confirmed
-    /// (CLOCK-3). Nil leaves the recorded one as it is; an offset on record ends it.
+    /// (CLOCK-3). Nil leaves the recorded one as it is, unless the record has a `clockOffset`, which removes it.
     public var clockCandidate: Int64?
     /// The position up to which a folded record replaces all records of this log. Nil for the record of one
     /// reply.

@@ -53,8 +53,8 @@ public struct SyncReport: Hashable, Sendable {
     /// The reason why the run waits or has stopped although events that are not held are pending.
     public var message: String?
 
-    /// The error of the transport if it refused to send: a token of another account, or a token that is no
-    /// header value. `message` has its description.
+    /// The error of the transport if it refused to send: a token of another account, events of no known account,
+    /// or a token that is no header value. `message` has its description.
     public var refusal: TransportError?
 
     /// Creates an empty report.

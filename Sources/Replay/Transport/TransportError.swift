@@ -87,7 +87,7 @@ public struct TransportError: Error, Hashable, Sendable, CustomStringConvertible
         self.detail = detail
     }
 
-    /// Place and detail in one line.
+    /// Location and detail in one line.
     public var description: String { "\(location): \(detail)" }
 }
 
