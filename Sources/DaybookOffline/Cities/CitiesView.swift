@@ -96,8 +96,8 @@ public struct CitiesView: KeyedView {
     /// The cached cities, the last accessed first. O(1) each.
     public var offlineCities: some Sequence<OfflineCity> { cached.lastAccessedFirst }
 
-    /// The cached cities that the user did not ask for, the least recently accessed first: the order
-    /// in which they are evicted. O(1) each.
+    /// The cached cities that the user did not ask for, the least recently accessed first. They are evicted
+    /// in this order, after those whose last access is in the future (CITY-8). O(1) each.
     public var evictionCandidates: some Sequence<OfflineCity> { cached.evictionCandidates }
 
     /// The evictable cities whose last access is after a time, the earliest first. O(their number).

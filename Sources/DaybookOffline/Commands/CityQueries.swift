@@ -34,7 +34,8 @@ extension CityCommands {
         store.query(CitiesView.self) { $0.storageUsed }
     }
 
-    /// The cities that would be evicted first. O(`count`).
+    /// The first cities to be evicted, unless the last access of another is in the future (CITY-8).
+    /// O(`count`).
     public func evictionCandidates(_ count: Int) -> ViewQuery<[OfflineCity]> {
         store.query(CitiesView.self) { Array($0.evictionCandidates.prefix(count)) }
     }

@@ -1,4 +1,5 @@
-// Contents of the app's own types as JSON text, in events and back.
+// Writes values of the app's own types as the JSON text that commands on learning store, and reads them back.
+// Spec/model/learning.md, LRN-1.
 
 import Daybook
 import Foundation

@@ -22,18 +22,12 @@ public struct NoteCommands: Sendable {
     public func add(
         _ content: String, city cityId: String, by userId: String
     ) async throws -> Note {
-        try NoteAdded.require(cityId, "city id")
-        try NoteAdded.require(userId, "user id")
-        let id = UUID().text
+        let note = try Self.newNote(content, cityId, userId)
         try await store.write { transaction in
             try references?.require(.city(cityId), transaction)
-            try transaction.append(
-                NoteAdded(noteId: id, cityId: cityId, content: content, createdBy: userId))
+            try transaction.append(note)
         }
-        guard let note = store.view(NotesView.self)[id] else {
-            throw EventError(.refused, "the note \(id) was deleted while it was added")
-        }
-        return note
+        return try recorded(note)
     }
 
     /// Changes a note's text. Durable on return.
@@ -64,24 +58,37 @@ public struct NoteCommands: Sendable {
     ///   - cityId: the city of the new note.
     ///   - userId: the user who adds it.
     /// - Returns: the new note.
-    /// - Throws: `EventError` (`refused`) if no pending event has a text; as `OutboxCommands.resolve(_:_:)`
-    ///   and `add(_:city:by:)`.
+    /// - Throws: `EventError` (`refused`) for an empty id, or if no pending event has a text; as
+    ///   `OutboxCommands.resolve(_:_:)`. The `ReferenceCheck` is not asked about the city.
     @discardableResult
     public func addAgain(
         _ conflict: Conflict, city cityId: String, by userId: String
     ) async throws -> Note {
-        try NoteAdded.require(cityId, "city id")
-        try NoteAdded.require(userId, "user id")
         guard let event = conflict.pending.first,
             let text = conflict.pending.compactMap(Self.text).last
         else { throw EventError(.refused, "no pending event of the note has a text") }
-        let note = NoteAdded(
-            noteId: UUID().text, cityId: cityId, content: text, createdBy: userId)
+        let note = try Self.newNote(text, cityId, userId)
         try await store.outbox.resolve(event.id, .replace([try EventDraft(note)]))
-        guard let added = store.view(NotesView.self)[note.noteId] else {
-            throw EventError(.refused, "the note \(note.noteId) was deleted while it was added")
+        return try recorded(note)
+    }
+
+    private static func newNote(
+        _ content: String, _ cityId: String, _ userId: String
+    ) throws -> NoteAdded {
+        try NoteAdded.require(cityId, "city id")
+        try NoteAdded.require(userId, "user id")
+        return NoteAdded(
+            noteId: UUID().text, cityId: cityId, content: content, createdBy: userId)
+    }
+
+    /// The note that an event has added.
+    ///
+    /// - Throws: `EventError` (`refused`) for a note that was deleted meanwhile.
+    private func recorded(_ added: NoteAdded) throws -> Note {
+        guard let note = store.view(NotesView.self)[added.noteId] else {
+            throw EventError(.refused, "the note \(added.noteId) was deleted while it was added")
         }
-        return added
+        return note
     }
 
     private static func text(of event: Event) -> String? {

@@ -173,16 +173,15 @@ extension CityCommands {
         else { return nil }
         let data = try CityData(json: cached.cityData)
         let now = await store.now
-        let last = city.lastAccessedAt.milliseconds
-        if now - last >= Self.accessIntervalMilliseconds {
-            try await store.append(CityAccessed(cityId: cityId), durability: .relaxed)
-        } else if last - now >= Self.accessIntervalMilliseconds {
-            // The clock was ahead at the last access.
+        if abs(now - city.lastAccessedAt.milliseconds) >= Self.accessIntervalMilliseconds {
+            let last = store.view(CitiesView.self).accessTimestamp(cityId)
+            // If the clock was ahead at the last access, so is the time of the event that replaces it.
+            let wasAhead = last.map { $0.time.milliseconds >= now } ?? false
             try await store.append(
                 CityAccessed(
-                    cityId: cityId, accessedAt: ZonedTime(Timestamp(milliseconds: now))),
-                replacing: store.view(CitiesView.self).accessTimestamp(cityId),
-                durability: .relaxed)
+                    cityId: cityId,
+                    accessedAt: wasAhead ? ZonedTime(Timestamp(milliseconds: now)) : nil),
+                replacing: last, durability: .relaxed)
         }
         return (store.view(CitiesView.self).offline(cityId) ?? city, data)
     }

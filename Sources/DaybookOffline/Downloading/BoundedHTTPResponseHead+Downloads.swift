@@ -19,7 +19,7 @@ extension BoundedHTTPResponseHead {
         self["Content-Length"].flatMap { Int($0) }.flatMap { $0 >= 0 ? $0 : nil }
     }
 
-    /// Whether the head says where the body ends. Else the end of the connection is its end, which a
-    /// connection that breaks equals.
+    /// Whether the head says how the end of the body is found. If not, the body ends with the connection, and
+    /// a connection that breaks looks the same.
     var hasEnd: Bool { contentLength != nil || self["Transfer-Encoding"] != nil }
 }

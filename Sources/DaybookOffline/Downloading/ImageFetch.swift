@@ -138,7 +138,7 @@ struct ImageFetch {
         case ended
         /// A transient failure.
         case failed(any Error)
-        /// The response was none of the server, or not the image.
+        /// The response was not the server's, or not an image.
         case portal(String)
     }
 

@@ -54,8 +54,8 @@ final class ImageWriter: ResponseBodyHandler {
         }
     }
 
-    /// Confirms a `200` response that has ended without a known total: its end is announced, or the response
-    /// before it had the same size. Only then no byte is missing.
+    /// Whether a `200` response that has ended without a known total is complete: its head says how its end
+    /// is found, or the last such response had the same size. Records the size for the next response.
     func confirmEnd() -> Bool {
         state.withLock { state in
             guard !state.hasEnd else { return true }

@@ -29,15 +29,14 @@ enum PortalCheck {
         ["html", "htm", "xhtml", "xht"].contains(url.pathExtension.lowercased())
     }
 
-    /// The error of an answer that is none of the server: the request is repeated later.
+    /// The error of an answer that is not the server's: the request is repeated later.
     static func error(_ subject: String, _ answer: String) -> DownloadError {
         DownloadError(
             .unavailable, "\(subject): \(answer); the network may ask for a login")
     }
 }
 
-/// Whether the answers of this moment are those of the server and not those of a portal: whether the city's
-/// manifest arrives.
+/// Distinguishes the server from a portal: if the city's manifest arrives, the server itself answers.
 final class OnlineCheck: Sendable {
     private let fetchManifest: @Sendable () async throws -> Void
     private let confirmedAt = Mutex<ContinuousClock.Instant?>(nil)
@@ -49,8 +48,9 @@ final class OnlineCheck: Sendable {
         self.fetchManifest = fetchManifest
     }
 
-    /// Requests the manifest unless it has arrived a moment ago.
+    /// Requests the manifest, unless it has arrived within `validity`. Simultaneous calls request it each.
     ///
+    /// - Returns: true if the server itself answers.
     /// - Throws: `CancellationError`.
     func isOnline() async throws -> Bool {
         if let last = confirmedAt.withLock({ $0 }), ContinuousClock.now - last < Self.validity {

@@ -18,7 +18,7 @@ enum RangeAnswer: Hashable {
     case wrong(String)
     /// The request is sent to another address.
     case redirected(URL)
-    /// The response is none of the server, or not the image: the answer of a portal.
+    /// The response is not the server's, or not an image: the answer of a portal.
     case portal(String)
     /// The image is not available.
     case refused(DownloadError)

@@ -209,11 +209,6 @@ public struct LearningView: ListableView, FileReferring {
 
     // MARK: Queries of stored material
 
-    /// True if any lesson of a course is on the device. O(lessons of the course).
-    func hasLessons(of courseId: String) -> Bool {
-        lessons[EntityID(courseId)]?.values.contains { $0.value != nil } ?? false
-    }
-
     /// Returns a lesson on the device; nil if it is not there. O(1).
     public func lesson(_ lessonId: String, course courseId: String) -> StoredLesson? {
         let register = lessons[EntityID(courseId)]?[EntityID(lessonId)]

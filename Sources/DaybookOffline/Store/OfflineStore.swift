@@ -26,8 +26,9 @@ public struct OfflineStore: Sendable {
     public let cacheFolder: URL?
 
     /// The user whose `pruneAfterDays` and `maxStorageLimit` apply when the store cleans up: the one passed
-    /// to `open`, or else the account. Nil, in a store without either: finished download jobs are removed,
-    /// and cached cities stay until `cities.cleanUp(for:)` or `cities.remove(_:)` is called.
+    /// to `open`, or else the account. Nil in a store without either, in the one that all accounts share,
+    /// and with `cleansUp: false`: cached cities stay until `cities.cleanUp(for:)` or `cities.remove(_:)`
+    /// is called.
     public var cleanUpUser: String? { housekeeper?.user }
 
     private let references: ReferenceCheck?

@@ -528,6 +528,18 @@ private struct LearningBench {
         #expect(stored.map(\.reviewId) == ["es-r1", "es-r3"])
     }
 
+    @Test(.verifies("LRN-21", "LRN-30"))
+    func `earlier sessions are removed also if the server lacks one of the next`()
+        async throws
+    {
+        let bench = try await LearningBench()
+        try await bench.downloads.run(untilIdle: true)
+        bench.source.have(["r3", "r6"])
+        bench.source.fail("https://x.example/r6", DownloadError(.refused, "gone"))
+        try await bench.downloads.run(untilIdle: true)
+        #expect(bench.reviews == ["es-r3"])
+    }
+
     @Test(.verifies("LRN-36"))
     func `a cancelled download changes nothing`() async throws {
         let bench = try await LearningBench()

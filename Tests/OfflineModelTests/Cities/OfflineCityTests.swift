@@ -233,11 +233,14 @@ private struct Bench {
         try await bench.cache("a")
         bench.clock.advance(by: .days(-1_000))
         try await bench.cache("b")
-        bench.clock.advance(by: .days(1))
-        _ = try await bench.store.cities.read("a")
-        #expect(
-            bench.store.cities.offline("a").current?.lastAccessedAt.milliseconds
-                == bench.clock.milliseconds)
+        // The second access counts, too, though the event of the first has a time in the future.
+        for _ in 0..<2 {
+            bench.clock.advance(by: .days(1))
+            _ = try await bench.store.cities.read("a")
+            #expect(
+                bench.store.cities.offline("a").current?.lastAccessedAt.milliseconds
+                    == bench.clock.milliseconds)
+        }
         #expect(bench.cached == ["a", "b"])
         bench.clock.advance(by: .days(8))
         #expect(try await bench.store.cities.cleanUp(for: "u").outdated == ["b", "a"])

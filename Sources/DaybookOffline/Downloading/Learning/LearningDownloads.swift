@@ -429,11 +429,12 @@ public actor LearningDownloads {
                 failure = failure ?? error
             }
         }
-        if let failure { throw failure }
+        // Also after a failure of one session: else the number of sessions would grow with each prefetch.
         if !isExplicit {
             try await learning.removeReviews(
                 of: user, in: combination, except: sessions.map(\.reviewId))
         }
+        if let failure { throw failure }
         return stored
     }
 
