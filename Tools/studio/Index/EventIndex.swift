@@ -60,7 +60,7 @@ struct EventIndex {
         } else {
             let event = try LogReader.event(line, OfflineModel.catalogue, directory: directory)
             let type = number(of: event.type)
-            if kinds[type] == nil { kinds[type] = Self.kind(of: event) }
+            if kinds[type] == nil { try classify(type, line, in: directory) }
             types.append(type)
             subjects.append(event.subject.map { number(of: $0) } ?? NameTable.none)
             lanes.append(number(of: event.lane))
@@ -95,6 +95,7 @@ struct EventIndex {
         return number
     }
 
+    /// Finds out the kind of a type, once for each type, by the rules that the log has recorded.
     private mutating func classify(_ type: UInt32, _ line: RawSpan, in directory: String) throws {
         kinds[type] = Self.kind(
             of: try LogReader.event(
