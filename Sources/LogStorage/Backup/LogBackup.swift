@@ -123,7 +123,8 @@ package struct LogBackup {
     private func copySegments(
         _ names: [String], _ summary: inout BackupSummary
     ) throws(LogError) -> End {
-        var (end, names): (End?, [String]) = (nil, names)
+        var end: End?
+        var names = names
         // Without the unfinished one, the backup ends in the segment before, which must not be a shared file.
         if let last = names.last, names.count > 1,
             try Recovery(directory: directory, fileSystem: files).isUnfinished(last)
@@ -243,7 +244,8 @@ package struct LogBackup {
                 && CheckpointSlots.head(of: claim.file, claim.header) != nil
         }
         if usable.isEmpty, let kept = CopiedFolder.lasting(claims, of: end.header.logID) {
-            return _ = try CheckpointSlots(temporary, fileSystem: fileSystem).write(kept)
+            _ = try CheckpointSlots(temporary, fileSystem: fileSystem).write(kept)
+            return
         }
         try inFolder(LogDirectory.checkpoints, unless: usable.isEmpty) { () throws(LogError) in
             for claim in usable {
@@ -258,15 +260,7 @@ package struct LogBackup {
 
     /// Copies the recorded rules. They were recorded before the events that they are about.
     private func copyRules(_ summary: inout BackupSummary) throws(LogError) {
-        let file: any File
-        do throws(FileError) {
-            file = try files.open(directory + "/" + LogDirectory.rules, .read)
-        } catch {
-            switch error.code {
-            case .notFound, .wrongKind, .symbolicLink: return
-            default: throw LogError(error)
-            }
-        }
+        guard let file = try openRegularFile(directory + "/" + LogDirectory.rules) else { return }
         try share(file, LogDirectory.rules, &summary)
     }
 
@@ -287,18 +281,19 @@ package struct LogBackup {
             .filter { !$0.hasPrefix(LogDirectory.unfinishedFilePrefix) }
         try inFolder(LogDirectory.files, unless: names.isEmpty) { () throws(LogError) in
             for name in names.sorted() {
-                let file: any File
-                do throws(FileError) {
-                    file = try files.open(folder + "/" + name, .read)
-                } catch {
-                    switch error.code {
-                    // Deleted meanwhile; a folder, a link or a device.
-                    case .notFound, .wrongKind, .symbolicLink: continue
-                    default: throw LogError(error)
-                    }
-                }
+                guard let file = try openRegularFile(folder + "/" + name) else { continue }
                 try share(file, LogDirectory.files + "/" + name, &summary)
                 summary.files += 1
+            }
+        }
+    }
+
+    /// Opens a file of the log; nil for one that was deleted meanwhile, and for a folder, a link or a device.
+    private func openRegularFile(_ path: String) throws(LogError) -> (any File)? {
+        do throws(FileError) { return try files.open(path, .read) } catch {
+            switch error.code {
+            case .notFound, .wrongKind, .symbolicLink: return nil
+            default: throw LogError(error)
             }
         }
     }

@@ -24,20 +24,9 @@ struct LockMarker: Equatable {
     private static let closed = Array("closed".utf8)
     private static let inUse = Array("in-use".utf8)
     private static let spaces = [36, 57, 94, 115, 136, 157]
+}
 
-    init(
-        incarnation: UInt128, file: UInt64, logID: UInt128, base: Position, segment: UInt64,
-        next: Position, isInUse: Bool
-    ) {
-        self.incarnation = incarnation
-        self.file = file
-        self.logID = logID
-        self.base = base
-        self.segment = segment
-        self.next = next
-        self.isInUse = isInUse
-    }
-
+extension LockMarker {
     /// Reads a marker; nil if the bytes are not exactly one.
     init?(_ marker: [UInt8]) {
         let bytes = marker.span.bytes

@@ -23,9 +23,9 @@ struct EventIndex {
     private(set) var origins: [Origin] = []
     private(set) var totalLineBytes = 0
 
-    /// The ordinals by the low half of the event's id, which is random.
+    /// The ordinals by the key of the event's id.
     private var ordinals: [UInt64: UInt32] = [:]
-    /// The ordinals of the events that name an event as their cause or base, by the low half of its id.
+    /// The ordinals of the events that name an event as their cause or base, by the key of its id.
     private var dependents: [UInt64: [UInt32]] = [:]
     private var kinds: [UInt32: TypeKind] = [:]
     /// The number of events by type and origin: the type's number, doubled, plus 1 for a foreign event.
@@ -60,7 +60,7 @@ struct EventIndex {
         } else {
             let event = try LogReader.event(line, OfflineModel.catalogue, directory: directory)
             let type = number(of: event.type)
-            if kinds[type] == nil { kinds[type] = Self.kind(of: event) }
+            if kinds[type] == nil { try classify(type, line, in: directory) }
             types.append(type)
             subjects.append(event.subject.map { number(of: $0) } ?? NameTable.none)
             lanes.append(number(of: event.lane))
@@ -71,7 +71,7 @@ struct EventIndex {
                 } ?? NameTable.none)
             for cause in [event.content.string("causationid"), event.content.string("baseid")] {
                 guard let cause = cause.flatMap(UUID.init(uuidString:)) else { continue }
-                dependents[UInt64(truncatingIfNeeded: cause.integer), default: []].append(ordinal)
+                dependents[Self.key(of: cause.integer), default: []].append(ordinal)
             }
         }
         let origin: Origin = prefix.isOwn ? .own : .foreign
@@ -80,7 +80,7 @@ struct EventIndex {
         sources.append(number(ofSource: prefix.source))
         lineBytes.append(UInt32(clamping: line.byteCount))
         origins.append(origin)
-        ordinals[UInt64(truncatingIfNeeded: prefix.id)] = ordinal
+        ordinals[Self.key(of: prefix.id)] = ordinal
         totalLineBytes += line.byteCount + 1
     }
 
@@ -95,6 +95,7 @@ struct EventIndex {
         return number
     }
 
+    /// Finds out the kind of a type, once for each type, by the rules that the log has recorded.
     private mutating func classify(_ type: UInt32, _ line: RawSpan, in directory: String) throws {
         kinds[type] = Self.kind(
             of: try LogReader.event(
@@ -129,6 +130,10 @@ struct EventIndex {
 
     // MARK: Finding
 
+    /// Eight bytes that stand for an id. Made of both halves: the ids of version 1 that one program makes have the
+    /// same low half.
+    private static func key(of id: UInt128) -> UInt64 { UInt64(truncatingIfNeeded: id ^ id >> 64) }
+
     /// The number of events by origin and kind. O(types).
     func kindCounts() -> [Origin: [TypeKind: Int]] {
         var counts: [Origin: [TypeKind: Int]] = [:]
@@ -160,12 +165,12 @@ struct EventIndex {
 
     /// The ordinal of the event with an id; nil if there is none. O(1).
     func ordinal(of id: UUID) -> Int? {
-        ordinals[UInt64(truncatingIfNeeded: id.integer)].map(Int.init)
+        ordinals[Self.key(of: id.integer)].map(Int.init)
     }
 
     /// The ordinals of the events that name an event as their cause or base.
     func dependents(of id: UUID) -> [Int] {
-        (dependents[UInt64(truncatingIfNeeded: id.integer)] ?? []).map(Int.init)
+        (dependents[Self.key(of: id.integer)] ?? []).map(Int.init)
     }
 
     /// The positions of the events of some types, ascending. O(n).

@@ -348,7 +348,8 @@ export class MailedSource {
 
   #csv(lines) {
     const names = ['position', 'id', 'time', 'type', 'subject', 'lane', 'source', 'status'];
-    const rows = lines.map(({ row, stored }) => [...names.map((name) => row[name]), dataOfLine(stored.line)]);
+    // An event without data has no value there: JSON is never the empty text.
+    const rows = lines.map(({ row, stored }) => [...names.map((name) => row[name]), dataOfLine(stored.line) || null]);
     return [[...names, 'data'], ...rows].map((row) => `${row.map(csvField).join(',')}\r\n`).join('');
   }
 }

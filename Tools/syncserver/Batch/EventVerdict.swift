@@ -1,4 +1,5 @@
-// The verdict on one event of a batch, with the stored text of a conflict. Spec/protocol/sync-protocol.md, SYNC-20 to SYNC-29.
+// The verdict on one event of a batch, with the stored text of a conflict. Spec/protocol/sync-protocol.md, SYNC-20
+// to SYNC-29.
 
 import Foundation
 import SyncWire
