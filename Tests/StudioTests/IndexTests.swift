@@ -69,6 +69,25 @@ private func bytes(_ text: String?) -> [UInt8]? { text.map { Array($0.utf8) } }
         }
     }
 
+    @Test(.verifies("STU-7")) func `ids with the same second half are different events`() throws {
+        // Such are the ids of version 1 that one program makes.
+        let ids = (1...3 as ClosedRange<UInt128>).map {
+            UUID(integer: $0 << 96 | 0x1000_8000_0000_0000_0001)
+        }
+        var history = EventHistory()
+        for id in ids {
+            history.addOwn(
+                EventDraft(
+                    id: id, type: "com.example.visit", subject: "s", lane: "l",
+                    data: .json(Array("{}".utf8))))
+        }
+        let log = try SampleLog(history.events.stored)
+        defer { log.remove() }
+        try log.followed.readToEnd()
+        let index = log.followed.withState { $0.index }
+        #expect(ids.map { index.ordinal(of: $0) } == [0, 1, 2])
+    }
+
     @Test(.verifies("STU-7")) func `every status is shown`() throws {
         let log = try SampleLog(Histories.statuses())
         defer { log.remove() }
