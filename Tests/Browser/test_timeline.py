@@ -110,7 +110,7 @@ def test_a_filter_by_source_finds_what_another_device_has_recorded(page, field):
 
 def test_a_filter_by_status_finds_every_event_of_the_status(page, field):
     screen.show(page, field)
-    numbers = {"settled": 241, "parked": 1, "conflict": 1, "pending": 12, "received": 1, "record": 1}
+    numbers = {"settled": 241, "parked": 1, "conflict": 1, "pending": 12, "received": 1, "record": 2}
     for status, number in numbers.items():
         screen.go(page, f"timeline?status={status}")
         expect(screen.count(page)).to_have_text(f"{number} of 258 events")
