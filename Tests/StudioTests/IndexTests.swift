@@ -70,9 +70,9 @@ private func bytes(_ text: String?) -> [UInt8]? { text.map { Array($0.utf8) } }
     }
 
     @Test(.verifies("STU-7")) func `ids with the same second half are different events`() throws {
-        // Such are the ids of version 1 that one program makes.
+        // As are the ids of version 1 that one program makes.
         let ids = (1...3 as ClosedRange<UInt128>).map {
-            UUID(integer: $0 << 96 | 0x1000_8000_0000_0000_0001)
+            UUID(integer: $0 << 96 | 0x4000_8000_0000_0000_0001)
         }
         var history = EventHistory()
         for id in ids {
