@@ -223,7 +223,8 @@ extension StoreHistory {
         case 1: bad.draft.subject = ""
         case 2: bad.draft.lane = ""
         case 3:
-            bad.draft.id = UUID(uuid: (1, 2, 3, 4, 5, 6, 0x10, 8, 0x80, 10, 11, 12, 13, 14, 15, 16))
+            // There is no version 9.
+            bad.draft.id = UUID(uuid: (1, 2, 3, 4, 5, 6, 0x90, 8, 0x80, 10, 11, 12, 13, 14, 15, 16))
         case 4:
             let name = choices.element(of: [
                 "", "A", "type", "id", "data", "a-b", "abcdefghij01234567890", "\u{E9}",
