@@ -59,11 +59,15 @@ struct ProjectionCheck<View: Projection> {
         }
     }
 
-    /// Checks a law on a history.
+    /// Checks a law on a history, and adds what the history shows of the view to a report.
     ///
     /// - Throws: `ProjectionLaw.Violation`; an error of the view's encoder.
-    func check(_ law: ProjectionLaw, on history: DrawnHistory, _ choices: inout Choices) throws {
+    func check(
+        _ law: ProjectionLaw, on history: DrawnHistory, _ choices: inout Choices,
+        _ report: inout ProjectionReport
+    ) throws {
         if try difference(View(), state(history.events)) != nil { choices.count(changes) }
+        report.record(try typesOfChanges(history.events))
         switch law {
         case .eventTypes: try checkTypes(history.events)
         case .orderOfArrival: try checkOrder(history)
@@ -71,6 +75,18 @@ struct ProjectionCheck<View: Projection> {
         case .storedState: try checkStoredState(history)
         case .compaction: try checkCompaction(history, &choices)
         case .upcasting: try checkUpcasting(history.events, &choices)
+        }
+    }
+
+    /// The types, in their newest form, of the events that change the view, in order of arrival.
+    private func typesOfChanges(_ events: [Event]) throws -> [String] {
+        var state = View()
+        return try events.compactMap { event in
+            let before = state
+            state.fold(CollectionOfOne(event), by: catalogue)
+            let isSame =
+                try areEqual(before, state) ?? (before.encodedState() == state.encodedState())
+            return isSame ? nil : catalogue.newestType(of: event.type)
         }
     }
 
@@ -144,6 +160,25 @@ struct ProjectionCheck<View: Projection> {
             "with \(positions(removed)) removed after \(past.count) events"
                 + (retracted.isEmpty ? "" : " and \(positions(retracted)) retracted"),
             state(counting), state(counting.filter { !removed.contains($0) }))
+    }
+
+    /// The types, in their newest form, of events that the view's retention calls needed.
+    func typesNeeded(_ history: DrawnHistory) -> Set<String> {
+        guard let state = state(history.past) as? any CompactableView else { return [] }
+        let needed = history.past.map { catalogue.newestForm(of: $0) }.filter { event in
+            if case .needed = state.retention(of: event) { View.folds(event.type) } else { false }
+        }
+        return Set(needed.map(\.type))
+    }
+
+    /// The violation of a view that calls events of a type needed that never change it.
+    func neededInVain(_ type: String, _ report: ProjectionReport) -> ProjectionLaw.Violation {
+        ProjectionLaw.Violation(
+            law: .compaction,
+            detail: "retention(of:) calls events of \(type) needed, but none changed the view in "
+                + "\(report.histories) histories: no event of the type would ever be removed. Answer "
+                + ".unconcerned, name in eventTypes only the types that the view folds, or draw "
+                + "events of the type that change it")
     }
 
     private func checkUpcasting(_ events: [Event], _ choices: inout Choices) throws {

@@ -37,25 +37,29 @@ extension Property {
     ///     and is not a `CompactableView` needs them.
     ///   - exceptions: the laws that the app does not need.
     ///   - eventsMax: the highest number of events in a history.
-    ///   - runs: the number of histories for each law.
+    ///   - runs: the number of histories for each law. Nil: 100, and up to 1,000 until each ordered pair of event
+    ///     types that change the view has met in ten of them.
     ///   - seed: the seed from which the seeds of the runs follow.
     ///   - regressions: the choices of fixed failures; they are tried first, with each law.
     ///   - fileID: the file of the test, for the failure report.
     ///   - events: draws one event. Must depend on nothing but its choices.
+    /// - Returns: which event types changed the view, and which pairs of them met.
     /// - Throws: `PropertyFailure`, whose cause is a `ProjectionLaw.Violation` and whose notes are the shrunk
-    ///   history. `CoverageFailure` if the histories could not break a law: no event changed the view, none
-    ///   was of an old type, or compaction removed none. `EventError` (`refused`) for rules and upcasters
+    ///   history. `ProjectionLaw.Violation` for a `CompactableView` whose retention calls events of a type
+    ///   needed that never changed it. `CoverageFailure` if the histories could not break a law: no event
+    ///   changed the view, none was of an old type, or compaction removed none. `EventError` (`refused`) for rules and upcasters
     ///   that `EventStore.open` refuses, and for a view whose states cannot be compared.
+    @discardableResult
     public static func checkProjection<View: Projection>(
         _ view: View.Type, rules: [EventRule] = [], upcasters: [Upcaster] = [],
         extending catalogue: EventCatalogue = .ownTypes,
         alongside others: [any CompactableView.Type] = [],
-        except exceptions: Set<ProjectionLaw> = [], eventsMax: Int = 20, runs: Int = 100,
+        except exceptions: Set<ProjectionLaw> = [], eventsMax: Int = 20, runs: Int? = nil,
         seed: UInt64 = defaultSeed, regressions: [[UInt64]] = [], fileID: String = #fileID,
         events: (inout Choices) throws -> any EventPayload
-    ) throws {
+    ) throws -> ProjectionReport {
         let extended = catalogue.adding(rules, upcasters: upcasters)
-        try checkProjection(
+        return try checkProjection(
             view, rules: rules, upcasters: upcasters, extending: catalogue, alongside: others,
             except: exceptions, eventsMax: eventsMax, runs: runs, seed: seed,
             regressions: regressions, fileID: fileID,
@@ -69,28 +73,40 @@ extension Property {
     /// Checks the laws of a view with events that may break the rules of their types, as events of older
     /// releases and of other devices may; otherwise the same as the form with `events`. `drafts` draws one
     /// event, whose id and time are replaced.
+    @discardableResult
     public static func checkProjection<View: Projection>(
         _ view: View.Type, rules: [EventRule] = [], upcasters: [Upcaster] = [],
         extending catalogue: EventCatalogue = .ownTypes,
         alongside others: [any CompactableView.Type] = [],
-        except exceptions: Set<ProjectionLaw> = [], eventsMax: Int = 20, runs: Int = 100,
+        except exceptions: Set<ProjectionLaw> = [], eventsMax: Int = 20, runs: Int? = nil,
         seed: UInt64 = defaultSeed, regressions: [[UInt64]] = [], fileID: String = #fileID,
         drafts: (inout Choices) throws -> EventDraft
-    ) throws {
+    ) throws -> ProjectionReport {
         let empty = try SampleHistory(rules: rules, upcasters: upcasters, extending: catalogue)
         let check = try ProjectionCheck<View>(
             empty, hasUpcasters: !upcasters.isEmpty, alongside: others)
+        var whole = ProjectionReport(of: view)
         // One property for each law, so that shrinking keeps to the broken one.
         for law in ProjectionLaw.allCases
         where try !exceptions.contains(law) && check.concerns(law) {
+            var report = ProjectionReport(of: view)
+            var needed: Set<String> = []
             try Property.check(
-                "\(View.self): \(law.rawValue)", runs: runs, seed: seed, regressions: regressions,
-                covering: check.labels(of: law), fileID: fileID
+                "\(View.self): \(law.rawValue)", runs: runs ?? 1_000, seed: seed,
+                regressions: regressions, covering: check.labels(of: law),
+                while: { $0.runs < runs ?? 100 || !report.hasMetEachPair(inHistories: 10) },
+                fileID: fileID
             ) { choices in
                 let history = try DrawnHistory(
                     &choices, from: empty, eventsMax: eventsMax, drafts)
-                try check.check(law, on: history, &choices)
+                try check.check(law, on: history, &choices, &report)
+                if law == .compaction { needed.formUnion(check.typesNeeded(history)) }
             }
+            if let type = needed.subtracting(report.changes.keys).min() {
+                throw check.neededInVain(type, report)
+            }
+            whole.add(report)
         }
+        return whole
     }
 }

@@ -53,7 +53,7 @@ package struct CompactionClassifier: Sendable {
         guard let event = try? catalogue.upcast(stored) else { return .kept(.notUnderstood) }
         var successors: [LWWTimestamp]?
         var reasons: Set<KeptReason> = []
-        for view in views {
+        for view in views where type(of: view).folds(event.type) {
             switch view.retention(of: event) {
             case .unconcerned: continue
             case .needed(let reason): reasons.insert(reason)
