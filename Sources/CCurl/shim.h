@@ -2,7 +2,9 @@
 
 #define CURL_DISABLE_TYPECHECK
 #include <curl/curl.h>
+#include <netdb.h>
 #include <string.h>
+#include <sys/socket.h>
 
 static inline CURLcode curl_set_long(CURL *easy, CURLoption option, long value) {
     return curl_easy_setopt(easy, option, value);
@@ -24,6 +26,29 @@ static inline CURLcode curl_set_pointer(CURL *easy, CURLoption option, const voi
 static inline CURLcode curl_set_receiver(
     CURL *easy, CURLoption option, size_t (*receiver)(char *, size_t, size_t, void *)) {
     return curl_easy_setopt(easy, option, receiver);
+}
+
+// For CURLOPT_OPENSOCKETFUNCTION.
+static inline CURLcode curl_set_opener(CURL *easy, curl_opensocket_callback opener, void *context) {
+    CURLcode code = curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, context);
+    return code == CURLE_OK ? curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, opener) : code;
+}
+
+// Opens the socket of a connection, as libcurl does by default.
+static inline curl_socket_t curl_open_socket(const struct curl_sockaddr *address) {
+    return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+}
+
+// Writes the numeric address of a connection.
+//
+// Returns 0 if it is written.
+static inline int curl_write_address(const struct curl_sockaddr *address, char *text, size_t size) {
+    return getnameinfo(
+        &address->addr, address->addrlen, text, (socklen_t)size, NULL, 0, NI_NUMERICHOST);
+}
+
+static inline CURLcode curl_get_string(CURL *easy, CURLINFO info, const char **value) {
+    return curl_easy_getinfo(easy, info, value);
 }
 
 static inline CURLcode curl_allow_http_only(CURL *easy) {

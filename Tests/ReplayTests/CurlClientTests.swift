@@ -35,6 +35,32 @@
             #expect(server.requests.isEmpty)
         }
 
+        @Test(.verifies("DL-12"))
+        func `a name that leads to this machine is refused where the request asks for it`()
+            async throws
+        {
+            let server = try LocalServer { _ in .reply(200) }
+            let base = server.base.replacing("127.0.0.1", with: "localhost")
+            var request = BoundedHTTPRequest(try #require(URL(string: base + "/v1/events")))
+            let origin = try HTTPOrigin(endpoint: request.url)
+            let client = try CurlClient(
+                BoundedHTTPClient.Timeouts(silenceSeconds: 60, requestSeconds: nil))
+            // The last request may find the connection of the second one.
+            for (refuses, count) in [(true, 0), (false, 1), (true, nil)] {
+                request.refusesLocalAddresses = refuses
+                if refuses {
+                    let error = await #expect(throws: TransportError.self) {
+                        try await client.send(request, to: origin, ReplyBody())
+                    }
+                    #expect(error?.code == .localAddress)
+                } else {
+                    let head = try await client.send(request, to: origin, ReplyBody())
+                    #expect(head.status == 200)
+                }
+                if let count { #expect(server.requests.count == count) }
+            }
+        }
+
         // libcurl repeats most requests itself. Whether it leaves the repetition to the exchange
         // depends on microseconds, so the test covers the deadline that both share.
         @Test(.verifies("RPL-12"))
