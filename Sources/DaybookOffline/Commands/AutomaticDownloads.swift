@@ -35,9 +35,15 @@ extension DownloadCommands {
         _ userId: String, _ cities: CitiesView, _ downloads: DownloadsView,
         _ preferences: PreferencesView, at now: Timestamp
     ) -> [String] {
-        let incomplete = cities.offlineCities.lazy.filter {
-            !$0.missingImages.isEmpty
-                && now.milliseconds - $0.downloadedAt.milliseconds >= Self.missingRetryMilliseconds
+        let incomplete = cities.offlineCities.lazy.filter { city in
+            let age = now.milliseconds - city.downloadedAt.milliseconds
+            guard !city.missingImages.isEmpty, abs(age) >= Self.missingRetryMilliseconds else {
+                return false
+            }
+            // The copy of a clock that was ahead has no known age, and neither has the one that replaces it. A
+            // COMPLETED job is removed after a day.
+            return age > 0
+                || downloads.jobs(of: city.cityId).allSatisfy { $0.status != .completed }
         }.map(\.cityId)
         let saved = cities.cityIDs.lazy.filter { cityId in
             guard let save = cities.saveTimestamp(cityId, by: userId),

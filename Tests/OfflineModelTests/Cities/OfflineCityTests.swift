@@ -420,6 +420,13 @@ private struct Bench {
         #expect(try await bench.cache("a").version == .max)
         bench.clock.advance(by: .days(91))
         #expect(try await bench.store.cities.cleanUp(for: "u").outdated == ["a"])
+        changes.pruneAfterDays = 0
+        try await bench.store.append(PreferencesUpdated(userId: "u", changes: changes))
+        try await bench.cache("b")
+        bench.clock.advance(by: .hours(23))
+        #expect(try await bench.store.cities.cleanUp(for: "u").outdated == [])
+        bench.clock.advance(by: .hours(2))
+        #expect(try await bench.store.cities.cleanUp(for: "u").outdated == ["b"])
         try await bench.store.close()
     }
 
