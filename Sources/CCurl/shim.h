@@ -2,9 +2,7 @@
 
 #define CURL_DISABLE_TYPECHECK
 #include <curl/curl.h>
-#include <netdb.h>
 #include <string.h>
-#include <sys/socket.h>
 
 static inline CURLcode curl_set_long(CURL *easy, CURLoption option, long value) {
     return curl_easy_setopt(easy, option, value);
@@ -37,14 +35,6 @@ static inline CURLcode curl_set_opener(CURL *easy, curl_opensocket_callback open
 // Opens the socket of a connection, as libcurl does by default.
 static inline curl_socket_t curl_open_socket(const struct curl_sockaddr *address) {
     return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
-}
-
-// Writes the numeric address of a connection.
-//
-// Returns 0 if it is written.
-static inline int curl_write_address(const struct curl_sockaddr *address, char *text, size_t size) {
-    return getnameinfo(
-        &address->addr, address->addrlen, text, (socklen_t)size, NULL, 0, NI_NUMERICHOST);
 }
 
 static inline CURLcode curl_get_string(CURL *easy, CURLINFO info, const char **value) {

@@ -186,8 +186,15 @@
         }
 
         private func allows(_ address: UnsafeMutablePointer<curl_sockaddr>) -> Bool {
+            // The structure continues after the member, which is the beginning of the address.
+            let offset = MemoryLayout<curl_sockaddr>.offset(of: \.addr) ?? 0
+            let bytes = (UnsafeRawPointer(address) + offset).assumingMemoryBound(to: sockaddr.self)
             var text = [CChar](repeating: 0, count: Int(NI_MAXHOST))
-            guard curl_write_address(address, &text, text.count) == 0 else { return false }
+            guard
+                getnameinfo(
+                    bytes, address.pointee.addrlen, &text, socklen_t(text.count), nil, 0,
+                    NI_NUMERICHOST) == 0
+            else { return false }
             let name = String(
                 decoding: text.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
             guard HTTPOrigin.isLocalAddress(name) == false else {

@@ -406,6 +406,30 @@ private struct Bench {
         try await bench.store.close()
     }
 
+    @Test(.verifies("CITY-12"))
+    func `an automatic download that failed is tried again after a day, one of the user is not`()
+        async throws
+    {
+        let bench = try await Bench()
+        let store = bench.store
+        try await store.preferences.update(for: "u") { $0.autoDownloadEnabled = true }
+        var jobs: [String] = []
+        for (city, isExplicit) in [("a", false), ("b", true)] {
+            try await store.cities.save(city, by: "u")
+            let job = try await store.downloads.queue(city, isExplicit: isExplicit)
+            try await store.downloads.start(job.id)
+            try await store.downloads.fail(job.id, "the device is full", numbers: .initial)
+            jobs.append(job.id)
+        }
+        bench.clock.advance(by: .hours(23))
+        #expect(try await store.downloads.queueWanted(for: "u") == [])
+        bench.clock.advance(by: .hours(1))
+        #expect(try await store.downloads.queueWanted(for: "u") == ["a"])
+        #expect(store.downloads.jobs(.queued).current.map(\.id) == [jobs[0]])
+        #expect(store.downloads.jobs(.failed).current.map(\.id) == [jobs[1]])
+        try await store.close()
+    }
+
     @Test(.verifies("CITY-10"))
     func `extreme numbers of days and versions from an import do no harm`() async throws {
         let bench = try await Bench()
