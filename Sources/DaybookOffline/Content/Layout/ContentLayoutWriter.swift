@@ -164,7 +164,7 @@ public struct ContentLayoutWriter {
         }
         // Without a list, the languages are those of the pages.
         let known = languages ?? withPages.map { ListedLanguage(code: $0, name: nil) }
-        if !known.isEmpty {
+        if !known.isEmpty || !withPages.isEmpty {
             try write(
                 folder + "/" + ContentLayout.languages, "[", try known.map { try $0.json(.file) },
                 "]", &summary)
