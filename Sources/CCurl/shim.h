@@ -32,9 +32,11 @@ static inline CURLcode curl_set_opener(CURL *easy, curl_opensocket_callback open
     return code == CURLE_OK ? curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, opener) : code;
 }
 
-// Opens the socket of a connection, as libcurl does by default.
+// Opens the socket of a connection, which other programs do not inherit.
 static inline curl_socket_t curl_open_socket(const struct curl_sockaddr *address) {
-    return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+    // SOCK_CLOEXEC of Linux. Its name here would hide it from Swift files that import Glibc.
+    const int close_on_exec = 02000000;
+    return socket(address->family, address->socktype | close_on_exec, address->protocol);
 }
 
 static inline CURLcode curl_get_string(CURL *easy, CURLINFO info, const char **value) {
