@@ -104,7 +104,8 @@ private struct ChecksumChange: Sendable {
         in transaction: inout EventStore.Transaction, _ merged: inout [String]
     ) throws -> Result {
         let view = transaction.view(AssetsView.self)
-        guard view.entry(id) == old?.record else { return .changed }
+        let entry = view.entry(id).flatMap { $0.isStored ? $0 : nil }
+        guard entry == old?.record else { return .changed }
         guard let old, var asset = old.record.asset, asset.checksum != checksum else {
             return .done
         }

@@ -130,15 +130,10 @@ extension ContentCommands {
             let pages = try folder.pages(of: city, language: language)
             let resources = files.map { $0[EntityID(language)] ?? [] }
             let isComplete = folder.isComplete(city, language: language)
-            let hasPages = folder.hasPages(of: city, language: language)
-            if update != nil, !hasPages {
-                result.notes.append(
-                    "\(city), \(language): the folder has the time of an update without pages")
-            }
             let changes = try await result.noting("\(city), \(language)") {
                 try await replace(
                     city: city, language: language, pages: pages, resources: resources,
-                    lastUpdate: isComplete && hasPages ? update : nil,
+                    lastUpdate: isComplete ? update : nil,
                     from: .folder(removesOthers: isComplete && isCurrent))
             }
             guard let changes else { continue }

@@ -278,8 +278,8 @@ private func put(_ folder: [String: String], at root: String, _ files: InMemoryF
         try await store.close()
     }
 
-    @Test(.verifies("CONT-31", "CONT-35"))
-    func `the time of an update without its pages is neither written nor read`() async throws {
+    @Test(.verifies("CONT-31"))
+    func `the time of an update whose pages cannot be written is not written`() async throws {
         let files = InMemoryFileSystem()
         let store = try await openStore(files)
         let update = try #require(ZonedTime(time))
@@ -300,13 +300,6 @@ private func put(_ folder: [String: String], at root: String, _ files: InMemoryF
         let view = other.view(ContentView.self)
         #expect(view.cityCodes == ["a"])
         #expect(view.lastUpdates(of: "a").map(\.language) == ["en", "fr"])
-        // A folder of another program, whose content the system has deleted.
-        try files.removeAll("/out/content/a/fr")
-        let third = try await OfflineStore.open(
-            at: URL(filePath: "/third"), environment: LogEnvironment(fileSystem: files))
-        #expect(try await third.content.importFolder(URL(filePath: "/out")).notes.count == 1)
-        #expect(third.view(ContentView.self).lastUpdates(of: "a").map(\.language) == ["en"])
-        try await third.close()
         try await other.close()
         try await store.close()
     }

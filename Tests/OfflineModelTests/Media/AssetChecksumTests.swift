@@ -29,7 +29,7 @@ private func photo(
         async throws
     {
         let store = try await openStore()
-        let count = 3_000
+        let count = 1_000
         let photos = (0..<count).map { photo($0) }
         #expect(try await store.assets.putInBatches(photos) == count)
         let list = store.assets.assets(ownedBy: "u")

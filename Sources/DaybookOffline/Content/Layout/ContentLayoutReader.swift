@@ -24,6 +24,9 @@ public struct ContentLayoutReader: Sendable {
     /// The cities of which something could not be read, each with the language if it is of one.
     private var incomplete: Set<[EntityID]> = []
 
+    /// Whether a folder of pages could not be read: it may be that of any language without one.
+    private var hasUnreadFolders = false
+
     private struct CityFolder {
         var content: String?
         var languages: [EntityID: String] = [:]
@@ -41,7 +44,9 @@ public struct ContentLayoutReader: Sendable {
         let meta = try source.members(ContentLayout.meta, &notes) ?? []
         for city in meta { try readMeta(city) }
         metaCities = Set(meta.map { EntityID($0.name) })
+        let count = notes.count
         try readContentFolders()
+        hasUnreadFolders = notes.count > count
         try readResourceFolders()
         let codes = metaCities.union(folders.keys)
         cities = codes.sorted().map(\.string)
@@ -189,14 +194,12 @@ public struct ContentLayoutReader: Sendable {
         updates[EntityID(city)]?.values.map(\.moment).max()
     }
 
-    /// Whether the folder has the pages of a language. If not, the time of their update says nothing.
-    func hasPages(of city: String, language: String) -> Bool {
-        folders[EntityID(city)]?.languages[EntityID(language)] != nil
-    }
-
     /// True if everything of a language was read.
     func isComplete(_ city: String, language: String) -> Bool {
         let city = EntityID(city)
+        guard !hasUnreadFolders || folders[city]?.languages[EntityID(language)] != nil else {
+            return false
+        }
         return incomplete.isDisjoint(with: [[city], [city, EntityID(language)]])
     }
 

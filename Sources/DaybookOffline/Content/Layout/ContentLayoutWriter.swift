@@ -151,11 +151,7 @@ public struct ContentLayoutWriter {
         of city: String, _ spool: Spool, _ summary: inout Summary
     ) throws {
         let languages = content.languages(of: city)
-        let withPages = pages.languages(of: city)
-        let stored = Set(
-            (withPages + content.lastUpdates(of: city).map(\.language)).map(EntityID.init)
-        )
-        .sorted().map(\.string)
+        let stored = pages.languages(of: city)
         guard !(languages ?? []).isEmpty || !stored.isEmpty else { return }
         guard let folder = try createFolder(of: city, in: path(ContentLayout.content), &summary)
         else {
@@ -163,12 +159,10 @@ public struct ContentLayoutWriter {
             return
         }
         // Without a list, the languages are those of the pages.
-        let known = languages ?? withPages.map { ListedLanguage(code: $0, name: nil) }
-        if !known.isEmpty || !withPages.isEmpty {
-            try write(
-                folder + "/" + ContentLayout.languages, "[", try known.map { try $0.json(.file) },
-                "]", &summary)
-        }
+        let known = languages ?? stored.map { ListedLanguage(code: $0, name: nil) }
+        try write(
+            folder + "/" + ContentLayout.languages, "[", try known.map { try $0.json(.file) },
+            "]", &summary)
         for language in stored {
             guard let folder = try createFolder(of: language, in: folder, &summary) else {
                 summary.unnamed.insert([EntityID(city), EntityID(language)])
