@@ -217,7 +217,7 @@ private func put(_ folder: [String: String], at root: String, _ files: InMemoryF
     @Test(
         .verifies("CONT-40"),
         arguments: [
-            ("mu\u{308}nchen", "pt-br", "e\u{301}.png"), ("M\u{DC}NCHEN", "PT-BR", "\u{C9}.PNG"),
+            ("mu\u{308}nchen", "pt-br", "e\u{301}.png"), ("M\u{DC}NCHEN", "pt-br", "\u{C9}.PNG"),
         ])
     func `names in another case or Unicode form are those of the folder's lists`(
         city: String, language: String, file: String

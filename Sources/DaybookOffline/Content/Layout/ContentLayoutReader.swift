@@ -100,7 +100,11 @@ public struct ContentLayoutReader: Sendable {
         let unique = Set(listed.map(EntityID.init)).map(\.string)
         let byFolded = Dictionary(grouping: unique, by: FolderNames.folded)
         let all = Set(codes.map(\.code))
-        return codes.map { ($0.name, FolderNames.code($0.code, listed: byFolded, folders: all)) }
+        return codes.map { name, code in
+            // The writer's own names, which are ASCII, are exact.
+            guard (try? ContentLayout.name(of: code.string)) != name else { return (name, code) }
+            return (name, FolderNames.code(code, listed: byFolded, folders: all))
+        }
     }
 
     /// The code of the name of a folder; nil if it is the name of none, which is noted.
