@@ -26,6 +26,23 @@ static inline CURLcode curl_set_receiver(
     return curl_easy_setopt(easy, option, receiver);
 }
 
+// For CURLOPT_OPENSOCKETFUNCTION.
+static inline CURLcode curl_set_opener(CURL *easy, curl_opensocket_callback opener, void *context) {
+    CURLcode code = curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, context);
+    return code == CURLE_OK ? curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, opener) : code;
+}
+
+// Opens the socket of a connection, which other programs do not inherit.
+static inline curl_socket_t curl_open_socket(const struct curl_sockaddr *address) {
+    // SOCK_CLOEXEC of Linux. Its name here would hide it from Swift files that import Glibc.
+    const int close_on_exec = 02000000;
+    return socket(address->family, address->socktype | close_on_exec, address->protocol);
+}
+
+static inline CURLcode curl_get_string(CURL *easy, CURLINFO info, const char **value) {
+    return curl_easy_getinfo(easy, info, value);
+}
+
 static inline CURLcode curl_allow_http_only(CURL *easy) {
 #if LIBCURL_VERSION_NUM >= 0x075500
     return curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");

@@ -109,6 +109,51 @@ private let loginPage = Array("<!DOCTYPE html><title>Login</title>".utf8)
         try await bench.close()
     }
 
+    @Test(.verifies("DL-26", "CITY-12"))
+    func `what a copy lacks is fetched again if the clock was ahead at its download, once a day`()
+        async throws
+    {
+        let clock = VirtualClock(milliseconds: 1_800_000_000_000)
+        var sample = SampleCity(sizes: [20_000])
+        (sample.includesSizes, sample.includesChecksums) = (false, false)
+        let city = sample
+        let bench = try await Bench(clock: { clock.milliseconds }) { request in
+            request.path == SampleCity.path(0)
+                ? ImageServer.Reply(404) : city.reply(to: request) ?? ImageServer.Reply(404)
+        }
+        #expect(try await bench.downloadIncomplete(city).count == 1)
+        clock.advance(by: .days(-1_000))
+        // The store does this every hour; the commit wakes the manager.
+        #expect(try await bench.store.downloads.cleanUp() == 1)
+        try await eventually("version", is: Optional(2)) {
+            bench.store.view(CitiesView.self).offline(city.id)?.version
+        }
+        clock.advance(by: .hours(23))
+        #expect(try await bench.store.downloads.queueWanted(for: Bench.user) == [])
+        try await bench.close()
+    }
+
+    @Test(.verifies("DL-26"))
+    func `a download that the user asks for fetches the images of an incomplete copy again`()
+        async throws
+    {
+        var sample = SampleCity(sizes: [20_000, 30_000])
+        (sample.includesSizes, sample.includesChecksums) = (false, false)
+        let city = sample
+        let bench = try await Bench { request in
+            request.path == SampleCity.path(1) && request.earlier == 0
+                ? ImageServer.Reply(404) : city.reply(to: request) ?? ImageServer.Reply(404)
+        }
+        #expect(try await bench.downloadIncomplete(city).count == 1)
+        try await bench.download(city)
+        try await eventually("version", is: Optional(2)) {
+            bench.store.view(CitiesView.self).offline(city.id)?.version
+        }
+        try await bench.check(city)
+        #expect(bench.server.requests(SampleCity.path(0)).count == 2)
+        try await bench.close()
+    }
+
     @Test(.verifies("DL-16"))
     func `a body without an announced end is complete once it has arrived twice`() async throws {
         var sample = SampleCity(sizes: [40_000])

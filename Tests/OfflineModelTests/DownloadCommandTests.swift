@@ -183,6 +183,20 @@ extension DownloadCommands {
         try await store.close()
     }
 
+    @Test(.verifies("DL-4"))
+    func `jobs that ended while the clock was ahead are removed, too`() async throws {
+        let clock = VirtualClock(milliseconds: 1_800_000_000_000)
+        let store = try await OfflineStore.inMemory(clock: { clock.date })
+        _ = try await store.downloads.job("a", in: .completed)
+        _ = try await store.downloads.job("b", in: .failed)
+        clock.advance(by: .days(-2))
+        #expect(try await store.downloads.cleanUp() == 1)
+        #expect(store.view(DownloadsView.self).jobs.map(\.status) == [.failed])
+        clock.advance(by: .days(-6))
+        #expect(try await store.downloads.cleanUp() == 1)
+        try await store.close()
+    }
+
     @Test(.verifies("DL-5"))
     func `the content of a download and its completion are one commit, or neither is recorded`()
         async throws

@@ -35,6 +35,33 @@
             #expect(server.requests.isEmpty)
         }
 
+        @Test(.verifies("DL-12"))
+        func `a name that leads to this machine is refused where the request asks for it`()
+            async throws
+        {
+            let server = try LocalServer { _ in .reply(200) }
+            let base = server.base.replacing("127.0.0.1", with: "localhost")
+            let url = try #require(URL(string: base + "/v1/events"))
+            let origin = try HTTPOrigin(endpoint: url)
+            let client = try CurlClient(
+                BoundedHTTPClient.Timeouts(silenceSeconds: 60, requestSeconds: nil))
+            var careful = BoundedHTTPRequest(url)
+            careful.refusesLocalAddresses = true
+            let refused = careful
+            func refuse() async {
+                let error = await #expect(throws: TransportError.self) {
+                    try await client.send(refused, to: origin, ReplyBody())
+                }
+                #expect(error?.code == .localAddress)
+            }
+            await refuse()
+            #expect(server.requests.isEmpty)
+            let head = try await client.send(BoundedHTTPRequest(url), to: origin, ReplyBody())
+            #expect(head.status == 200)
+            // It may find the connection of the request before.
+            await refuse()
+        }
+
         // libcurl repeats most requests itself. Whether it leaves the repetition to the exchange
         // depends on microseconds, so the test covers the deadline that both share.
         @Test(.verifies("RPL-12"))

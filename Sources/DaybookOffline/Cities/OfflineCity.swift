@@ -31,9 +31,11 @@ public struct OfflineCity: Hashable, Sendable, Identifiable {
     /// The age in days after which a copy is stale.
     public static let staleAfterDays = 30
 
-    /// Whether the copy is older than 30 days.
+    /// Whether the copy is older than 30 days, or was downloaded while the clock was so far ahead that its age is
+    /// not known.
     public func isStale(at now: Timestamp) -> Bool {
-        now.milliseconds - downloadedAt.milliseconds > Int64(Self.staleAfterDays) * 86_400_000
+        abs(now.milliseconds - downloadedAt.milliseconds)
+            > Int64(Self.staleAfterDays) * 86_400_000
     }
 }
 

@@ -232,7 +232,7 @@ enum UniqueAssetKey: Hashable, CustomStringConvertible {
 
     static func all(of asset: Asset) -> [UniqueAssetKey] {
         [
-            .checksum(owner: EntityID(asset.ownerId), EntityID(asset.checksum)),
+            asset.checksum.map { .checksum(owner: EntityID(asset.ownerId), EntityID($0)) },
             asset.remoteId.map { .remoteId(EntityID($0)) },
             asset.localId.map { .localId(EntityID($0)) },
         ].compactMap(\.self)

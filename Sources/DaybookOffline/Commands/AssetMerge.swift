@@ -50,6 +50,16 @@ struct AssetMerge {
     /// The assets to store, in the order of the answer.
     var assets: [AssetStored] { items.filter { !$0.isLeftOut }.map(\.stored) }
 
+    /// The local ids of the stored assets that have no server's id, and get one.
+    var regained: [String] {
+        items.compactMap { item in
+            guard !item.isLeftOut, item.given.remoteId != nil, let known = item.record?.asset,
+                known.remoteId == nil
+            else { return nil }
+            return known.localId
+        }
+    }
+
     /// Whether the server still has a stored asset, as far as the answer says.
     func names(_ id: String) -> Bool {
         guard let match = matches[EntityID(id)] else { return false }
@@ -75,8 +85,8 @@ struct AssetMerge {
                 .filter { Self.isFree($0, for: asset, leaving) } ?? []
         }
         match { asset in
-            view.all(ownerId: asset.ownerId, checksum: asset.checksum)
-                .filter { Self.isFree($0, for: asset, leaving) }
+            asset.checksum.map { view.all(ownerId: asset.ownerId, checksum: $0) }?
+                .filter { Self.isFree($0, for: asset, leaving) } ?? []
         }
         setIDs()
         // Assets that the store knows come first: of two with one key they are stored.

@@ -86,6 +86,8 @@ extension AssetCommands {
             into: known)
         var result = AssetRefresh()
         result.leftOut = merge.leftOut
+        // First: after a kill the next refresh finds no asset that gets its server's id back.
+        try await removeDuplicates(of: merge.regained)
         result.stored = try await recordInBatches(merge.assets)
         let gone = leaving.filter { !merge.names($0.id) }
         result.gone = gone.map(\.id)
@@ -123,6 +125,16 @@ extension AssetCommands {
         let key = SettingKey<String>.assetETag
         try transaction.append(
             SettingPut(key: key.name, value: eTag), replacing: settings.lwwTimestamp(of: key.name))
+    }
+
+    /// Deletes the duplicates of copies whose assets the server has again. An earlier answer without them has
+    /// recorded these; later edits of the files would not be uploaded.
+    private func removeDuplicates(of localIds: [String]) async throws {
+        var waiting = localIds.filter(store.view(DeviceMediaView.self).isDuplicate)[...]
+        while !waiting.isEmpty {
+            try await DeviceMediaCommands(store).deleteDuplicates(Array(waiting.prefix(1_000)))
+            waiting = waiting.dropFirst(1_000)
+        }
     }
 
     /// Deletes assets that the server no longer has; removes the server's id from those with a copy on

@@ -6,7 +6,9 @@ extension DownloadCommands {
     /// Queues a user's saved cities for automatic download: while `autoDownloadEnabled` is on, those
     /// that are not cached, have no job that is QUEUED, DOWNLOADING, PAUSED or FAILED, and were not
     /// removed since the save. And all cached cities that lack images and were downloaded a day ago or
-    /// longer, and have no such job. Durable on return. A `DownloadManager` calls it by itself.
+    /// longer, and have no such job. An automatic job that failed a day ago or longer is queued again: its
+    /// reason, such as a full device or a rejected token, may have ended. Durable on return. A
+    /// `DownloadManager` calls it by itself.
     ///
     /// - Returns: the queued cities, at most 1,000.
     /// - Throws: `LogError` as `EventStore.append`.
@@ -23,9 +25,13 @@ extension DownloadCommands {
             let cityIds = Self.citiesToQueue(
                 userId, transaction.view(CitiesView.self), transaction.view(DownloadsView.self),
                 transaction.view(PreferencesView.self), at: transaction.now)
+            let downloads = transaction.view(DownloadsView.self)
             for cityId in cityIds {
+                let failed = downloads.jobs(of: cityId).last { $0.status == .failed }
+                let jobId = failed?.id ?? store.newID().text
                 try transaction.append(
-                    DownloadQueued(jobId: store.newID().text, cityId: cityId, isExplicit: false))
+                    DownloadQueued(jobId: jobId, cityId: cityId, isExplicit: false),
+                    replacing: downloads.lwwTimestamp(jobId))
             }
             return cityIds
         }
@@ -35,9 +41,15 @@ extension DownloadCommands {
         _ userId: String, _ cities: CitiesView, _ downloads: DownloadsView,
         _ preferences: PreferencesView, at now: Timestamp
     ) -> [String] {
-        let incomplete = cities.offlineCities.lazy.filter {
-            !$0.missingImages.isEmpty
-                && now.milliseconds - $0.downloadedAt.milliseconds >= Self.missingRetryMilliseconds
+        let incomplete = cities.offlineCities.lazy.filter { city in
+            let age = now.milliseconds - city.downloadedAt.milliseconds
+            guard !city.missingImages.isEmpty, abs(age) >= Self.retryMilliseconds else {
+                return false
+            }
+            // The copy of a clock that was ahead has no known age, and neither has the one that replaces it. A
+            // COMPLETED job is removed after a day.
+            return age > 0
+                || downloads.jobs(of: city.cityId).allSatisfy { $0.status != .completed }
         }.map(\.cityId)
         let saved = cities.cityIDs.lazy.filter { cityId in
             guard let save = cities.saveTimestamp(cityId, by: userId),
@@ -47,14 +59,17 @@ extension DownloadCommands {
         }
         let isAutomatic = preferences[userId].autoDownloadEnabled
         let wanted = (Array(incomplete) + (isAutomatic ? Array(saved) : [])).filter { cityId in
-            downloads.jobs(of: cityId).allSatisfy {
-                !$0.status.isUnfinished && $0.status != .failed
+            downloads.jobs(of: cityId).allSatisfy { job in
+                guard job.status == .failed else { return !job.status.isUnfinished }
+                // A job that the user asked for waits for the user.
+                return !job.isExplicit
+                    && abs(now.milliseconds - job.changedAt.milliseconds) >= Self.retryMilliseconds
             }
         }
         // A batch has a limit; the next call queues the remaining cities.
         return Array(wanted.prefix(1_000))
     }
 
-    /// The time in milliseconds after which the images that a copy lacks are fetched again.
-    private static let missingRetryMilliseconds: Int64 = 86_400_000
+    /// The time in milliseconds after which a failed download, or the images that a copy lacks, are tried again.
+    private static let retryMilliseconds: Int64 = 86_400_000
 }

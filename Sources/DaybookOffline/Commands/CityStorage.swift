@@ -51,8 +51,9 @@ struct CityStorage {
 
     /// The cities whose last access is more than `pruneAfterDays` ago. O(their number).
     func outdated() -> [String] {
-        // Imported events may have set a number above the limit.
-        let days = min(preferences.pruneAfterDays, OfflinePreferences.pruneDays.upperBound)
+        // Imported events may have set another number: 0 days would delete every copy at once.
+        let accepted = OfflinePreferences.pruneDays
+        let days = max(min(preferences.pruneAfterDays, accepted.upperBound), accepted.lowerBound)
         let oldest = now.milliseconds - Int64(days) * 86_400_000
         return cities.evictionCandidates.prefix { $0.lastAccessedAt.milliseconds < oldest }
             .map(\.cityId)

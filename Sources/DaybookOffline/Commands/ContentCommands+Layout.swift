@@ -36,10 +36,10 @@ extension ContentCommands {
     /// Durable on return.
     ///
     /// What cannot be read or recorded is left out, with a note that names its location; everything else is
-    /// imported. Content that the log has from a later update is not replaced.
+    /// imported. Content that the log has from a later update is not replaced. Names that a file system has
+    /// written in another case or Unicode form are those of the folder's lists (CONT-40).
     ///
-    /// - Throws: `FileStoreError` for a folder or a file that the system cannot read: repeating the call
-    ///   imports the rest; as `store(city:language:pages:resources:lastUpdate:)`.
+    /// - Throws: `FileStoreError` for a folder that the system cannot list; as `store(city:language:pages:resources:lastUpdate:)`.
     /// - Complexity: O(bytes of the folder); memory for one language at a time.
     @discardableResult
     public func importFolder(_ folder: URL) async throws -> ContentImport {
@@ -52,8 +52,7 @@ extension ContentCommands {
 
     /// Imports a content folder that is open.
     ///
-    /// - Throws: `FileError` for a file that the system cannot read; as
-    ///   `store(city:language:pages:resources:lastUpdate:)`.
+    /// - Throws: as `store(city:language:pages:resources:lastUpdate:)`.
     @discardableResult
     public func importFolder(_ folder: ContentLayoutReader) async throws -> ContentImport {
         var result = ContentImport()

@@ -40,8 +40,8 @@ public struct DeviceMediaCommands: Sendable {
     // MARK: Backups
 
     /// The assets to be uploaded, the oldest first: those that are on the device, not on the server and no
-    /// duplicates, and those whose files were edited since their backup (MED-22); that are not in the
-    /// trash, and are in an album of the device that is selected and in none that is excluded.
+    /// duplicates, and have a checksum, so that it is known that the server does not have them; and those
+    /// whose files were edited since their backup (MED-22); that are not in the trash, and are in an album of the device that is selected and in none that is excluded.
     ///
     /// - Parameters:
     ///   - count: the maximum number of assets.
@@ -61,7 +61,8 @@ public struct DeviceMediaCommands: Sendable {
             guard let localId = asset.localId, !asset.isTrashed,
                 let record = assets.entry(asset.id),
                 asset.remoteId == nil
-                    ? !media.isDuplicate(localId) : media.mustUploadEdit(of: record, hashes, assets)
+                    ? asset.checksum != nil && !media.isDuplicate(localId)
+                    : media.mustUploadEdit(of: record, hashes, assets)
             else { continue }
             let selections = try albums(localId).map { media.backupAlbum($0)?.selection ?? .none }
             guard selections.contains(.include), !selections.contains(.exclude) else { continue }

@@ -166,8 +166,10 @@ public struct DownloadCommands: Sendable {
         _ downloads: DownloadsView, _ now: Timestamp
     ) -> [DownloadJob] {
         func jobs(_ status: DownloadStatus, olderThan age: Duration) -> [DownloadJob] {
+            // A job of a clock that was ahead must not stay until that time: a FAILED one keeps its city from
+            // automatic download.
             downloads.jobs(status).filter {
-                now.milliseconds - $0.changedAt.milliseconds >= age.components.seconds * 1_000
+                abs(now.milliseconds - $0.changedAt.milliseconds) >= age.components.seconds * 1_000
             }
         }
         // A batch has a limit; the next call removes the remaining jobs.

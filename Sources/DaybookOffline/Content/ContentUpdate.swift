@@ -263,7 +263,8 @@ struct ContentUpdate: Sendable {
             properties: resource.properties)
     }
 
-    /// Stores a resource's file. A file that is missing, damaged or too large is left out.
+    /// Stores a resource's file. A file that is missing, damaged or too large, or that the system cannot read,
+    /// is left out.
     ///
     /// - Returns: the file, to be released when its event is recorded; nil if there is none.
     /// - Throws: `FileStoreError` for other failures.
@@ -277,7 +278,8 @@ struct ContentUpdate: Sendable {
                 case is EventError: true
                 case let error as FileStoreError:
                     [.missing, .damaged, .tooLarge].contains(error.code)
-                case let error as FileError: error.code == .notFound
+                // The given file, not one of the store.
+                case is FileError: true
                 default: false
                 }
             guard isOfFile else { throw error }

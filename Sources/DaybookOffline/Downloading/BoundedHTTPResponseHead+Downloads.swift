@@ -19,7 +19,7 @@ extension BoundedHTTPResponseHead {
         self["Content-Length"].flatMap { Int($0) }.flatMap { $0 >= 0 ? $0 : nil }
     }
 
-    /// Whether the head says how the end of the body is found. If not, the body ends with the connection, and
-    /// a connection that breaks looks the same.
-    var hasEnd: Bool { contentLength != nil || self["Transfer-Encoding"] != nil }
+    /// Whether the head, or the protocol, says how the end of the body is found. If not, the body ends with the
+    /// connection, and a connection that breaks looks the same. Known once the response has ended.
+    var hasEnd: Bool { isFramed || contentLength != nil || self["Transfer-Encoding"] != nil }
 }

@@ -336,7 +336,7 @@ public actor DownloadManager {
             job: job, source: source, authorizer: authorizer, files: files,
             fileSystem: store.environment.fileSystem, folder: folder + "/" + job.id, meter: meter,
             backoff: DownloadBackoff(options) { [store] in store.randomFraction() },
-            options: options, kept: Self.keptFiles(of: job.cityId, store),
+            options: options, kept: Self.keptFiles(for: job, store),
             checkStorageLimit: { [store, user] in
                 try await Self.checkStorageLimit(for: $0, store, user)
             },
@@ -353,10 +353,14 @@ public actor DownloadManager {
             }, meter: meter)
     }
 
-    /// The files of a city's copy by URL, if the copy lacks images: only those are fetched then, unless the
-    /// manifest gives another checksum or size.
-    private static func keptFiles(of cityId: String, _ store: EventStore) -> [String: FileID] {
-        guard let copy = store.view(CitiesView.self).offline(cityId), !copy.missingImages.isEmpty
+    /// The files of a city's copy by URL, for an automatic download of the images that the copy lacks: only
+    /// those are fetched then, unless the manifest gives another checksum or size. A user who asks for a city
+    /// gets its images as they are now.
+    private static func keptFiles(
+        for job: DownloadJob, _ store: EventStore
+    ) -> [String: FileID] {
+        guard !job.isExplicit, let copy = store.view(CitiesView.self).offline(job.cityId),
+            !copy.missingImages.isEmpty
         else { return [:] }
         return Dictionary(copy.images.map { ($0.url, $0.file) }) { a, _ in a }
     }

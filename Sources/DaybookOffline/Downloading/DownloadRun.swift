@@ -28,7 +28,7 @@ struct DownloadRun {
     let meter: DownloadMeter
     let backoff: DownloadBackoff
     let options: DownloadManager.Options
-    /// The files of the city's present copy by URL, if the copy lacks other images; else empty.
+    /// The files of the city's present copy by URL, for an automatic download of what the copy lacks; else empty.
     let kept: [String: FileID]
     /// Throws if a city would exceed the user's storage limit.
     let checkStorageLimit: @Sendable (DownloadedCity) async throws -> Void

@@ -212,9 +212,14 @@ struct ImageFetch {
                 request.set("Range", "bytes=\(offset)-")
                 if let validator { request.set("If-Range", validator) }
             }
+            // The manifest may name any address; a redirect may not.
+            request.refusesLocalAddresses = hop > 0 && !allowsLocal
             var failure: (any Error)?
+            var head: BoundedHTTPResponseHead?
             do {
-                _ = try await authorizer.send(request, isRedirected: hop > 0, to: writer)
+                head = try await authorizer.send(request, isRedirected: hop > 0, to: writer)
+            } catch let error as TransportError where error.code == .localAddress {
+                return .portal("\(name): a redirect to \(error.description)")
             } catch {
                 try Failures.throwIfPermanent(error, of: name)
                 failure = error
@@ -234,7 +239,7 @@ struct ImageFetch {
                 // All bytes may have arrived although the connection broke. With an unknown total, the
                 // end of a 200 response completes the image; the end of a 206 response does not.
                 if writer.isComplete
-                    ?? (failure == nil && answer == .restart && writer.confirmEnd())
+                    ?? (answer == .restart && head.map(writer.confirmEnd) ?? false)
                 {
                     return .complete
                 }

@@ -14,8 +14,6 @@ final class ImageWriter: ResponseBodyHandler {
         var failure: DownloadError?
         /// The greatest size so far. Only bytes after it count as progress.
         var sizeMax = 0
-        /// Whether the last head says where its body ends.
-        var hasEnd = true
         /// The size of the last complete body without an announced end.
         var unconfirmedSize: Int?
     }
@@ -56,9 +54,9 @@ final class ImageWriter: ResponseBodyHandler {
 
     /// Whether a `200` response that has ended without a known total is complete: its head says how its end
     /// is found, or the last such response had the same size. Records the size for the next response.
-    func confirmEnd() -> Bool {
+    func confirmEnd(_ head: BoundedHTTPResponseHead) -> Bool {
         state.withLock { state in
-            guard !state.hasEnd else { return true }
+            guard !head.hasEnd else { return true }
             defer { state.unconfirmedSize = state.part.size }
             return state.unconfirmedSize == state.part.size
         }
@@ -106,7 +104,6 @@ final class ImageWriter: ResponseBodyHandler {
         state.withLock { state in
             let answer = RangeAnswer(head, to: state.question)
             state.answer = answer
-            state.hasEnd = head.hasEnd
             switch answer {
             case .append:
                 state.part.setTotalIfUnknown(ContentRange(head["Content-Range"])?.total)

@@ -141,7 +141,7 @@ public actor ImageCache {
     /// Moves the image to the end of the LRU order, and records the access if one is due.
     private func recordAccess(of image: StoredImage) async {
         let key = ImageKey(image.kind, image.id)
-        loadOrder(image.kind)
+        loadOrder(image.kind, at: await store.now)
         orders[image.kind]?.use(key.id)
         if let bound = view.renewalBound(of: image) {
             // Cached again, the image is above the floors of the tables for longer.
@@ -159,9 +159,21 @@ public actor ImageCache {
         }
         let time = await store.now
         let last = view.image(image.kind, image.id)?.lastAccessedAt ?? image.lastAccessedAt
-        guard time - last.milliseconds >= Self.accessIntervalMilliseconds else { return }
+        guard abs(time - last.milliseconds) >= Self.accessIntervalMilliseconds,
+            let access = view.accessTimestamp(image.kind, image.id)
+        else { return }
+        // If the clock was ahead at the last access, so is the time of the event that replaces it.
+        let wasAhead = access.time.milliseconds >= time
         _ = try? await store.append(
-            ImageAccessed(kind: image.kind, id: image.id), durability: .relaxed)
+            ImageAccessed(
+                kind: image.kind, id: image.id,
+                accessedAt: wasAhead ? ZonedTime(Timestamp(milliseconds: time)) : nil),
+            replacing: access, durability: .relaxed)
+    }
+
+    /// The time after which a last access shows that the clock was ahead.
+    private static func aheadTime(at now: Int64) -> Timestamp {
+        Timestamp(milliseconds: now + accessIntervalMilliseconds)
     }
 
     // MARK: Storing
@@ -194,7 +206,7 @@ public actor ImageCache {
         let file = try await files.storeRetained(content)
         do {
             try await files.requireRetained([file])
-            let candidates = leastRecentlyUsed(kind, storesInProgress + 16)
+            let candidates = leastRecentlyUsed(kind, storesInProgress + 16, at: await store.now)
             let ended = try await store.write { transaction -> [StoredImage]? in
                 let view = transaction.view(ImagesView.self)
                 guard isWanted(view) else { return nil }
@@ -329,7 +341,7 @@ public actor ImageCache {
             guard images > limit, images < previousCount else { return }
             previousCount = images
             let excess = min(images - limit, Self.evictionsMax)
-            let candidates = leastRecentlyUsed(kind, excess)
+            let candidates = leastRecentlyUsed(kind, excess, at: await store.now)
             let ended = try await store.write(drawingOnReserve: true) { transaction in
                 let images = transaction.view(ImagesView.self).size(of: kind).images
                 return try Self.evict(
@@ -369,7 +381,8 @@ public actor ImageCache {
             if let image = view.image(kind, candidate.string) { try evict(image) }
         }
         if !isFull() {
-            for image in view.leastRecentlyUsed(kind) {
+            let time = aheadTime(at: transaction.now.milliseconds)
+            for image in view.evictionOrder(kind, accessedAfter: time) {
                 guard !isFull() else { break }
                 try evict(image)
             }
@@ -399,8 +412,8 @@ public actor ImageCache {
 
     /// Returns the first images of a kind in the order of eviction. O(`count` · log n), and once O(images)
     /// for each kind.
-    private func leastRecentlyUsed(_ kind: ImageKind, _ count: Int) -> [EntityID] {
-        loadOrder(kind)
+    private func leastRecentlyUsed(_ kind: ImageKind, _ count: Int, at now: Int64) -> [EntityID] {
+        loadOrder(kind, at: now)
         let view = view
         var ids: [EntityID] = []
         // Ended images are removed from the order, so that each is visited once.
@@ -415,14 +428,14 @@ public actor ImageCache {
     }
 
     /// Computes the LRU order from the view at first, and drops ended images when they are many.
-    private func loadOrder(_ kind: ImageKind) {
+    private func loadOrder(_ kind: ImageKind, at now: Int64) {
         let view = view
         let images = view.size(of: kind).images
         if let order = orders[kind] {
             guard order.count + storesInProgress >= images else {
                 // Another instance has cached images: compute the order again.
                 orders[kind] = nil
-                return loadOrder(kind)
+                return loadOrder(kind, at: now)
             }
             guard order.count > 2 * images + 256 else { return }
             var compacted = LRUOrder<EntityID>()
@@ -433,7 +446,9 @@ public actor ImageCache {
             return
         }
         var order = LRUOrder<EntityID>()
-        for image in view.leastRecentlyUsed(kind) { order.use(EntityID(image.id)) }
+        for image in view.evictionOrder(kind, accessedAfter: Self.aheadTime(at: now)) {
+            order.use(EntityID(image.id))
+        }
         orders[kind] = order
     }
 

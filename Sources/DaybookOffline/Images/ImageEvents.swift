@@ -99,18 +99,22 @@ public struct ImageRemoved: DeclaredPayload, Hashable {
     public var subject: String? { id }
 }
 
-/// A cached image was read, at the event's time.
+/// A cached image was read.
 public struct ImageAccessed: DeclaredPayload, Hashable {
     public static let type = "daybook.image.accessed"
     /// The kind of the image.
     public var kind: ImageKind
     /// The id of the asset; for an album's thumbnail that of the album.
     public var id: String
+    /// The time of the access; nil for the event's time. An event that replaces an access of a clock that was
+    /// ahead has a later time than the access itself.
+    public var accessedAt: ZonedTime?
 
     /// Creates the event's data.
-    public init(kind: ImageKind, id: String) {
+    public init(kind: ImageKind, id: String, accessedAt: ZonedTime? = nil) {
         self.kind = kind
         self.id = id
+        self.accessedAt = accessedAt
     }
 
     public static var example: Self {
@@ -120,6 +124,7 @@ public struct ImageAccessed: DeclaredPayload, Hashable {
     public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
         try members.required("kind", &kind, .choice(ImageKind.self))
         try members.required("id", &id, .identifier)
+        try members.optional("accessedAt", &accessedAt, .of(ZonedTime.self))
     }
 
     public var subject: String? { id }

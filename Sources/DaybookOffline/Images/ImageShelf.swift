@@ -17,7 +17,9 @@ struct ImageShelf: Sendable {
     /// The greatest LWW timestamp of each image's removals. The floor is at least that of the last clearing.
     var removals: LWWTimestampTable
     /// The greatest LWW timestamp of each image's accesses, whether it is cached or not.
-    var accesses: LWWTimestampTable
+    private(set) var accesses: LWWTimestampTable
+    /// The times of the tracked accesses whose events have another time: the clock had been ahead.
+    private var accessTimes: TreeDictionary<EntityID, Timestamp> = [:]
     /// Indexes, computed from the images and the accesses.
     private(set) var byLWWTimestamp = SortedIndex<LWWTimestampEntry>()
     private(set) var byAccess = SortedIndex<LWWTimestampEntry>()
@@ -29,8 +31,20 @@ struct ImageShelf: Sendable {
         accesses = LWWTimestampTable(capacity: trackedMax)
     }
 
+    /// The LWW timestamp of the last access, which the next one replaces. Caching counts as an access.
+    func accessTimestamp(_ id: EntityID) -> LWWTimestamp? {
+        images[id].map { max($0.lwwTimestamp, accesses.lwwTimestamps[id] ?? $0.lwwTimestamp) }
+    }
+
+    /// The last access, with its own time, as images are sorted by it.
     private func lastAccess(_ id: EntityID, cached: LWWTimestamp) -> LWWTimestamp {
-        max(cached, accesses.lwwTimestamps[id] ?? cached)
+        guard let access = accesses.lwwTimestamps[id], access > cached else { return cached }
+        return Self.access(access, at: accessTimes[id])
+    }
+
+    private static func access(_ access: LWWTimestamp, at time: Timestamp?) -> LWWTimestamp {
+        guard let time else { return access }
+        return LWWTimestamp(time: time, source: access.source, sequence: access.sequence)
     }
 
     subscript(id: EntityID) -> StoredImage? {
@@ -70,16 +84,30 @@ struct ImageShelf: Sendable {
     }
 
     /// Applies an access.
-    mutating func applyAccess(_ id: EntityID, _ lwwTimestamp: LWWTimestamp) {
+    ///
+    /// - Parameter time: the time of the access; nil for that of the event.
+    mutating func applyAccess(
+        _ id: EntityID, _ lwwTimestamp: LWWTimestamp, at time: Timestamp?
+    ) {
         let cached = images[id]?.lwwTimestamp
         let old = cached.map { lastAccess(id, cached: $0) }
         let evicted = accesses.set(lwwTimestamp, of: id)
+        if accesses.lwwTimestamps[id] == lwwTimestamp { accessTimes[id] = time }
+        if accesses.lwwTimestamps[id] == nil { accessTimes[id] = nil }
         if let cached, let old { move(id, from: old, to: lastAccess(id, cached: cached)) }
         // An image whose access is not tracked any more is sorted by the time of its caching.
         for entry in evicted where entry.key != id {
-            guard let cached = images[entry.key]?.lwwTimestamp else { continue }
-            move(entry.key, from: max(cached, entry.lwwTimestamp), to: cached)
+            let time = accessTimes.removeValue(forKey: entry.key)
+            guard let cached = images[entry.key]?.lwwTimestamp, entry.lwwTimestamp > cached else {
+                continue
+            }
+            move(entry.key, from: Self.access(entry.lwwTimestamp, at: time), to: cached)
         }
+    }
+
+    /// Forgets the accesses up to an LWW timestamp. Every image must have been cached after it.
+    mutating func clearAccesses(through lwwTimestamp: LWWTimestamp) {
+        for entry in accesses.raise(to: lwwTimestamp) { accessTimes[entry.key] = nil }
     }
 
     private mutating func move(_ id: EntityID, from old: LWWTimestamp, to new: LWWTimestamp) {
@@ -93,6 +121,12 @@ struct ImageShelf: Sendable {
     func write(to writer: inout StateWriter) {
         removals.write(to: &writer)
         accesses.write(to: &writer)
+        var times = writer.entries(count: accessTimes.count)
+        for (id, time) in accessTimes {
+            writer.begin(id, of: &times)
+            writer.write(time)
+        }
+        writer.end(times)
         var entries = writer.entries(count: images.count)
         for (id, register) in images {
             writer.begin(id, of: &entries)
@@ -107,6 +141,16 @@ struct ImageShelf: Sendable {
         self.init(kind, trackedMax: kind.trackedMax)
         removals = try LWWTimestampTable(&reader, capacity: kind.trackedMax)
         accesses = try LWWTimestampTable(&reader, capacity: kind.trackedMax)
+        var times: [(EntityID, Timestamp)] = []
+        try reader.entries { (reader, id) throws(EventError) in
+            times.append((id, try reader.time()))
+        }
+        for (id, time) in times {
+            guard accesses.lwwTimestamps[id] != nil else {
+                throw reader.fault("the time of an access is of none")
+            }
+            accessTimes[id] = time
+        }
         var read: [(EntityID, Image, LWWTimestamp)] = []
         try reader.entries { (reader, id) throws(EventError) in
             let image = Image(file: try reader.file(), size: try reader.nonNegative())

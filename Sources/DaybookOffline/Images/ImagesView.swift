@@ -16,7 +16,7 @@ public struct StoredImage: Hashable, Sendable {
     public let size: Int
     /// The time at which it was cached.
     public var cachedAt: Timestamp { lwwTimestamp.time }
-    /// The time of the last access, with a precision of an hour. Caching counts as an access.
+    /// The time of the last access, with a precision of an hour. It is in the future if the clock was ahead then. Caching counts as an access.
     public let lastAccessedAt: Timestamp
     /// The LWW timestamp of the event that cached it.
     let lwwTimestamp: LWWTimestamp
@@ -39,7 +39,7 @@ public struct ImageCacheSize: Hashable, Sendable {
 /// The cached images.
 public struct ImagesView: ListableView, FileReferring {
     public static let name = "images"
-    public static let version = 1
+    public static let version = 2
     public static let eventTypes: Set<String>? = [
         ImageCached.type, ImageRemoved.type, ImageAccessed.type, ImagesCleared.type,
         AssetRemoved.type, AlbumStored.type, AlbumLinked.type, AlbumUnlinked.type,
@@ -88,7 +88,8 @@ public struct ImagesView: ListableView, FileReferring {
                 }
             case ImageAccessed.type:
                 let accessed = try event.payload(as: ImageAccessed.self)
-                shelves[accessed.kind.index].applyAccess(EntityID(accessed.id), event.lwwTimestamp)
+                shelves[accessed.kind.index].applyAccess(
+                    EntityID(accessed.id), event.lwwTimestamp, at: accessed.accessedAt?.moment)
             case ImagesCleared.type:
                 for kind in try event.payload(as: ImagesCleared.self).kinds {
                     clear(kind.index, event.lwwTimestamp)
@@ -162,7 +163,7 @@ public struct ImagesView: ListableView, FileReferring {
         endImages(on: shelf, through: lwwTimestamp)
         _ = shelves[shelf].removals.raise(to: lwwTimestamp)
         // The remaining images were cached later, so none of the dropped accesses is a last one.
-        _ = shelves[shelf].accesses.raise(to: lwwTimestamp)
+        shelves[shelf].clearAccesses(through: lwwTimestamp)
     }
 
     private mutating func removeReference(to file: FileID) {
@@ -225,6 +226,11 @@ public struct ImagesView: ListableView, FileReferring {
         ].compactMap(\.self).max()
     }
 
+    /// The LWW timestamp of an image's last access, which the next one replaces; nil if it is not cached. O(1).
+    func accessTimestamp(_ kind: ImageKind, _ id: String) -> LWWTimestamp? {
+        shelves[kind.index].accessTimestamp(EntityID(id))
+    }
+
     // MARK: Queries
 
     /// Returns a cached image. O(1).
@@ -237,6 +243,17 @@ public struct ImagesView: ListableView, FileReferring {
     public func leastRecentlyUsed(_ kind: ImageKind) -> some Sequence<StoredImage> {
         let shelf = shelves[kind.index]
         return shelf.byAccess.ascending.lazy.compactMap { shelf[$0.key] }
+    }
+
+    /// Returns the cached images of a kind in the order of eviction: those whose last access is after a time,
+    /// when the clock was ahead, then the least recently accessed first. O(the first part), and O(1) each.
+    func evictionOrder(_ kind: ImageKind, accessedAfter time: Timestamp) -> some Sequence<
+        StoredImage
+    > {
+        let shelf = shelves[kind.index]
+        let ahead = shelf.byAccess.descending.prefix { $0.lwwTimestamp.time > time }.reversed()
+        let others = shelf.byAccess.ascending.lazy.prefix { $0.lwwTimestamp.time <= time }
+        return [AnySequence(ahead), AnySequence(others)].lazy.joined().compactMap { shelf[$0.key] }
     }
 
     /// Returns the number of cached images of a kind, and their bytes. O(1).

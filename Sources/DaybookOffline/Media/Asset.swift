@@ -13,8 +13,9 @@ public struct Asset: Hashable, Sendable, Identifiable {
     public var localId: String?
     /// The id of its owner.
     public var ownerId: String
-    /// The digest of its bytes, in the app's format.
-    public var checksum: String
+    /// The digest of its bytes, in the app's format; nil until the app has computed it. See
+    /// `AssetCommands.setChecksums(_:)`. An asset without one is not uploaded by a backup.
+    public var checksum: String?
     /// The type of its content.
     public var type: AssetType
     /// The name of the file; may be empty.
@@ -43,7 +44,7 @@ public struct Asset: Hashable, Sendable, Identifiable {
     /// Creates an asset.
     public init(
         id: String, remoteId: String? = nil, localId: String? = nil, ownerId: String,
-        checksum: String, type: AssetType, fileName: String, fileCreatedAt: ZonedTime,
+        checksum: String? = nil, type: AssetType, fileName: String, fileCreatedAt: ZonedTime,
         fileModifiedAt: ZonedTime, updatedAt: ZonedTime, durationSeconds: Double? = nil,
         width: Int? = nil, height: Int? = nil, livePhotoVideoId: String? = nil,
         isFavorite: Bool = false, isArchived: Bool = false, isTrashed: Bool = false

@@ -37,7 +37,7 @@ public struct AssetStored: EventPayload, Hashable {
             remoteId: try fields.optionalIdentifier("remoteId"),
             localId: try fields.optionalIdentifier("localId"),
             ownerId: try fields.identifier("ownerId"),
-            checksum: try fields.identifier("checksum"),
+            checksum: try fields.optionalIdentifier("checksum"),
             type: try fields.oneOf(AssetType.self, "type"),
             fileName: try fields.string("fileName"),
             fileCreatedAt: try fields.time("fileCreatedAt"),
@@ -63,7 +63,7 @@ public struct AssetStored: EventPayload, Hashable {
         if let id = asset.remoteId { writer.appendMember("remoteId", id) }
         if let id = asset.localId { writer.appendMember("localId", id) }
         writer.appendMember("ownerId", asset.ownerId)
-        writer.appendMember("checksum", asset.checksum)
+        if let checksum = asset.checksum { writer.appendMember("checksum", checksum) }
         writer.appendMember("type", asset.type.rawValue)
         writer.appendMember("fileName", asset.fileName)
         writer.appendMember("fileCreatedAt", asset.fileCreatedAt.text)

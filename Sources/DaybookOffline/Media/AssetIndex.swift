@@ -32,7 +32,7 @@ enum ByOwner: AssetKey {
 
 /// The owner and the checksum.
 enum ByChecksum: AssetKey {
-    static func range(in record: AssetRecord) -> Range<Int>? { record.checksumRange }
+    static func range(in record: AssetRecord) -> Range<Int>? { record.checksumKeyRange }
 }
 
 /// A record with the hash and equality of one of its keys, or a key to look up.

@@ -7,8 +7,8 @@ import Foundation
 /// The register of an asset: stored or removed.
 ///
 /// The order of the bytes: the id, the LWW timestamp, a tag. After the tag of a stored asset: the id of its
-/// event, two bytes of flags, the time at which it was taken, the owner, the checksum, the remote and the
-/// local id if there are any, and the remaining members.
+/// event, two bytes of flags, the time at which it was taken, the owner, the checksum (empty for none), the remote
+/// and the local id if there are any, and the remaining members.
 struct AssetRecord: Sendable {
     let bytes: [UInt8]
 
@@ -67,7 +67,7 @@ struct AssetRecord: Sendable {
         writer.write(byte: UInt8(truncatingIfNeeded: flags >> 8))
         writer.write(packed: asset.fileCreatedAt)
         writer.write(asset.ownerId)
-        writer.write(asset.checksum)
+        writer.write(asset.checksum ?? "")
         if let id = asset.remoteId { writer.write(id) }
         if let id = asset.localId { writer.write(id) }
         writer.write(asset.fileName)
@@ -217,7 +217,8 @@ struct AssetRecord: Sendable {
         let width = flags.contains(.width) ? try reader.nonNegative() : nil
         let height = flags.contains(.height) ? try reader.nonNegative() : nil
         return Asset(
-            id: id, remoteId: remoteId, localId: localId, ownerId: ownerId, checksum: checksum,
+            id: id, remoteId: remoteId, localId: localId, ownerId: ownerId,
+            checksum: checksum.isEmpty ? nil : checksum,
             type: flags.type ?? .other, fileName: fileName, fileCreatedAt: fileCreatedAt,
             fileModifiedAt: fileModifiedAt, updatedAt: updatedAt, durationSeconds: duration,
             width: width, height: height, livePhotoVideoId: livePhotoVideoId,
@@ -241,6 +242,14 @@ struct AssetRecord: Sendable {
         guard bytes[tag] == Tag.stored else { return nil }
         let start = endOfPackedTime(tag + 1 + 16 + 2)
         return start..<endOfString(endOfString(start))
+    }
+
+    /// The range of the owner and the checksum; nil for an asset without a checksum.
+    var checksumKeyRange: Range<Int>? {
+        guard let range = checksumRange, bytes[endOfString(range.lowerBound)] != 0 else {
+            return nil
+        }
+        return range
     }
 
     /// The range of the owner with its length.

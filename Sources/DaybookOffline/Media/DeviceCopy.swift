@@ -21,7 +21,7 @@ enum DeviceCopy {
     case same
     /// It was changed since its backup.
     case edited
-    /// Its hash differs from the checksum, which may be of another kind.
+    /// Its hash differs from the checksum, which may be of another kind, or is not known.
     case different
 }
 
@@ -33,7 +33,7 @@ extension DeviceMediaView {
         guard !files.isEmpty, let asset = record.asset else { return .unrecorded }
         if files.contains(where: { isEdited($0, asset, hashes) }) { return .edited }
         let isDifferent = files.contains { $0.hash != asset.checksum }
-        return hashes == .undeclared && isDifferent ? .different : .same
+        return hashes != .ofAnotherKind && isDifferent ? .different : .same
     }
 
     /// Whether a file was changed after it was recorded as a duplicate. O(1).
@@ -71,7 +71,9 @@ extension DeviceMediaView {
     }
 
     private func isEdited(_ file: DeviceAsset, _ asset: Asset, _ hashes: DeviceHashes) -> Bool {
-        if hashes == .checksums { return EntityID(file.hash) != EntityID(asset.checksum) }
+        if hashes == .checksums, let checksum = asset.checksum {
+            return EntityID(file.hash) != EntityID(checksum)
+        }
         guard let modified = file.modifiedTime?.moment else { return false }
         return modified > asset.fileModifiedAt.moment
     }

@@ -73,7 +73,8 @@ extension DeviceMediaCommands {
             return .refused(.notCharging)
         }
         guard let changedAt, let minutes = settings[.backupTriggerDelay] else { return .start }
-        let start = changedAt.addingTimeInterval(Double(max(0, minutes)) * 60)
+        // A change of a clock that was ahead must not stop backups until that time.
+        let start = min(changedAt, now).addingTimeInterval(Double(max(0, minutes)) * 60)
         return start <= now ? .start : .wait(until: Timestamp(start))
     }
 }

@@ -11,6 +11,10 @@ public struct BoundedHTTPRequest: Sendable {
     public private(set) var fields: [(name: String, value: String)] = []
     /// The body. A request with a body is a POST, one without a GET.
     public var body: [UInt8]?
+    /// True to refuse a server whose name resolves to an address of this machine or its network: the request
+    /// ends with `localAddress`. On Apple systems, and through a proxy, which resolves the name, the address is
+    /// not known and not checked.
+    public var refusesLocalAddresses = false
 
     /// Creates a request.
     public init(_ url: URL) { self.url = url }
@@ -32,6 +36,8 @@ public struct BoundedHTTPRequest: Sendable {
 public struct BoundedHTTPResponseHead: Sendable {
     /// The HTTP status.
     public var status: Int
+    /// True if the protocol itself marks the end of every body, as HTTP/2 does. Known once the reply has ended.
+    public var isFramed = false
     private var fields: [String: String] = [:]
 
     /// Creates a head.

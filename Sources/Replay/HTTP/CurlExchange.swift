@@ -29,6 +29,10 @@
         private var refusal: TransportError?
         /// True if the handler has ended the request.
         private var hasEnded = false
+        /// The transfer, for the callbacks that ask for its address.
+        private var easy: UnsafeMutableRawPointer?
+        /// An address of the server that was refused.
+        private var refusedAddress: String?
 
         /// The end of the loop.
         private enum End {
@@ -105,6 +109,7 @@
             curl_set_long(easy, CURLOPT_PATH_AS_IS, 1)
             curl_set_long(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
             configureRoute(easy)
+            configureAddressCheck(easy)
             curl_set_string(easy, CURLOPT_URL, address)
             curl_set_pointer(easy, CURLOPT_HTTPHEADER, fields)
             if request.body == nil {
@@ -153,6 +158,70 @@
                 }
                 curl_set_string(easy, CURLOPT_KEYPASSWD, certificate.password)
             }
+        }
+
+        // MARK: Addresses
+
+        /// Whether local addresses of the server are refused. A proxy resolves the name itself.
+        private var checksAddress: Bool {
+            guard request.refusesLocalAddresses else { return false }
+            let variables = ["https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"]
+            let environment = ProcessInfo.processInfo.environment
+            return origin.scheme != "https"
+                || route.proxy == nil && variables.allSatisfy { environment[$0] == nil }
+        }
+
+        private func configureAddressCheck(_ easy: UnsafeMutableRawPointer) {
+            self.easy = easy
+            guard checksAddress else { return }
+            let this = Unmanaged.passUnretained(self).toOpaque()
+            // Of several addresses, libcurl tries the next one.
+            curl_set_opener(
+                easy,
+                { context, _, address in
+                    guard let context, let address else { return -1 }
+                    let this = Unmanaged<CurlExchange>.fromOpaque(context).takeUnretainedValue()
+                    return this.allows(address) ? curl_open_socket(address) : -1
+                }, this)
+        }
+
+        private func allows(_ address: UnsafeMutablePointer<curl_sockaddr>) -> Bool {
+            // The structure continues after the member, which is the beginning of the address.
+            let offset = MemoryLayout<curl_sockaddr>.offset(of: \.addr) ?? 0
+            let bytes = (UnsafeRawPointer(address) + offset).assumingMemoryBound(to: sockaddr.self)
+            var text = [CChar](repeating: 0, count: Int(NI_MAXHOST))
+            guard
+                getnameinfo(
+                    bytes, address.pointee.addrlen, &text, socklen_t(text.count), nil, 0,
+                    NI_NUMERICHOST) == 0
+            else { return false }
+            let name = String(
+                decoding: text.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+            guard HTTPOrigin.isLocalAddress(name) == false else {
+                refusedAddress = name
+                return false
+            }
+            return true
+        }
+
+        /// Checks the address of a connection that an earlier request without the check has opened.
+        private func requireAllowedConnection() -> Bool {
+            guard checksAddress, let easy else { return true }
+            var address: UnsafePointer<CChar>?
+            curl_get_string(easy, CURLINFO_PRIMARY_IP, &address)
+            guard let address = address.map({ String(cString: $0) }),
+                HTTPOrigin.isLocalAddress(address) == false
+            else {
+                refusal = localAddress
+                return false
+            }
+            return true
+        }
+
+        private var localAddress: TransportError {
+            TransportError(
+                .localAddress, location: origin.host,
+                "its name leads to an address of this machine or its network")
         }
 
         /// The URL, composed of checked parts, so that libcurl parses no other host from it. Nil for a URL
@@ -275,6 +344,7 @@
             guard ["identity", "chunked"].contains(coding) else {
                 return refuse("the reply has a transfer encoding, which is not allowed")
             }
+            guard requireAllowedConnection() else { return false }
             head = partialHead
             hasEnded = !handler.begin(partialHead)
             return !hasEnded
@@ -297,6 +367,8 @@
             case .finished(CURLE_OK):
                 if let head { return .success(head) }
                 return failure(.connectionFailed, "the connection ended within the reply's head")
+            case .finished(CURLE_COULDNT_CONNECT) where refusedAddress != nil:
+                return .failure(localAddress)
             case .finished(let code)
             where [
                 CURLE_UNSUPPORTED_PROTOCOL, CURLE_WEIRD_SERVER_REPLY, CURLE_BAD_CONTENT_ENCODING,

@@ -214,6 +214,17 @@
         }
 
         func urlSession(
+            _ session: URLSession, task: URLSessionTask,
+            didFinishCollecting metrics: URLSessionTaskMetrics
+        ) {
+            // Of HTTP/1 the head says how the body ends.
+            guard let name = metrics.transactionMetrics.last?.networkProtocolName,
+                !name.lowercased().hasPrefix("http/1")
+            else { return }
+            state.withLock { $0.open[task]?.head?.isFramed = true }
+        }
+
+        func urlSession(
             _ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?
         ) {
             // Replies without a body, and redirects, for which no response was delivered.

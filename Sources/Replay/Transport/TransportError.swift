@@ -30,6 +30,8 @@ public struct TransportError: Error, Hashable, Sendable, CustomStringConvertible
         case certificatesUnsupported = "certificates-unsupported"
         /// A link to another server, which must not get the token.
         case foreignPage = "foreign-page"
+        /// The server's name leads to this machine or its network, which the request refuses.
+        case localAddress = "local-address"
         /// A reply of more than 4 MiB.
         case replyTooLong = "reply-too-long"
         /// A reply that violates the protocol, or is not HTTP.
@@ -46,7 +48,7 @@ public struct TransportError: Error, Hashable, Sendable, CustomStringConvertible
         case .connectionFailed, .timedOut, .malformedReply, .replyTooLong: true
         case .badHeader, .reservedHeader, .badEndpoint, .tokenInClear, .wrongAccount,
             .accountNeeded, .badToken, .badCertificate, .badProxy, .certificatesUnsupported,
-            .foreignPage:
+            .foreignPage, .localAddress:
             false
         }
     }
@@ -111,7 +113,7 @@ extension TransportError: LocalizedError {
         case .badProxy: "Correct the proxy in HTTPOptions."
         case .certificatesUnsupported:
             "Remove the client certificate, or use Linux or an Apple system."
-        case .foreignPage, .malformedReply, .replyTooLong:
+        case .foreignPage, .localAddress, .malformedReply, .replyTooLong:
             "Check that the endpoint is the sync server's. A sign-in page of the network may have answered "
                 + "instead."
         case .connectionFailed, .timedOut: "Check the network, then try again."

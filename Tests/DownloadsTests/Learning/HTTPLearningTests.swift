@@ -21,7 +21,8 @@ import Testing
         change(&options)
         let downloads = LearningDownloads(
             store, base: try #require(URL(string: server.base)),
-            credentials: BearerToken("secret"), user: "ada/1 é", policy: .iOS, options: options)
+            credentials: BearerToken("secret"), user: "ada/1 é",
+            reachability: AlwaysReachable(), policy: .iOS, options: options)
         return (store, downloads)
     }
 
@@ -132,6 +133,29 @@ import Testing
             #expect(error?.code == .unavailable)
         }
         #expect(store.learning.storedLessons.current.count == (isStored ? 1 : 0))
+        try await store.close()
+    }
+
+    @Test(.verifies("LRN-30"))
+    func `a session that cannot be read keeps no other off the device, and removes none`()
+        async throws
+    {
+        let server = try ImageServer { request in
+            let good = #"{"id":"r","content":{"a":1}},{"id":"s","content":{}}"#
+            let bad = #"{"id":"t"},{"content":{}},{"id":"u","content":{},"files":[1]}"#
+            return .json(
+                #"{"reviews":[\#(request.earlier == 0 ? good : bad),{"id":"v","content":{}}]}"#)
+        }
+        let (store, downloads) = try await Self.open(server)
+        #expect(try await downloads.downloadReviews().map(\.reviewId) == ["r", "s", "v"])
+        let error = await #expect(throws: DownloadError.self) {
+            try await downloads.downloadReviews()
+        }
+        #expect(error?.code == .badManifest)
+        // A prefetch, which removes the sessions that the answer does not have.
+        try await downloads.run(untilIdle: true)
+        let reviews = store.learning.reviews(of: "ada/1 é").current
+        #expect(Set(reviews.map(\.reviewId)) == ["r", "s", "v"])
         try await store.close()
     }
 

@@ -406,6 +406,30 @@ private struct Bench {
         try await bench.store.close()
     }
 
+    @Test(.verifies("CITY-12"))
+    func `an automatic download that failed is tried again after a day, one of the user is not`()
+        async throws
+    {
+        let bench = try await Bench()
+        let store = bench.store
+        try await store.preferences.update(for: "u") { $0.autoDownloadEnabled = true }
+        var jobs: [String] = []
+        for (city, isExplicit) in [("a", false), ("b", true)] {
+            try await store.cities.save(city, by: "u")
+            let job = try await store.downloads.queue(city, isExplicit: isExplicit)
+            try await store.downloads.start(job.id)
+            try await store.downloads.fail(job.id, "the device is full", numbers: .initial)
+            jobs.append(job.id)
+        }
+        bench.clock.advance(by: .hours(23))
+        #expect(try await store.downloads.queueWanted(for: "u") == [])
+        bench.clock.advance(by: .hours(1))
+        #expect(try await store.downloads.queueWanted(for: "u") == ["a"])
+        #expect(store.downloads.jobs(.queued).current.map(\.id) == [jobs[0]])
+        #expect(store.downloads.jobs(.failed).current.map(\.id) == [jobs[1]])
+        try await store.close()
+    }
+
     @Test(.verifies("CITY-10"))
     func `extreme numbers of days and versions from an import do no harm`() async throws {
         let bench = try await Bench()
@@ -420,6 +444,13 @@ private struct Bench {
         #expect(try await bench.cache("a").version == .max)
         bench.clock.advance(by: .days(91))
         #expect(try await bench.store.cities.cleanUp(for: "u").outdated == ["a"])
+        changes.pruneAfterDays = 0
+        try await bench.store.append(PreferencesUpdated(userId: "u", changes: changes))
+        try await bench.cache("b")
+        bench.clock.advance(by: .hours(23))
+        #expect(try await bench.store.cities.cleanUp(for: "u").outdated == [])
+        bench.clock.advance(by: .hours(2))
+        #expect(try await bench.store.cities.cleanUp(for: "u").outdated == ["b"])
         try await bench.store.close()
     }
 

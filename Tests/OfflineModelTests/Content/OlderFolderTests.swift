@@ -195,4 +195,112 @@ private func put(_ folder: [String: String], at root: String, _ files: InMemoryF
             content.storedPage("/ahaus/en/pois/1", city: "ahaus", language: "en").current != nil)
         try await store.close()
     }
+
+    /// A folder of a city and a language outside ASCII, whose names a file system or an archive has changed.
+    private static func renamed(city: String, language: String, file: String) -> [String: String] {
+        [
+            "cities-meta.json": """
+            {"m\u{FC}nchen":{"languages":{"pt-br":{"last_update":"\(time)"}}}}
+            """,
+            "content/\(city)/languages.json": #"[{"code":"pt-br"}]"#,
+            "content/\(city)/\(language)/categories.json": """
+            [{"path":"/p","title":"P","content":"","last_update":"\(time)"}]
+            """,
+            "resource-cache/\(city)/files.json": """
+            {"pt-br":{"/p":{"https://x.example/t.png":{"file_path":"/data/files/a/\u{E9}.png",
+            "last_update":"\(time)"}}}}
+            """,
+            "resource-cache/\(city)/files/a/\(file)": "picture",
+        ]
+    }
+
+    @Test(
+        .verifies("CONT-40"),
+        arguments: [
+            ("mu\u{308}nchen", "pt-br", "e\u{301}.png"), ("M\u{DC}NCHEN", "pt-br", "\u{C9}.PNG"),
+        ])
+    func `names in another case or Unicode form are those of the folder's lists`(
+        city: String, language: String, file: String
+    ) async throws {
+        let files = InMemoryFileSystem()
+        let store = try await openStore(files)
+        put(Self.renamed(city: city, language: language, file: file), at: "/in", files)
+        let result = try await store.content.importFolder(URL(filePath: "/in"))
+        #expect(result.notes == [])
+        #expect(result.cities == 1)
+        #expect(result.resources == 1)
+        let code = "m\u{FC}nchen"
+        #expect(store.content.storedPage("/p", city: code, language: "pt-br").current != nil)
+        #expect(store.content.lastUpdate(of: code, language: "pt-br").current?.text == time)
+        try await store.close()
+    }
+
+    @Test(.verifies("CONT-40"))
+    func `of names that differ in case alone, a list decides only if it has exactly one`()
+        async throws
+    {
+        let files = InMemoryFileSystem()
+        let store = try await openStore(files)
+        var folder = Self.renamed(city: "m\u{FC}nchen", language: "pt-br", file: "\u{E9}.png")
+        let page = folder["content/m\u{FC}nchen/pt-br/categories.json"]
+        // The city of the list has a folder of its own, so this one is another city.
+        folder["content/M\u{DC}NCHEN/pt-br/categories.json"] = page
+        put(folder, at: "/in", files)
+        #expect(try await store.content.importFolder(URL(filePath: "/in")).cities == 2)
+        try await store.close()
+    }
+
+    @Test(.verifies("CONT-34"))
+    func `what the system cannot read is left out alone, and its time is not recorded`()
+        async throws
+    {
+        let files = InMemoryFileSystem()
+        let store = try await openStore(files)
+        put(
+            Self.renamed(city: "m\u{FC}nchen", language: "pt-br", file: "\u{E9}.png"), at: "/in",
+            files)
+        for unreadable in ["categories.json", "languages.json", "files.json", "/a", "\u{FC}nchen"] {
+            files.failing { operation, path in
+                path.hasPrefix("/in") && path.hasSuffix(unreadable)
+                    ? FileError(.io, operation: operation, path: path, reason: "it is broken") : nil
+            }
+            let result = try await store.content.importFolder(URL(filePath: "/in"))
+            #expect(result.notes.contains { $0.contains("it is broken") }, "\(unreadable)")
+            if unreadable == "categories.json" {
+                let lastUpdate = store.content.lastUpdate(of: "m\u{FC}nchen", language: "pt-br")
+                #expect(lastUpdate.current == nil)
+            }
+        }
+        files.failing(nil)
+        #expect(try await store.content.importFolder(URL(filePath: "/in")).notes == [])
+        #expect(
+            store.content.lastUpdate(of: "m\u{FC}nchen", language: "pt-br").current?.text == time)
+        try await store.close()
+    }
+
+    @Test(.verifies("CONT-31"))
+    func `the time of an update whose pages cannot be written is not written`() async throws {
+        let files = InMemoryFileSystem()
+        let store = try await openStore(files)
+        let update = try #require(ZonedTime(time))
+        let page = ContentPage(path: "/p", title: "P", content: "", lastUpdate: update)
+        // Too long for the name of a folder.
+        let long = String(repeating: ".", count: 86)
+        for (city, language) in [(long, "en"), ("a", long), ("a", "en")] {
+            try await store.content.store(
+                city: city, language: language, pages: [page], lastUpdate: update)
+        }
+        // The server has no page in it: that is an update.
+        try await store.content.store(city: "a", language: "fr", pages: [], lastUpdate: update)
+        try await store.events.flush()
+        #expect(try exportLayout(of: store, to: "/out", files).leftOut.count == 2)
+        let other = try await OfflineStore.open(
+            at: URL(filePath: "/other"), environment: LogEnvironment(fileSystem: files))
+        #expect(try await other.content.importFolder(URL(filePath: "/out")).notes == [])
+        let view = other.view(ContentView.self)
+        #expect(view.cityCodes == ["a"])
+        #expect(view.lastUpdates(of: "a").map(\.language) == ["en", "fr"])
+        try await other.close()
+        try await store.close()
+    }
 }

@@ -328,6 +328,44 @@ private struct NoNetwork: Error {}
         try await bench.store.close()
     }
 
+    @Test(.verifies("IMG-5", "IMG-9", "IMG-10"))
+    func `an access while the clock was ahead does not keep an image for ever`() async throws {
+        let bench = try await Bench()
+        for id in ["a", "b"] { try await bench.store.images.store(Array(id.utf8), .thumbnail, id) }
+        bench.clock.advance(by: .days(1_000))
+        _ = await bench.store.images.image(.thumbnail, "a")
+        bench.clock.advance(by: .days(-999))
+        try await bench.store.images.store([3], .thumbnail, "c")
+        try await bench.store.close()
+        // Each opening begins with the order on record: of three images the one of the wrong clock goes first.
+        let store = try await Bench.open(bench.files, bench.clock)
+        try await store.images.setLimits(Bench.limits(3))
+        try await store.images.store([4], .thumbnail, "d")
+        let view = store.view(ImagesView.self)
+        #expect(Set(view.leastRecentlyUsed(.thumbnail).map(\.id)) == ["b", "c", "d"])
+        try await store.close()
+    }
+
+    @Test(.verifies("IMG-10"))
+    func `every access after the clock was ahead counts`() async throws {
+        let bench = try await Bench()
+        bench.clock.advance(by: .days(1_000))
+        try await bench.store.images.store([1], .thumbnail, "a")
+        bench.clock.advance(by: .days(-1_000))
+        try await bench.store.images.store([2], .thumbnail, "b")
+        for _ in 0..<2 {
+            bench.clock.advance(by: .hours(2))
+            _ = await bench.store.images.image(.thumbnail, "a")
+            #expect(
+                bench.view.image(.thumbnail, "a")?.lastAccessedAt.milliseconds
+                    == bench.clock.milliseconds)
+        }
+        #expect(bench.view.leastRecentlyUsed(.thumbnail).map(\.id) == ["b", "a"])
+        let decoded = try ImagesView(encodedState: #require(bench.view.encodedState()))
+        #expect(decoded.leastRecentlyUsed(.thumbnail).map(\.id) == ["b", "a"])
+        try await bench.store.close()
+    }
+
     @Test(.verifies("IMG-10"))
     func `an access that is not recorded does not delay a later one`() async throws {
         let bench = try await Bench()

@@ -101,6 +101,8 @@ private struct Exact {
     var cached: [Name: LWWTimestamp] = [:]
     var ended: [Name: LWWTimestamp] = [:]
     var accessed: [Name: LWWTimestamp] = [:]
+    /// The times of the accesses that are not those of their events.
+    var accessTimes: [LWWTimestamp: Timestamp] = [:]
     var cleared: [ImageKind: LWWTimestamp] = [:]
 
     init(_ events: [Event]) {
@@ -115,6 +117,7 @@ private struct Exact {
                 raise(&ended, Name(kind: gone.kind, id: EntityID(gone.id)), event)
             } else if event.type == ImageAccessed.type, let used = try? ImageAccessed(json: json) {
                 raise(&accessed, Name(kind: used.kind, id: EntityID(used.id)), event)
+                accessTimes[event.lwwTimestamp] = used.accessedAt?.moment
             } else if event.type == ImagesCleared.type, let gone = try? ImagesCleared(json: json) {
                 for kind in gone.kinds {
                     cleared[kind] = max(cleared[kind] ?? event.lwwTimestamp, event.lwwTimestamp)
@@ -133,9 +136,15 @@ private struct Exact {
             name.kind == kind && (ended[name].map { $0 < lwwTimestamp } ?? true)
                 && (cleared[kind].map { $0 < lwwTimestamp } ?? true)
         }.sorted { a, b in
-            (max(a.value, accessed[a.key] ?? a.value), a.key.id)
-                < (max(b.value, accessed[b.key] ?? b.value), b.key.id)
+            (lastAccess(a.key, a.value), a.key.id) < (lastAccess(b.key, b.value), b.key.id)
         }.map(\.key.id.string)
+    }
+
+    private func lastAccess(_ name: Name, _ cached: LWWTimestamp) -> LWWTimestamp {
+        guard let access = accessed[name], access > cached else { return cached }
+        return accessTimes[access].map {
+            LWWTimestamp(time: $0, source: access.source, sequence: access.sequence)
+        } ?? access
     }
 }
 

@@ -263,7 +263,7 @@ private func asset(
                 for (remote, stored) in world.server where !left.contains(remote) {
                     let row = rows.first { $0.remoteId == remote }
                     // An invalid asset is reported once, and again when it changes.
-                    guard !stored.asset.checksum.isEmpty else {
+                    guard stored.asset.checksum != "" else {
                         #expect(reported.contains(remote), place)
                         continue
                     }

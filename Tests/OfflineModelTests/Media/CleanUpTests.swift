@@ -133,11 +133,26 @@ private func photo(_ id: String, _ type: AssetType = .image) -> Asset {
         let asset = restored
         try await store.assets.refresh(of: "u") { _, _ in .all([AssetStored(asset)], eTag: nil) }
         #expect(store.assets.asset("a").current?.remoteId == "r-s")
+        // An edit of the file before the first deletion must be uploaded.
+        #expect(!store.deviceMedia.isDuplicate("l-a"))
         try await store.assets.refresh(of: "u") { _, _ in .all([], eTag: nil) }
         #expect(uploaded() == [])
         // The user wants it on the server.
         try await store.deviceMedia.deleteDuplicates(["l-a"])
         #expect(uploaded() == ["a"])
+        try await store.close()
+    }
+
+    @Test(.verifies("MED-21"))
+    func `a change of a clock that was ahead does not stop backups`() async throws {
+        let store = try await openStore()
+        try await store.settings.put(.autoBackup, true)
+        try await store.settings.put(.backupTriggerDelay, 5)
+        let now = Date(timeIntervalSince1970: 1_700_000_000)
+        let decision = store.deviceMedia.backupDecision(
+            under: BackupConditions(network: .wifi, isCharging: true),
+            changedAt: now + 86_400_000, at: now)
+        #expect(decision == .wait(until: Timestamp(now + 300)))
         try await store.close()
     }
 

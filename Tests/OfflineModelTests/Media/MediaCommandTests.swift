@@ -252,7 +252,7 @@ private actor Library {
         func unique(_ keys: [[EntityID]]) -> Bool { Set(keys).count == keys.count }
         return unique(assets.values.compactMap { $0.remoteId.map { [EntityID($0)] } })
             && unique(assets.values.compactMap { $0.localId.map { [EntityID($0)] } })
-            && unique(assets.values.map { [EntityID($0.ownerId), EntityID($0.checksum)] })
+            && unique(assets.values.map { [EntityID($0.ownerId), EntityID($0.checksum ?? "")] })
     }
 
     @Test(.verifies("MED-5"))

@@ -181,7 +181,7 @@ private struct Bench {
                     view.asset(localId: localId) == all.first { same($0.localId, localId) })
             }
             try #require(
-                view.asset(ownerId: asset.ownerId, checksum: asset.checksum)
+                view.asset(ownerId: asset.ownerId, checksum: asset.checksum ?? "")
                     == all.first {
                         same($0.ownerId, asset.ownerId) && same($0.checksum, asset.checksum)
                     })

@@ -15,12 +15,17 @@ public struct ContentLayoutReader: Sendable {
     /// Descriptions of what could not be read.
     private(set) var notes: [String] = []
 
+    /// The cities with an entry in the file of times.
+    private var metaCities: Set<EntityID> = []
     private var updates: [EntityID: [EntityID: ZonedTime]] = [:]
     private var usages: [EntityID: ZonedTime] = [:]
     /// The folders of cities and their languages.
     private var folders: [EntityID: CityFolder] = [:]
     /// The cities of which something could not be read, each with the language if it is of one.
     private var incomplete: Set<[EntityID]> = []
+
+    /// Whether a folder of pages could not be read: it may be that of any language without one.
+    private var hasUnreadFolders = false
 
     private struct CityFolder {
         var content: String?
@@ -38,9 +43,12 @@ public struct ContentLayoutReader: Sendable {
         if let list { cityList = unique(list, "\(ContentLayout.cities): the city", \.code) }
         let meta = try source.members(ContentLayout.meta, &notes) ?? []
         for city in meta { try readMeta(city) }
+        metaCities = Set(meta.map { EntityID($0.name) })
+        let count = notes.count
         try readContentFolders()
+        hasUnreadFolders = notes.count > count
         try readResourceFolders()
-        let codes = Set(meta.map { EntityID($0.name) }).union(folders.keys)
+        let codes = metaCities.union(folders.keys)
         cities = codes.sorted().map(\.string)
     }
 
@@ -48,28 +56,54 @@ public struct ContentLayoutReader: Sendable {
         let root = try source.cityRoot(ContentLayout.content) { folder, notes in
             try !source.folders(folder, &notes).isEmpty
         }
-        for name in try source.folders(root, &notes) {
-            guard let code = try code(of: name, in: root) else { continue }
-            var city = folders[code] ?? CityFolder()
+        for (name, code) in try codes(in: root, listed: listedCities) {
             let folder = "\(root)/\(name)"
+            var city = folders[code] ?? CityFolder()
             guard setFolder(&city.content, folder) else { continue }
-            for name in try source.folders(folder, &notes) {
-                guard let code = try self.code(of: name, in: folder) else { continue }
-                _ = setFolder(&city.languages[code], "\(folder)/\(name)")
+            folders[code] = city
+            // The list is read again with its notes when the city is imported.
+            var list = self
+            let listed = (try list.languageList(of: code.string) ?? []).map(\.code)
+            let updated = (updates[code] ?? [:]).keys.map(\.string)
+            for (name, language) in try codes(in: folder, listed: listed + updated) {
+                _ = setFolder(&city.languages[language], "\(folder)/\(name)")
             }
             folders[code] = city
         }
     }
 
+    /// The codes of the cities in the lists.
+    private var listedCities: [String] {
+        (cityList ?? []).map(\.code) + metaCities.map(\.string)
+    }
+
     private mutating func readResourceFolders() throws {
         let root = try source.cityRoot(ContentLayout.resources) { folder, _ in
-            try source.kind("\(folder)/\(ContentLayout.fileList)") == .file
+            (try? source.kind("\(folder)/\(ContentLayout.fileList)")) == .file
         }
-        for name in try source.folders(root, &notes) {
-            guard let code = try code(of: name, in: root) else { continue }
+        let listed = listedCities + folders.keys.map(\.string)
+        for (name, code) in try codes(in: root, listed: listed) {
             var city = folders[code] ?? CityFolder()
-            guard setFolder(&city.resources, "\(root)/\(name)") else { continue }
+            _ = setFolder(&city.resources, "\(root)/\(name)")
             folders[code] = city
+        }
+    }
+
+    /// The folders of cities or languages in a folder, with their codes.
+    private mutating func codes(
+        in folder: String, listed: [String]
+    ) throws -> [(name: String, code: EntityID)] {
+        var codes: [(name: String, code: EntityID)] = []
+        for name in try source.folders(folder, &notes) {
+            if let code = try code(of: name, in: folder) { codes.append((name, code)) }
+        }
+        let unique = Set(listed.map(EntityID.init)).map(\.string)
+        let byFolded = Dictionary(grouping: unique, by: FolderNames.folded)
+        let all = Set(codes.map(\.code))
+        return codes.map { name, code in
+            // The writer's own names, which are ASCII, are exact.
+            guard (try? ContentLayout.name(of: code.string)) != name else { return (name, code) }
+            return (name, FolderNames.code(code, listed: byFolded, folders: all))
         }
     }
 
@@ -167,6 +201,9 @@ public struct ContentLayoutReader: Sendable {
     /// True if everything of a language was read.
     func isComplete(_ city: String, language: String) -> Bool {
         let city = EntityID(city)
+        guard !hasUnreadFolders || folders[city]?.languages[EntityID(language)] != nil else {
+            return false
+        }
         return incomplete.isDisjoint(with: [[city], [city, EntityID(language)]])
     }
 
@@ -207,6 +244,7 @@ public struct ContentLayoutReader: Sendable {
         let key = [EntityID(city), EntityID(language.name)]
         let lastUpdate = updates[key[0]]?[key[1]] ?? .epoch
         let (source, count) = (source, notes.count)
+        var names = FolderNames()
         var resources: [ContentResource] = []
         var missing: [String] = []
         let pages = LayoutSource.members(of: language.text, language.path, &notes) ?? []
@@ -219,7 +257,7 @@ public struct ContentLayoutReader: Sendable {
         for page in pages {
             for url in LayoutSource.members(of: page.text, page.path, &notes) ?? [] {
                 let resource = try LayoutSource.noting(&notes) {
-                    try Self.resource(page.name, url, lastUpdate, source, folder, &missing)
+                    try Self.resource(page.name, url, lastUpdate, source, folder, &names, &missing)
                 }
                 if let resource { resources.append(resource) }
             }
@@ -234,7 +272,8 @@ public struct ContentLayoutReader: Sendable {
     ///   - missing: receives the note of a missing file.
     private static func resource(
         _ path: String, _ member: LayoutSource.Member, _ lastUpdate: ZonedTime,
-        _ source: LayoutSource, _ folder: String, _ missing: inout [String]
+        _ source: LayoutSource, _ folder: String, _ names: inout FolderNames,
+        _ missing: inout [String]
     ) throws -> ContentResource {
         let fields = try member.fields()
             .renamed(["filePath": "file_path", "lastUpdate": "last_update"], .file)
@@ -248,7 +287,7 @@ public struct ContentLayoutReader: Sendable {
             hash: try fields.optionalString("hash"),
             properties: fields.properties(.file, beside: ContentResource.memberNames),
             content: .kept)
-        guard let file = try source.file(tailOf: filePath, in: folder) else {
+        guard let file = try source.file(tailOf: filePath, in: folder, &names) else {
             missing.append("\(fields.path): there is no file \(filePath.prefix(200)) in \(folder)")
             return resource
         }

@@ -26,6 +26,9 @@ public struct ContentLayoutWriter {
         public var bytes = 0
         /// A description of each file that could not be written.
         public var leftOut: [String] = []
+        /// The cities and languages whose folders could not be named: the time of their update is not written,
+        /// so that an app that imports the folder learns that an update is due.
+        var unnamed: Set<[EntityID]> = []
     }
 
     /// Creates a writer.
@@ -62,13 +65,13 @@ public struct ContentLayoutWriter {
         var summary = Summary()
         let codes = Set((pages.cityCodes + content.cityCodes).map(EntityID.init)).sorted()
             .map(\.string)
-        try writeLists(codes, &summary)
         try fileSystem.createDirectory(path(ContentLayout.content))
         for city in codes { try writeContent(of: city, spool, &summary) }
         try fileSystem.syncDirectory(path(ContentLayout.content))
         try fileSystem.createDirectory(path(ContentLayout.resources))
         for city in codes { try writeResources(of: city, file, &summary) }
         try fileSystem.syncDirectory(path(ContentLayout.resources))
+        try writeLists(codes, &summary)
         try fileSystem.remove(path(ContentLayout.spool))
         try fileSystem.syncDirectory(folder)
         summary.cities = codes.count
@@ -117,7 +120,10 @@ public struct ContentLayoutWriter {
 
     private func writeLists(_ codes: [String], _ summary: inout Summary) throws {
         let meta = try codes.compactMap { city throws -> [UInt8]? in
-            let updates = content.lastUpdates(of: city)
+            let updates = content.lastUpdates(of: city).filter {
+                summary.unnamed.isDisjoint(
+                    with: [[EntityID(city)], [EntityID(city), EntityID($0.language)]])
+            }
             let usage = content.lastUsage(of: city)
             guard !updates.isEmpty || usage != nil else { return nil }
             var languages = JSONObjectWriter()
@@ -148,7 +154,10 @@ public struct ContentLayoutWriter {
         let stored = pages.languages(of: city)
         guard !(languages ?? []).isEmpty || !stored.isEmpty else { return }
         guard let folder = try createFolder(of: city, in: path(ContentLayout.content), &summary)
-        else { return }
+        else {
+            summary.unnamed.insert([EntityID(city)])
+            return
+        }
         // Without a list, the languages are those of the pages.
         let known = languages ?? stored.map { ListedLanguage(code: $0, name: nil) }
         try write(
@@ -156,6 +165,7 @@ public struct ContentLayoutWriter {
             "]", &summary)
         for language in stored {
             guard let folder = try createFolder(of: language, in: folder, &summary) else {
+                summary.unnamed.insert([EntityID(city), EntityID(language)])
                 continue
             }
             for kind in PageKind.allCases {

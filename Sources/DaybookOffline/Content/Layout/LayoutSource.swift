@@ -47,12 +47,13 @@ struct LayoutSource: Sendable {
         try fileSystem.list(path.isEmpty ? folder : "\(folder)/\(path)")
     }
 
-    /// The names of the folders in a folder, sorted; empty if the folder does not exist. A symbolic link is
-    /// noted.
+    /// The names of the folders in a folder, sorted; empty if the folder does not exist. A symbolic link, or
+    /// an entry that the system cannot read, is noted.
     func folders(_ path: String, _ notes: inout [String]) throws -> [String] {
         guard try Self.noting(&notes, { try readableKind(path) }) == .folder else { return [] }
         var folders: [String] = []
-        for name in try names(path).sorted() where !name.hasPrefix(".") {
+        let names = try Self.noting(&notes) { try self.names(path).sorted() } ?? []
+        for name in names where !name.hasPrefix(".") {
             let kind = try Self.noting(&notes) { try readableKind("\(path)/\(name)") }
             if kind == .folder { folders.append(name) }
         }
@@ -81,16 +82,17 @@ struct LayoutSource: Sendable {
         return newest?.path ?? folder
     }
 
-    /// The result of `body`; nil for a fault of the folder, which is noted.
+    /// The result of `body`; nil for a fault of the folder, which is noted: one file that the system cannot
+    /// read must not keep all others out.
     ///
-    /// - Throws: what `body` throws, except `EventError`.
+    /// - Throws: what `body` throws, except `EventError` and `FileError`.
     static func noting<Result>(
         _ notes: inout [String], _ body: () throws -> Result?
     ) throws -> Result? {
         do { return try body() } catch let error as EventError {
             notes.append(error.detail)
-            return nil
-        }
+        } catch let error as FileError { notes.append(error.description) }
+        return nil
     }
 
     /// The bytes of a file whose folder was checked; nil if the file does not exist.
@@ -119,18 +121,22 @@ struct LayoutSource: Sendable {
 
     /// The file in a city's folder with the last two components of a path, or with the last one; nil if
     /// there is none.
-    func file(tailOf filePath: String, in city: String) throws -> String? {
+    func file(
+        tailOf filePath: String, in city: String, _ names: inout FolderNames
+    ) throws -> String? {
         let parts = filePath.split(separator: "/").map(String.init)
-        guard let name = parts.last, ContentLayout.isInside(name) else { return nil }
+        guard let name = parts.last else { return nil }
         let files = "\(city)/\(ContentLayout.files)"
         guard try readableKind(files) == .folder else { return nil }
-        if let page = parts.dropLast().last, ContentLayout.isInside(page),
-            try readableKind("\(files)/\(page)") == .folder,
-            try readableKind("\(files)/\(page)/\(name)") == .file
+        if let page = parts.dropLast().last,
+            let folder = try names.entry(page, in: files, self),
+            try readableKind(folder) == .folder,
+            let file = try names.entry(name, in: folder, self), try readableKind(file) == .file
         {
-            return "\(files)/\(page)/\(name)"
+            return file
         }
-        return try readableKind("\(files)/\(name)") == .file ? "\(files)/\(name)" : nil
+        guard let file = try names.entry(name, in: files, self) else { return nil }
+        return try readableKind(file) == .file ? file : nil
     }
 
     // MARK: JSON

@@ -415,13 +415,15 @@ public actor LearningDownloads {
             reviewWaiters = []
         }
         let sessions = try await source.reviews(of: user, combination, first: count).prefix(count)
-        guard Set(sessions.map { EntityID($0.reviewId) }).count == sessions.count else {
-            throw DownloadError(.badManifest, "the source returned a review session twice")
-        }
         var stored: [StoredReview] = []
         var failure: (any Error)?
+        var ids: Set<EntityID> = []
         for (order, session) in sessions.enumerated() {
             do {
+                if let fault = session.unit.fault { throw fault }
+                guard ids.insert(EntityID(session.reviewId)).inserted else {
+                    throw DownloadError(.badManifest, "the source returned a review session twice")
+                }
                 stored.append(
                     try await fetchSession(session, order, combination, isExplicit: isExplicit))
             } catch let error where Self.isOfOneSession(error) {
@@ -430,7 +432,8 @@ public actor LearningDownloads {
             }
         }
         // Also after a failure of one session: else the number of sessions would grow with each prefetch.
-        if !isExplicit {
+        // A session whose id could not be read may be any of the stored ones.
+        if !isExplicit, sessions.allSatisfy({ !$0.reviewId.isEmpty }) {
             try await learning.removeReviews(
                 of: user, in: combination, except: sessions.map(\.reviewId))
         }

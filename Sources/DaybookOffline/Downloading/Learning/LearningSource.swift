@@ -33,6 +33,8 @@ public struct LearningUnit: Hashable, Sendable {
     public var content: [UInt8]
     /// The names of its files, without duplicates.
     public var files: [String]
+    /// The fault of a unit that could not be read: it is reported, and the others of the answer are stored.
+    var fault: DownloadError?
 
     /// The greatest number of files of a lesson or a session.
     public static let filesMax = 1_000
@@ -87,14 +89,25 @@ struct HTTPLearningSource: LearningSource {
             let fields = try JSONFields(json)
             var sessions: [ReviewSession] = []
             for session in try fields.required(try fields.objects("reviews"), "reviews") {
-                sessions.append(
-                    ReviewSession(
-                        reviewId: try session.identifier("id"),
-                        courseId: session.raw("courseId") == nil
-                            ? nil : try session.identifier("courseId"),
-                        unit: try LearningUnit(session)))
+                sessions.append(Self.session(session, subject))
             }
             return sessions
+        }
+    }
+
+    /// The session in an element of an answer. If it cannot be read, its unit has the fault, and its id is empty
+    /// if that is not known.
+    private static func session(_ fields: JSONFields, _ subject: String) -> ReviewSession {
+        do throws(EventError) {
+            return ReviewSession(
+                reviewId: try fields.identifier("id"),
+                courseId: fields.raw("courseId") == nil
+                    ? nil : try fields.identifier("courseId"),
+                unit: try LearningUnit(fields))
+        } catch {
+            var unit = LearningUnit(content: [])
+            unit.fault = DownloadError(.badManifest, "\(subject): \(error.detail)")
+            return ReviewSession(reviewId: (try? fields.identifier("id")) ?? "", unit: unit)
         }
     }
 

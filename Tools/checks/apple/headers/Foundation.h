@@ -183,6 +183,16 @@ typedef CONSTANTS(NSInteger, NSURLSessionResponseDisposition) {
     NSURLSessionResponseAllow = 1,
 } NAMED(NSURLSession.ResponseDisposition);
 
+NAMED(URLSessionTaskTransactionMetrics) SENDABLE
+@interface NSURLSessionTaskTransactionMetrics : NSObject
+@property(nullable, copy, readonly) NSString *networkProtocolName;
+@end
+
+NAMED(URLSessionTaskMetrics) SENDABLE
+@interface NSURLSessionTaskMetrics : NSObject
+@property(copy, readonly) NSArray<NSURLSessionTaskTransactionMetrics *> *transactionMetrics;
+@end
+
 NAMED(URLSessionDelegate) SENDABLE
 @protocol NSURLSessionDelegate <NSObject>
 @end
@@ -200,6 +210,9 @@ NAMED(URLSessionTaskDelegate) SENDABLE
     willPerformHTTPRedirection:(NSHTTPURLResponse *)response
                     newRequest:(NSURLRequest *)request
              completionHandler:(void (^SENDABLE)(NSURLRequest *_Nullable))completionHandler;
+- (void)URLSession:(NSURLSession *)session
+                          task:(NSURLSessionTask *)task
+    didFinishCollectingMetrics:(NSURLSessionTaskMetrics *)metrics;
 - (void)URLSession:(NSURLSession *)session
                     task:(NSURLSessionTask *)task
     didCompleteWithError:(nullable NSError *)error;

@@ -1,7 +1,6 @@
 // The addresses of this machine and of its network, to which a server on the internet must not direct a
 // request: a login page, or a device that trusts its network. Spec/model/downloads.md, DL-12.
 
-import Daybook
 import Foundation
 
 #if canImport(Darwin)
@@ -15,19 +14,26 @@ import Foundation
 extension HTTPOrigin {
     /// Whether the host is this machine or a machine of its network, by its name or address alone: loopback,
     /// private, shared (RFC 6598), link-local and multicast addresses, in any notation that a resolver
-    /// takes for an address, and the names that only a local network resolves. Other names are not resolved.
-    var isLocal: Bool {
+    /// takes for an address, and the names that only a local network resolves. Other names are not resolved:
+    /// `BoundedHTTPRequest.refusesLocalAddresses`.
+    public var isLocal: Bool {
         let name = host.hasSuffix(".") ? String(host.dropLast()) : host
+        return Self.isLocalAddress(name)
+            ?? (!name.contains(".")
+                || [".localhost", ".local", ".internal", ".home.arpa", ".lan"]
+                    .contains(where: name.hasSuffix))
+    }
+
+    /// Whether an address is that of this machine or of a local network; nil for a name.
+    static func isLocalAddress(_ address: String) -> Bool? {
         var four = in_addr()
         // Takes 127.1, 0x7f000001 and 2130706433, as resolvers do.
-        if inet_aton(name, &four) != 0 { return Self.isLocal(UInt32(bigEndian: four.s_addr)) }
+        if inet_aton(address, &four) != 0 { return isLocal(UInt32(bigEndian: four.s_addr)) }
         var six = in6_addr()
-        guard inet_pton(AF_INET6, String(name.prefix { $0 != "%" }), &six) == 1 else {
-            return !name.contains(".")
-                || [".localhost", ".local", ".internal", ".home.arpa", ".lan"]
-                    .contains(where: name.hasSuffix)
+        guard inet_pton(AF_INET6, String(address.prefix { $0 != "%" }), &six) == 1 else {
+            return nil
         }
-        return withUnsafeBytes(of: six) { Self.isLocal(Array($0)) }
+        return withUnsafeBytes(of: six) { isLocal(Array($0)) }
     }
 
     /// Whether an IPv6 address is that of this machine or of a local network.
