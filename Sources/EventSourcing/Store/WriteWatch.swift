@@ -20,7 +20,7 @@ final class WriteWatch: Sendable {
     private let sleep: @Sendable (Duration) async throws -> Void
 
     /// How long a closure may run before a line is logged.
-    private static let patience = Duration.seconds(2)
+    private static let timeout = Duration.seconds(2)
 
     init(_ instruments: Instruments, _ environment: LogEnvironment) {
         self.instruments = instruments
@@ -46,7 +46,7 @@ final class WriteWatch: Sendable {
         }
         guard let closure else { return }
         Task { [weak self, sleep] in
-            do { try await sleep(Self.patience) } catch { return }
+            do { try await sleep(Self.timeout) } catch { return }
             self?.report(closure)
         }
     }
@@ -55,7 +55,7 @@ final class WriteWatch: Sendable {
         guard state.withLock({ $0.running == closure }) else { return }
         instruments.logger.warning(
             """
-            a closure of write(_:) has run for \(Self.patience.components.seconds) s while another call waits for the \
+            a closure of write(_:) has run for \(Self.timeout.components.seconds) s while another call waits for the \
             store; it must not wait for a call of the same store, which runs after it
             """)
     }

@@ -1,4 +1,4 @@
-// Which process holds a lock, for messages: a caller who is refused must know what to close.
+// The process that holds a lock, for messages: a refused caller must know what to close.
 
 #if canImport(Darwin)
     import Darwin
