@@ -288,8 +288,9 @@ private final class StorageLock: Sendable {
             return (file, try file.lock())
         }
         guard isFree else {
+            let holder = fileSystem.lockHolder(of: path)?.text ?? "another process"
             throw LogError(
-                .locked, path: path, "another process prepares or resets this storage; try again")
+                .locked, path: path, "\(holder) prepares or resets this storage; try again")
         }
         self.file = Mutex(file)
     }

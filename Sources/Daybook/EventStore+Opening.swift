@@ -154,7 +154,7 @@ extension EventStore {
 extension EventCatalogue {
     /// The catalogue without any types that an app extends. It reserves the types that begin with `daybook.`
     /// (`Spec/model/events.md`, EVT-16).
-    public static let ownTypes = EventCatalogue().reserving("daybook.")
+    public static let ownTypes = EventCatalogue().reservingLibraryTypes
 }
 
 extension LogEnvironment {

@@ -44,15 +44,19 @@ public final class SyncService: Sendable {
     ///   - transport: carries requests to the server.
     ///   - credentials: the source of tokens.
     ///   - options: the settings of the replayer.
+    ///   - resolver: decides conflicts; nil for the resolver of `options`.
     ///   - rules: a query whose value limits syncing, now and after each change; nil for no limits.
     ///   - reachability: the source of the network's state. The system's reports no network on a machine
     ///     without a default route: for a server on the same machine, pass `AlwaysReachable()`.
     public init(
         _ store: EventStore, transport: any Transport,
         credentials: any Credentials = NoCredentials(),
-        options: Replayer.Options = Replayer.Options(), rules: ViewQuery<SyncRules>? = nil,
+        options: Replayer.Options = Replayer.Options(), resolver: (any ConflictResolver)? = nil,
+        rules: ViewQuery<SyncRules>? = nil,
         reachability: any Reachability = SystemReachability()
     ) {
+        var options = options
+        options.resolver = resolver ?? options.resolver
         self.store = store
         self.rules = rules
         self.reachability = reachability

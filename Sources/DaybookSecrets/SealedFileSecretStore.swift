@@ -156,7 +156,8 @@ public actor SealedFileSecretStore: SecretStore {
             // Cancellation is ignored: the change is made or refused as a whole.
             if attempt < Self.attempts { try? await Task.sleep(for: Self.pause) }
         }
-        throw SecretStoreError(.busy, location: path, "another process writes it; try again")
+        let holder = fileSystem.lockHolder(of: path + ".lock")?.text ?? "another process"
+        throw SecretStoreError(.busy, location: path, "\(holder) writes it; try again")
     }
 
     private func removeIfThere(_ path: String) throws(FileError) {

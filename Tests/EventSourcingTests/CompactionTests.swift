@@ -482,14 +482,51 @@ private func segments(_ files: InMemoryFileSystem) -> [String: [UInt8]] {
         let store = try await open(files)
         try await store.append([set("a", 1), set("b", 1), settled(1_000)])
         for _ in 0..<3 {
-            let report = try await store.compact(sealingFrom: 1)
+            let report = try await store.compact(sealing: true)
             #expect(report.segments == 1)
             #expect(report.kept[.liveSegment] == nil)
         }
         #expect(store.log.sealedCount == 0)
         try await store.append([set("a", 2)])
-        #expect(try await store.compact(sealingFrom: 1).removed == 1)
+        #expect(try await store.compact(sealing: true).removed == 1)
         #expect(store.log.sealedCount == 1)
+        try await store.close()
+    }
+
+    @Test(.verifies("CMP-31"))
+    func `a caller who asks for it gets small segments, but no endless row of them`() async throws {
+        let files = InMemoryFileSystem()
+        let store = try await open(files)
+        try await store.append([settled(1_000)])
+        for round in 0..<80 {
+            try await store.append([set("a", 2 * round), set("a", 2 * round + 1)])
+            let report = try await store.compact(sealing: true)
+            #expect((report.removed > 0) == (round <= 64), "round \(round)")
+            #expect((report.kept[.liveSegment] == nil) == (round < 64), "round \(round)")
+        }
+        #expect(store.log.sealedCount == 64)
+        try await store.close()
+    }
+
+    @Test(.verifies("CMP-28"))
+    func `for each event that stays the caller gets the reason, as the report counts them`()
+        async throws
+    {
+        let files = InMemoryFileSystem()
+        let store = try await open(files)
+        _ = try await fill(store)
+        try await store.append([set("a", 11), set("other", 1, type: "other"), set("b", 11)])
+        for (dryRun, sealing) in [(true, true), (false, false), (false, true)] {
+            let told = Mutex<[(position: Position, reason: KeptReason)]>([])
+            let report = try await store.compact(dryRun: dryRun, sealing: sealing) {
+                event, reason in
+                told.withLock { $0.append((event.position, reason)) }
+            }
+            let all = told.withLock { $0 }
+            #expect(all.map(\.position) == all.map(\.position).sorted())
+            #expect(
+                Dictionary(all.map { ($0.reason, 1) }, uniquingKeysWith: +) == report.kept)
+        }
         try await store.close()
     }
 

@@ -105,6 +105,20 @@ private final class WithoutFolderLocks: ForwardingFileSystem {
         #expect(try Self.lineCount(folder.log) == 2)
     }
 
+    @Test func `the error for a log that is open in this process says so`() throws {
+        let folder = try TemporaryFolder()
+        defer { folder.remove() }
+        for (files, path) in [
+            (POSIXFileSystem() as any FileSystem, folder.log), (InMemoryFileSystem(), "/log"),
+        ] {
+            let log = try openLog(path, files)
+            let refused = #expect(throws: LogError.self) { _ = try openLog(path, files) }
+            #expect(refused?.detail.contains("this process (pid \(getpid())") == true)
+            try log.close()
+            #expect(files.lockHolder(of: path) == nil)
+        }
+    }
+
     @Test(.verifies("LINE-4"))
     func `a log whose folder was moved is locked in its new place, and free in the old one`() throws
     {

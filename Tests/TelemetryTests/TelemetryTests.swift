@@ -5,6 +5,7 @@ import DaybookOffline
 import DaybookTestKit
 import Foundation
 import Logging
+import Synchronization
 import TestSupport
 import Testing
 import Tracing
@@ -22,6 +23,18 @@ private struct NoteCount: Projection, Codable {
     private(set) var count = 0
 
     mutating func fold(_ event: Event) { if event.type == Noted.type { count += 1 } }
+}
+
+/// Needs 110 ms for each event, more than a commit of one event may take without a warning.
+private struct SlowCount: Projection, Codable {
+    static let name = "slow-count"
+    static let version = 1
+    private(set) var count = 0
+
+    mutating func fold(_ event: Event) {
+        Thread.sleep(forTimeInterval: 0.11)
+        count += 1
+    }
 }
 
 /// A server that has every city, or none.
@@ -301,6 +314,46 @@ private struct Cities: CityManifestSource {
         }
         #expect(backends.failures(of: .open) == 1)
         #expect(backends.lines.isEmpty)
+    }
+
+    // In real time, as folding is measured: a sleep takes its time at least.
+    @Test func `a slow view is named at the level warning`() async throws {
+        let backends = Backends(logLevel: .info)
+        try await backends.observe {
+            let store = try await EventStore.inMemory(views: [NoteCount.self, SlowCount.self])
+            try await store.append(Noted(text: "hello"))
+            try await store.close()
+        }
+        #expect(backends.lines.count == 1)
+        #expect(backends.lines.first?.contains("warning folding a commit took long") == true)
+        #expect(backends.lines.first?.contains("slow-count") == true)
+    }
+
+    @Test func `a closure of write that keeps another call waiting is named at the level warning`()
+        async throws
+    {
+        let backends = Backends(logLevel: .info)
+        try await backends.observe {
+            let store = try await EventStore.open(
+                at: URL(filePath: "/log"), views: [NoteCount.self],
+                environment: LogEnvironment(fileSystem: InMemoryFileSystem(), sleep: { _ in }))
+            let waiting = Mutex<Task<Void, any Error>?>(nil)
+            let handler = backends.handler
+            try await store.write { _ in
+                waiting.withLock {
+                    $0 = Task { try await store.append(Noted(text: "hello")) }
+                }
+                // Ends after a minute if no line is logged, so that the test fails and does not hang.
+                for _ in 0..<60_000 where handler.entries.isEmpty {
+                    Thread.sleep(forTimeInterval: 0.001)
+                }
+            }
+            try await waiting.withLock { $0 }?.value
+            #expect(store.view(NoteCount.self).count == 1)
+            try await store.close()
+        }
+        #expect(backends.lines.count == 1)
+        #expect(backends.lines.first?.contains("a closure of write(_:) has run for 2 s") == true)
     }
 
     @Test func `without a logger of the task, the label is daybook`() {

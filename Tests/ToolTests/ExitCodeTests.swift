@@ -171,6 +171,9 @@ import Testing
         let second = try ToolRun.logtool("import", folder.log, Tool.sample)
         #expect(second.status == 75)
         #expect(second.messages.contains("another writer"))
+        #if os(Linux)
+            #expect(second.messages.contains("(pid \(writer.processID), logtool)"))
+        #endif
         #expect(try ToolRun.logtool("compact", folder.log).status == 75)
         #expect(try ToolRun.logtool("compact", folder.log, "--dry-run").status == 0)
         #expect(try ToolRun.logtool("verify", folder.log).status == 0)

@@ -170,6 +170,8 @@ final class RunningImport {
         try #require(!acknowledgements.fileHandleForReading.availableData.isEmpty)
     }
 
+    var processID: Int32 { process.processIdentifier }
+
     /// Ends the input, and returns the exit status.
     func finish() throws -> Int32 {
         try lines.fileHandleForWriting.close()

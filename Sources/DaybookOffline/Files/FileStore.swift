@@ -104,6 +104,46 @@ public actor FileStore {
         try await store([UInt8](content), record: record)
     }
 
+    /// Stores a copy of a file, and keeps it from being collected while `record` records its use. The copy is
+    /// durable before `record` is called. The file itself stays; a symbolic link is refused.
+    ///
+    /// - Returns: what `record` returns.
+    /// - Throws: `EventError` (`refused`) for a URL that is not a file on this device; `FileStoreError`
+    ///   (`missing`) if there is none; otherwise as `store(_:record:)` for bytes.
+    /// - Complexity: O(bytes); memory for 1 MiB.
+    @discardableResult
+    public func store<Result: Sendable>(
+        copying url: URL, record: @Sendable (FileID) async throws -> Result
+    ) async throws -> Result {
+        let file = try await storeRetained(copying: try url.localPath())
+        defer { release([file]) }
+        return try await record(file)
+    }
+
+    /// Stores a copy of a file and retains it: it is not collected until `release(_:)`. Durable on return.
+    ///
+    /// - Throws: as `store(copying:record:)`.
+    private func storeRetained(copying path: String) async throws -> FileID {
+        try await prepare()
+        let id: FileID
+        do {
+            let source = try fileSystem.open(path, .read)
+            let size = try source.size()
+            guard size <= Self.fileBytesMax else { throw FileStoreError.tooLarge(path, size) }
+            id = try write { (file) throws(FileError) in
+                // The hash of the copy: another program may write to the source meanwhile.
+                var hash = SHA256()
+                try Self.forEachPortion(source, size) { (bytes, offset) throws(FileError) in
+                    bytes.withUnsafeBytes { hash.update($0.bytes) }
+                    try file.write(bytes, at: offset)
+                }
+                return FileID(hash: hash.finished())
+            }
+        } catch let error as FileError { throw FileStoreError(error) }
+        retainCounts[id, default: 0] += 1
+        return id
+    }
+
     /// Stores a content and retains it: it is not collected until `release(_:)`. Durable on return.
     ///
     /// - Throws: as `store(_:record:)`.
@@ -147,10 +187,11 @@ public actor FileStore {
                 try fileSystem.syncDirectory(directory)
             } catch {
                 // The file is probably on another device. Any other failure fails the copy as well.
-                try write(id) { (file) throws(FileError) in
+                _ = try write { (file) throws(FileError) in
                     try Self.forEachPortion(source, size) { (bytes, offset) throws(FileError) in
                         try file.write(bytes, at: offset)
                     }
+                    return id
                 }
                 // The store no longer needs the source, so a failure to remove it is ignored.
                 try? fileSystem.remove(path)
@@ -238,24 +279,31 @@ public actor FileStore {
     /// - Returns: the failure, or nil.
     private func write(_ content: [UInt8], as id: FileID) -> FileStoreError? {
         do throws(FileStoreError) {
-            try write(id) { (file) throws(FileError) in try file.write(content, at: 0) }
+            _ = try write { (file) throws(FileError) in
+                try file.write(content, at: 0)
+                return id
+            }
             return nil
         } catch { return error }
     }
 
     /// Writes a file under a temporary name, syncs it and renames it.
+    ///
+    /// - Parameter body: writes the content, and returns its id.
+    /// - Returns: that id.
     private func write(
-        _ id: FileID, _ body: (any File) throws(FileError) -> Void
-    ) throws(FileStoreError) {
+        _ body: (any File) throws(FileError) -> FileID
+    ) throws(FileStoreError) -> FileID {
         let temporary =
             directory + "/" + LogDirectory.unfinishedFilePrefix
             + Hexadecimal.text(of: withUnsafeBytes(of: events.environment.random(), Array.init))
         do throws(FileError) {
             let file = try fileSystem.open(temporary, .createNew)
-            try body(file)
+            let id = try body(file)
             try file.sync()
             try fileSystem.rename(temporary, to: path(of: id))
             try fileSystem.syncDirectory(directory)
+            return id
         } catch {
             try? fileSystem.remove(temporary)
             throw FileStoreError(error)

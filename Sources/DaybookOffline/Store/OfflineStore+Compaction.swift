@@ -4,14 +4,16 @@ import Daybook
 
 extension OfflineStore {
     /// Removes events that no view needs, and reports what was removed, what remains, and why. See
-    /// `EventStore.compact(dryRun:progress:)`. The store also compacts automatically by its policy; an app
+    /// `EventStore.compact(dryRun:sealing:kept:progress:)`. The store also compacts automatically by its policy; an app
     /// that has a suitable time calls this then.
     @discardableResult
     public func compact(
-        dryRun: Bool = false,
+        dryRun: Bool = false, sealing: Bool = false,
+        kept: (@Sendable (_ event: Event, _ reason: KeptReason) -> Void)? = nil,
         progress: (@Sendable (_ judged: Int, _ total: Int) -> Void)? = nil
     ) async throws -> CompactionReport {
-        try await events.compact(dryRun: dryRun, progress: progress)
+        try await events.compact(
+            dryRun: dryRun, sealing: sealing, kept: kept, progress: progress)
     }
 
     /// Sets the policy of automatic compaction; nil disables it.

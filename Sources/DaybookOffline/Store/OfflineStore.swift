@@ -322,10 +322,17 @@ public struct OfflineStore: Sendable {
     /// state. The folder can be opened again.
     ///
     /// - Throws: `LogError` if a waiting event could not be written.
-    public func close() async throws {
+    public func close() async throws { try await close(storingStates: true) }
+
+    /// Closes the store as `close()`. See `EventStore.close(storingStates:)`.
+    ///
+    /// - Parameter storingStates: false to store no states of views, for an app that must end soon: the next
+    ///   opening folds more events.
+    /// - Throws: as `close()`.
+    public func close(storingStates: Bool) async throws {
         housekeeper?.end()
         await closeFiles()
-        try await events.close()
+        try await events.close(storingStates: storingStates)
         await images.releaseMemory()
     }
 

@@ -2,6 +2,7 @@
 // reports one counterexample instead of every step. A test passes the issues on, since this module links no
 // test framework.
 
+import LogFormat
 import Synchronization
 
 /// The issues that a test framework reported in one run of a property.
@@ -9,8 +10,13 @@ public struct RecordedIssues: Error, CustomStringConvertible {
     /// The framework's descriptions of the issues, in the order of reporting.
     public fileprivate(set) var issues: [String] = []
 
-    /// All issues, one a line.
-    public var description: String { issues.joined(separator: "\n") }
+    /// The first issue, at most 1,000 characters of it, and the number of the others, which often follow from it.
+    public var description: String {
+        guard let first = issues.first else { return "no issue" }
+        let text = first.count > 1_000 ? "\(first.prefix(1_000))…" : first
+        return issues.count == 1
+            ? text : "\(text)\nand \((issues.count - 1).counted("other issue"))"
+    }
 }
 
 /// The issues of the run in progress.

@@ -10,6 +10,15 @@ package enum CompactionVerdict: Hashable, Sendable {
     case kept(KeptReason)
     /// Only these views need it. They do not state which events they no longer need.
     case keptForViews([String])
+
+    /// Why the event is kept; nil if it is removed.
+    var keptReason: KeptReason? {
+        switch self {
+        case .removed: nil
+        case .kept(let reason): reason
+        case .keptForViews: .view
+        }
+    }
 }
 
 /// Classifies events by the states of views.
@@ -70,6 +79,13 @@ package struct CompactionClassifier: Sendable {
         guard successors.allSatisfy(isSettled) else { return .kept(.successorUnsettled) }
         let views = needs.views(needing: event.type)
         return views.isEmpty ? .removed : .keptForViews(views)
+    }
+
+    /// The verdict on an event of the log.
+    ///
+    /// - Parameter isExamined: false if its segment stays as it is.
+    func verdict(on event: Event, isExamined: Bool) -> CompactionVerdict {
+        isExamined ? verdict(on: event) : .kept(.liveSegment)
     }
 
     /// True if the event with an LWW timestamp is settled. Without a `SettlementView`, false if any type is

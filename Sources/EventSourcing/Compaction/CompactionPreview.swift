@@ -70,7 +70,7 @@ package struct CompactionPreview {
         let needs = views.needs.merging(storedIn: states, except: views.names)
         let horizon = CompactionHorizon.present(views, at: last, unknown: unknown, needs: needs)
         let survey = CompactionSurvey(reader, horizon, catalogue: catalogue, isLiveSealed: true)
-        var report = try survey.report(now: now) { progress(count + $0) }
+        var report = try survey.report(now: now, progress: { progress(count + $0) })
         report.heldBackBy = horizon.heldBackBy
         return report
     }

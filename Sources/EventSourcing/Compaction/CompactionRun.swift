@@ -3,15 +3,6 @@
 
 import LogFormat
 import LogStorage
-import Synchronization
-
-/// A flag that stops a compaction.
-final class CancellationFlag: Sendable {
-    private let flag = Atomic(false)
-
-    var isSet: Bool { flag.load(ordering: .relaxed) }
-    func set() { flag.store(true, ordering: .relaxed) }
-}
 
 /// One compaction of a log.
 struct CompactionRun: Sendable {
@@ -22,6 +13,8 @@ struct CompactionRun: Sendable {
     /// The size from which the live segment is sealed, if an event in it can be removed.
     let sealedBytesMin: Int
     let stop: CancellationFlag
+    /// Called with each event that stays, and the reason.
+    let kept: (@Sendable (Event, KeptReason) -> Void)?
     /// Called with the number of events classified so far and their total.
     let progress: (@Sendable (_ classified: Int, _ total: Int) -> Void)?
 
@@ -42,8 +35,7 @@ struct CompactionRun: Sendable {
         var isLiveEmpty = true
         try log.forEachEvent(from: live, catalogue: catalogue) { event in
             if stop.isSet { throw CancellationError() }
-            let verdict =
-                isLiveExamined ? classifier.verdict(on: event) : .kept(.liveSegment)
+            let verdict = classifier.verdict(on: event, isExamined: isLiveExamined)
             tally.count(event, as: verdict == .removed ? .kept(.liveSegment) : verdict)
             isLiveEmpty = false
             return true
@@ -54,6 +46,16 @@ struct CompactionRun: Sendable {
         report.bytesAfter = try reader.outline().reduce(0) { $0 + $1.bytes }
         report.compactedThrough = try log.compactedThrough()
         report.idsRemembered = try reader.removedIDCount(now: environment.now())
+        if let kept {
+            // After all changes: an event that could be removed may have stayed with its whole segment.
+            try log.forEachEvent(from: Position(1), catalogue: catalogue) { event in
+                if stop.isSet { throw CancellationError() }
+                let isLive = event.position >= live
+                let verdict = classifier.verdict(on: event, isExamined: !isLive || isLiveExamined)
+                kept(event, verdict.keptReason ?? (isLive ? .liveSegment : .idListFull))
+                return true
+            }
+        }
         return report
     }
 

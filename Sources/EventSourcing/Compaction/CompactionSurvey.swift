@@ -31,11 +31,13 @@ struct CompactionSurvey {
     ///
     /// - Parameters:
     ///   - now: the time, in milliseconds since 1970.
+    ///   - kept: called with each event that would stay, and the reason.
     ///   - progress: called with the number of events so far; its error ends the run.
     /// - Throws: `LogError`.
     /// - Complexity: O(bytes).
     func report(
-        now: Int64, progress: (Int) throws -> Void = { _ in }
+        now: Int64, kept: ((Event, KeptReason) -> Void)? = nil,
+        progress: (Int) throws -> Void = { _ in }
     ) throws -> CompactionReport {
         let segments = try reader.outline()
         var tallies = segments.map { _ in CompactionTally() }
@@ -45,10 +47,10 @@ struct CompactionSurvey {
             while number + 1 < segments.count, segments[number + 1].base <= event.position {
                 number += 1
             }
-            let verdict =
-                segments[number].isSealed || isLiveSealed
-                ? classifier.verdict(on: event) : .kept(.liveSegment)
+            let verdict = classifier.verdict(
+                on: event, isExamined: segments[number].isSealed || isLiveSealed)
             tallies[number].count(event, as: verdict)
+            if let kept, let reason = verdict.keptReason { kept(event, reason) }
             count += 1
             try progress(count)
             return true

@@ -151,6 +151,11 @@ public struct EventCatalogue: Sendable {
 
     // MARK: Reserved types
 
+    /// This catalogue, with the types of the library reserved.
+    package var reservingLibraryTypes: EventCatalogue {
+        reserving(LibraryNames.prefix.description)
+    }
+
     /// This catalogue with its types reserved, and every other type with the prefix: rules and upcasters
     /// added later must not name them. For a library whose apps add their own types.
     ///

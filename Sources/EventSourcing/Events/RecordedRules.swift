@@ -25,16 +25,12 @@ package struct RecordedRules: Hashable, Sendable {
 
     /// The own rules of a catalogue. Each program knows the library's.
     init(of catalogue: EventCatalogue) {
-        for (type, rule) in catalogue.storedRules where !Self.isOfLibrary(type) {
+        for (type, rule) in catalogue.storedRules where !type.hasLibraryPrefix {
             let newest = catalogue.newestType(of: type)
             rules[type] = Rule(
                 action: rule.action, beginsEntity: rule.beginsEntity,
                 newest: newest == type ? nil : newest)
         }
-    }
-
-    private static func isOfLibrary(_ type: String) -> Bool {
-        type.utf8.starts(with: "daybook.".utf8)
     }
 
     var isEmpty: Bool { rules.isEmpty }
@@ -68,7 +64,7 @@ package struct RecordedRules: Hashable, Sendable {
             case .array(let list)? = members["rules"]
         else { return }
         for case .object(let members) in list {
-            guard let type = members["type"]?.stringValue, !Self.isOfLibrary(type) else { continue }
+            guard let type = members["type"]?.stringValue, !type.hasLibraryPrefix else { continue }
             var rule = Rule()
             rule.action = members["action"]?.stringValue.flatMap { $0.isEmpty ? nil : $0 }
             rule.beginsEntity = members["begins"] == .bool(true)

@@ -14,6 +14,8 @@ struct Checkpointing {
     private var stateBytes = 0
     /// The checkpoint that is being written.
     var running: Task<Void, any Error>?
+    /// Stops it before the next view.
+    var stop: CancellationFlag?
 
     /// True if views need events of the library's own types and no checkpoint has stored that: a program
     /// that does not know the views could remove such events.
@@ -92,13 +94,16 @@ struct CheckpointJob: Sendable {
     /// Stored states of unknown views, at their own positions.
     let unknown: [StoredState]
     let environment: LogEnvironment
+    let stop: CancellationFlag
 
     /// Encodes and stores the states. Durable on return.
     ///
     /// - Returns: the bytes of all states.
+    /// - Throws: `LogError`; `CancellationError` if it was stopped. Then nothing was stored.
     func run() throws -> Int {
         var states = unknown
         for capture in captures {
+            if stop.isSet { throw CancellationError() }
             // A view that cannot encode its state is folded at the next opening.
             guard let bytes = try? capture.encode() else { continue }
             states.append(

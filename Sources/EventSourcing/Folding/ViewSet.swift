@@ -211,7 +211,7 @@ struct ViewSet: Sendable {
                     "the view \(view) has a name of \(name.utf8.count) bytes. Use a name of 1 to "
                         + "\(nameBytesMax) bytes")
             }
-            guard !name.utf8.starts(with: "daybook.".utf8) else {
+            guard !name.hasLibraryPrefix else {
                 throw EventError(
                     .refused,
                     "the view \(view) has the name \(name), and the prefix daybook. belongs to the "
@@ -305,10 +305,23 @@ struct ViewSet: Sendable {
     /// Folds an event, as `fold(_:)` for several.
     func fold(_ event: Event) { fold([event]) }
 
+    /// How long folding some events took.
+    struct FoldTime {
+        var total = Duration.zero
+        /// The name of the view that took longest.
+        var slowest = ""
+        /// The time of that view.
+        var longest = Duration.zero
+    }
+
     /// Folds events in their newest form into the views of their types, unless a view has folded them
     /// already. A reader of a view sees all of them or none.
-    func fold(_ events: ArraySlice<Event>) {
-        guard let last = events.last?.position else { return }
+    ///
+    /// - Returns: how long the views took.
+    @discardableResult
+    func fold(_ events: ArraySlice<Event>) -> FoldTime {
+        var time = FoldTime()
+        guard let last = events.last?.position else { return time }
         let (discarded, areRecordsAmong) = applyRetractions(in: events)
         func isPassedOver(_ event: Event) -> Bool { discarded.contains(event.position) }
         var batch = FoldedBatch(events: events)
@@ -320,8 +333,16 @@ struct ViewSet: Sendable {
         }
         batch.concerns = batch.events.map { isPassedOver($0) ? 0 : viewsConcerned(by: $0) }
         let concerned = batch.concerns.reduce(0, |)
-        for (box, bit) in bits where bit & concerned != 0 { box.fold(batch, bit: bit) }
+        var start = ContinuousClock.now
+        for (box, bit) in bits where bit & concerned != 0 {
+            box.fold(batch, bit: bit)
+            let end = ContinuousClock.now
+            if end - start > time.longest { (time.longest, time.slowest) = (end - start, box.name) }
+            time.total += end - start
+            start = end
+        }
         progress.advance(to: last)
+        return time
     }
 
     private func viewsConcerned(by event: Event) -> UInt64 {

@@ -129,9 +129,6 @@ package enum LineDecoder {
             && (isOfLibrary ? version == 4 : (1...8).contains(version))
     }
 
-    /// The prefix of the library's types.
-    static let libraryPrefix: StaticString = "daybook."
-
     /// Decodes the members of a line.
     ///
     /// - Parameter prefix: the line's decoded prefix, if known: it is not decoded again.
@@ -327,7 +324,7 @@ package enum LineDecoder {
         private func checkedID(
             of type: String, _ extensions: inout [EventDraft.Extension]
         ) throws(EventError) -> UUID {
-            let isOfLibrary = type.utf8.starts(with: libraryPrefix.description.utf8)
+            let isOfLibrary = type.hasLibraryPrefix
             if let id, isID(id, isOfLibrary: isOfLibrary) { return UUID(integer: id) }
             guard let written = writtenID ?? id.map({ UUID(integer: $0).text }) else {
                 throw EventError(.badAttribute, "id is missing")

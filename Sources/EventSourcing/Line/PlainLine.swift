@@ -35,7 +35,7 @@ package struct PlainLine {
         guard let type = text(),
             LineDecoder.isID(
                 prefix.id,
-                isOfLibrary: line.matches(LineDecoder.libraryPrefix, at: type.lowerBound))
+                isOfLibrary: line.matches(LibraryNames.prefix, at: type.lowerBound))
         else { return nil }
         self.type = type
         if skip(",\"subject\":") {

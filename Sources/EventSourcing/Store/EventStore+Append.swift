@@ -19,6 +19,10 @@ extension EventStore {
     /// How far ahead of the clock an app may set an event's time. A mistake in the time zone stays below
     /// this bound and loses no event; a mistake in the unit exceeds it and cannot set a value for ever.
     private static let acceptedLeadMillisecondsMax: Int64 = 24 * 3_600_000
+    /// The time for folding a commit from which a warning is logged, and what is added to it for each event, so
+    /// that large imports log none.
+    private static let foldDelayMin = Duration.milliseconds(100)
+    private static let foldDelayPerEvent = Duration.milliseconds(1)
 
     // MARK: Append requests
 
@@ -135,7 +139,8 @@ extension EventStore {
     /// returns, and dropped if it throws. The views include every event appended before, also by the
     /// transaction itself. `body` runs on the store's queue, outside the calling task: it does not see the
     /// task's local values and cancellation. It must not wait for an append or another call of this store, for
-    /// example with a semaphore: that call runs after the transaction, so neither would ever end.
+    /// example with a semaphore: that call runs after the transaction, so neither would ever end. If another call
+    /// waits for `body` for 2 s, the store logs a warning.
     ///
     /// - Returns: the result of `body`. The events are durable on return.
     /// - Throws: what `body` throws, and as `append(_:durability:)`.
@@ -177,7 +182,7 @@ extension EventStore {
             // Durable appends that wait for the next commit are accepted but not yet in the views.
             try store.flush()
             var transaction = store.transaction()
-            let result = try body(&transaction)
+            let result = try store.writeWatch.run { try body(&transaction) }
             return (try transaction.preparedEvents(), result)
         }
     }
@@ -213,6 +218,7 @@ extension EventStore {
                 AppendRequest(
                     durability: durability, drawsOnReserve: drawingOnReserve, prepare: prepare,
                     caller: caller))
+            writeWatch.noteWaiter()
             if needsJob { scheduleCommit() }
         }
     }
@@ -404,7 +410,7 @@ extension EventStore {
         let joinsPending = isEmpty && !pending.isEmpty
         if durability == .relaxed, pending.waiterCount == 0 {
             for event in batch.events { floor.include(event.time) }
-            views.fold(batch.events[...])
+            fold(batch.events[...])
             pending.append(batch, relaxed: true)
             signalChange()
             if pending.lines.bytes.count >= Self.relaxedBytesMax {
@@ -468,13 +474,29 @@ extension EventStore {
         }
         instruments.count(.committedEvents, batch.events.count)
         instruments.count(.committedBytes, batch.lines.bytes.count)
-        views.fold(batch.events.dropFirst(batch.relaxedCount))
+        fold(batch.events.dropFirst(batch.relaxedCount))
         for event in batch.events { checkpointing.countTail(event) }
         rebuildViewsIfStale()
         batch.resumeWaiters()
         signalChange()
         checkpointIfDue()
         scanForGarbageIfSealed()
+    }
+
+    /// Folds the events of a commit into the views. Logs a warning if that takes long: every append waits meanwhile.
+    private func fold(_ events: ArraySlice<Event>) {
+        let time = views.fold(events)
+        guard time.total >= Self.foldDelayMin + Self.foldDelayPerEvent * events.count else {
+            return
+        }
+        instruments.logger.warning(
+            "folding a commit took long, and appends wait for it",
+            metadata: [
+                "duration_ns": "\(Int64(time.total / .nanoseconds(1)))",
+                "events": "\(events.count)",
+                "view": "\(time.slowest)",
+                "view_duration_ns": "\(Int64(time.longest / .nanoseconds(1)))",
+            ])
     }
 
     /// Flushes as `flush()`, and checks that no write or sync has failed before.

@@ -46,6 +46,16 @@ extension EventStore {
     /// The size from which `compact()` seals the live segment, so that its events can be removed too.
     /// Sealing smaller ones would only make many segments.
     private static let sealedBytesMin = 1024 * 1024
+    /// The sealed segments that a log may have, besides one for each `eventsPerSegment` recorded events, for
+    /// `compact(sealing: true)` to seal a smaller one. Segments are never joined.
+    private static let sealedSegmentsMax: UInt64 = 64
+    private static let eventsPerSegment: UInt64 = 1_024
+
+    /// The size from which a compaction seals the live segment.
+    private func sealedBytesMin(_ sealing: Bool) -> Int {
+        let segmentsMax = Self.sealedSegmentsMax + log.next.rawValue / Self.eventsPerSegment
+        return sealing && UInt64(log.sealedCount) < segmentsMax ? 1 : Self.sealedBytesMin
+    }
 
     // MARK: Called by the app
 
@@ -61,6 +71,12 @@ extension EventStore {
     ///
     /// - Parameters:
     ///   - dryRun: true to report what would be removed, and change nothing.
+    ///   - sealing: true to seal a smaller live segment as well, so that lines which no view needs are gone on
+    ///     return, such as those of a person to be erased. Each call that removes something from the live segment then
+    ///     adds a segment, as long as the log has fewer than 64 and one for each 1,024 recorded events; with
+    ///     more, the smaller live segment stays, and the report has its events as `liveSegment`.
+    ///   - kept: called for each event that stays, in order, with the reason, on another thread. With it, the
+    ///     log is read once more.
     ///   - progress: called from time to time with the number of events classified so far and their total.
     /// - Returns: the events and bytes removed, and the events kept, by reason.
     /// - Throws: `LogError`: `diskFull`, `corrupt`, `io`, `closed`, `suspended`; `CancellationError`.
@@ -69,17 +85,8 @@ extension EventStore {
     ///   copy of the views' states.
     @discardableResult
     public func compact(
-        dryRun: Bool = false,
-        progress: (@Sendable (_ classified: Int, _ total: Int) -> Void)? = nil
-    ) async throws -> CompactionReport {
-        try await compact(dryRun: dryRun, sealingFrom: Self.sealedBytesMin, progress: progress)
-    }
-
-    /// As `compact(dryRun:progress:)`.
-    ///
-    /// - Parameter bytes: the size from which the live segment is sealed if an event in it can be removed.
-    package func compact(
-        dryRun: Bool = false, sealingFrom bytes: Int,
+        dryRun: Bool = false, sealing: Bool = false,
+        kept: (@Sendable (_ event: Event, _ reason: KeptReason) -> Void)? = nil,
         progress: (@Sendable (_ classified: Int, _ total: Int) -> Void)? = nil
     ) async throws -> CompactionReport {
         let stop = CancellationFlag()
@@ -93,9 +100,9 @@ extension EventStore {
                     compaction.running = nil
                     compaction.stop = nil
                 }
-                if dryRun { return try await survey(stop, sealingFrom: bytes) }
+                if dryRun { return try await survey(stop, sealing, kept) }
                 let report = try await instruments.measure(.compaction) {
-                    try await compact(stop, sealingFrom: bytes, progress)
+                    try await compact(stop, sealing, kept, progress)
                 }
                 instruments.count(.removedEvents, report.removed)
                 instruments.count(.removedBytes, report.freedBytes)
@@ -116,7 +123,7 @@ extension EventStore {
     }
 
     private func compact(
-        _ stop: CancellationFlag, sealingFrom bytes: Int,
+        _ stop: CancellationFlag, _ sealing: Bool, _ kept: (@Sendable (Event, KeptReason) -> Void)?,
         _ progress: (@Sendable (Int, Int) -> Void)?
     ) async throws -> CompactionReport {
         defer { log.refillReserve() }
@@ -124,14 +131,15 @@ extension EventStore {
             try await compaction.prepare?(self)
         } catch let error as LogError where error.code == .diskFull {}
         let run = CompactionRun(
-            log: log, catalogue: catalogue, environment: environment, horizon: try await horizon(),
-            sealedBytesMin: bytes, stop: stop, progress: progress)
+            log: log, catalogue: catalogue, environment: environment,
+            horizon: try await horizon(stop),
+            sealedBytesMin: sealedBytesMin(sealing), stop: stop, kept: kept, progress: progress)
         return try await BlockingWork.run(.utility) { try run.run() }
     }
 
     /// The states by which events are classified. If the stored states do not reach the end of the log,
     /// both checkpoints are written again.
-    private func horizon() async throws -> CompactionHorizon {
+    private func horizon(_ stop: CancellationFlag) async throws -> CompactionHorizon {
         let (log, views, needs, environment) = (log, views, needs, environment)
         func stored() async throws -> CompactionHorizon {
             try await BlockingWork.run(.utility) {
@@ -143,6 +151,7 @@ extension EventStore {
         guard horizon.limit < present else { return horizon }
         do {
             for _ in 0..<2 {
+                if stop.isSet { throw CancellationError() }
                 do { try await checkpoint() } catch let error as LogError
                     where error.code == .diskFull && log.releaseReserve()
                 { try await checkpoint() }
@@ -150,20 +159,21 @@ extension EventStore {
         } catch let error as LogError where error.code == .diskFull {
             return horizon
         }
+        if stop.isSet { throw CancellationError() }
         return try await stored()
     }
 
     private func survey(
-        _ stop: CancellationFlag, sealingFrom bytes: Int
+        _ stop: CancellationFlag, _ sealing: Bool, _ kept: (@Sendable (Event, KeptReason) -> Void)?
     ) async throws -> CompactionReport {
         let horizon = CompactionHorizon.present(
             views, at: lastDurable, unknown: unknownStates, needs: needs)
         let survey = CompactionSurvey(
             LogReader(directory, fileSystem: environment.fileSystem), horizon, catalogue: catalogue,
-            isLiveSealed: log.liveBytes >= bytes)
+            isLiveSealed: log.liveBytes >= sealedBytesMin(sealing))
         let now = environment.now()
         return try await BlockingWork.run(.utility) {
-            var report = try survey.report(now: now) { _ in
+            var report = try survey.report(now: now, kept: kept) { _ in
                 if stop.isSet { throw CancellationError() }
             }
             report.heldBackBy = horizon.heldBackBy

@@ -47,7 +47,9 @@ public actor EventStore {
     /// The known event types.
     public nonisolated let catalogue: EventCatalogue
 
-    nonisolated let executor = StoreExecutor()
+    nonisolated let executor: StoreExecutor
+    /// Watches the closures of `write(_:)`.
+    nonisolated let writeWatch: WriteWatch
     /// The store's own serial queue: waiting for the disk blocks no thread of the cooperative pool.
     public nonisolated var unownedExecutor: UnownedSerialExecutor {
         executor.asUnownedSerialExecutor()
@@ -153,6 +155,9 @@ public actor EventStore {
         self.catalogue = catalogue
         self.environment = environment
         self.instruments = instruments
+        let watch = WriteWatch(instruments, environment)
+        writeWatch = watch
+        executor = StoreExecutor { watch.noteWaiter() }
         self.eraseSecrets = eraseSecrets
         views = opening.views
         floor = opening.floor
@@ -350,7 +355,8 @@ public actor EventStore {
     /// Stores the states of the views, so that the next opening folds only later events. Durable on return.
     /// The store also writes checkpoints automatically.
     ///
-    /// - Throws: `LogError`: `diskFull`, `io`, `tooLarge`, and as `flush()`.
+    /// - Throws: `LogError`: `diskFull`, `io`, `tooLarge`, and as `flush()`; `CancellationError` if
+    ///   `close(storingStates: false)` has stopped it.
     /// - Complexity: O(states), in the background; appends continue.
     public func checkpoint() async throws {
         // Another task may start one when the running one ends.
@@ -375,10 +381,14 @@ public actor EventStore {
         let job = CheckpointJob(
             log: log, snapshot: try log.snapshot(), captures: views.capture(), floor: floor,
             discarded: views.discarded, needs: needs, unknown: unknownStates,
-            environment: environment)
+            environment: environment, stop: CancellationFlag())
         checkpointing.begin()
+        checkpointing.stop = job.stop
         let task = Task {
-            defer { checkpointing.running = nil }
+            defer {
+                checkpointing.running = nil
+                checkpointing.stop = nil
+            }
             let stateBytes = try await instruments.measure(.checkpoint) {
                 try await BlockingWork.run(.utility) { try job.run() }
             }
@@ -493,17 +503,33 @@ public actor EventStore {
         rebuildViewsIfStale()
     }
 
-    /// Commits pending events, closes the log and releases its lock. The store cannot be used afterwards.
+    /// Commits pending events, stores the views' states if that spares the next opening much folding, closes the
+    /// log and releases its lock. The store cannot be used afterwards.
     ///
     /// - Throws: `LogError` if pending events cannot be written.
-    public func close() async throws {
+    /// - Complexity: as `close(storingStates:)` with true.
+    public func close() async throws { try await close(storingStates: true) }
+
+    /// Commits pending events, closes the log and releases its lock. The store cannot be used afterwards.
+    ///
+    /// The events are on the disk before any state is encoded: an app that is ended meanwhile loses none. An app
+    /// with little time passes false, and calls `checkpoint()` when it has more.
+    ///
+    /// - Parameter storingStates: true to store the views' states if at least 100 events, and a quarter of the
+    ///   states' bytes, were recorded since they were stored last. False to store none, and to stop a
+    ///   checkpoint under way before its next view: the next opening folds these events.
+    /// - Throws: `LogError` if pending events cannot be written.
+    /// - Complexity: with true, O(states), twice if a checkpoint is under way; with false, O(states of one view) at
+    ///   most. A compaction ends before its next frame.
+    public func close(storingStates: Bool) async throws {
         guard !isClosed else { return }
         var failure: (any Error)?
         do { if !isSuspended { try flush() } } catch { failure = error }
         end()
+        if !storingStates { checkpointing.stop?.set() }
         await stopCompaction()
         if let running = checkpointing.running { try? await running.value }
-        if failure == nil, !isSuspended, checkpointing.isDueAtClose, !views.isStale {
+        if storingStates, failure == nil, !isSuspended, checkpointing.isDueAtClose, !views.isStale {
             // An error is ignored: without this checkpoint the next opening folds more events.
             try? await beginCheckpoint().value
         }

@@ -4,13 +4,20 @@ import Dispatch
 
 /// An executor with its own serial queue, on which an actor's jobs may wait for the disk.
 public final class StoreExecutor: SerialExecutor {
-    /// Creates an executor with its queue.
-    public init() {}
-
     private let queue = DispatchQueue(label: "daybook.store")
+    private let willEnqueue: @Sendable () -> Void
+
+    /// Creates an executor with its queue.
+    public convenience init() { self.init(willEnqueue: {}) }
+
+    /// Creates an executor with its queue.
+    ///
+    /// - Parameter willEnqueue: called before each job of the actor is put into the queue.
+    init(willEnqueue: @escaping @Sendable () -> Void) { self.willEnqueue = willEnqueue }
 
     /// Puts a job at the end of the queue.
     public func enqueue(_ job: consuming ExecutorJob) {
+        willEnqueue()
         let job = UnownedJob(job)
         queue.async { job.runSynchronously(on: self.asUnownedSerialExecutor()) }
     }

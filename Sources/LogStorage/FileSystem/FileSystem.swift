@@ -32,6 +32,8 @@ public protocol FileSystem: Sendable {
     /// - Returns: nil if the lock is held through another value. Where folders cannot be locked, a value that
     ///   excludes nothing.
     func lockDirectory(_ path: String) throws(FileError) -> (any DirectoryLock)?
+    /// The process that holds the lock of a file or folder, for messages; nil if it is not known.
+    func lockHolder(of path: String) -> LockHolder?
     /// Creates a file with the content of a file that no program writes to any more, without copying its bytes:
     /// as a clone or as a further name of that file. The new file, like the old one, is accessible to its owner
     /// only. Durable after `sync` and `syncDirectory`.
@@ -43,6 +45,9 @@ public protocol FileSystem: Sendable {
 extension FileSystem {
     /// Returns false: the caller copies the bytes.
     public func share(_ path: String, as newPath: String) -> Bool { false }
+
+    /// Returns nil: messages do not name the process.
+    public func lockHolder(of path: String) -> LockHolder? { nil }
 }
 
 /// The lock of a folder. Released with the last reference to the value, even if a process that is being

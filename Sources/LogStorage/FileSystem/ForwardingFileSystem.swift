@@ -29,6 +29,7 @@ extension ForwardingFileSystem {
     package func lockDirectory(_ path: String) throws(FileError) -> (any DirectoryLock)? {
         try base.lockDirectory(path)
     }
+    package func lockHolder(of path: String) -> LockHolder? { base.lockHolder(of: path) }
     package func share(_ path: String, as newPath: String) -> Bool {
         base.share(path, as: newPath)
     }

@@ -115,6 +115,11 @@ public final class InMemoryFileSystem: FileSystem {
         }
     }
 
+    /// This process, if a folder is locked: no other one has this file system.
+    public func lockHolder(of path: String) -> LockHolder? {
+        state.withLock { $0.directoryLocks[path]?.lock == nil ? nil : .thisProcess }
+    }
+
     // MARK: For tests
 
     /// Copies the whole file system, with the same identities, without open files, locks, quota and injected

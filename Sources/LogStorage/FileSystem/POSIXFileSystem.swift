@@ -1,6 +1,7 @@
 // The real file system. All system calls of the log are in this file.
 
 import LogFormat
+import Synchronization
 
 #if canImport(Darwin)
     import Darwin
@@ -123,10 +124,25 @@ public struct POSIXFileSystem: FileSystem {
     public func lockDirectory(_ path: String) throws(FileError) -> (any DirectoryLock)? {
         let lock = POSIXDirectoryLock(descriptor: try openDirectory("lock", path))
         switch acquireLock(lock.descriptor) {
-        case 0, EBADF, EINVAL, ENOLCK, ENOSYS, ENOTSUP, EOPNOTSUPP: return lock
+        case 0:
+            lock.setHeld()
+            return lock
+        case EBADF, EINVAL, ENOLCK, ENOSYS, ENOTSUP, EOPNOTSUPP: return lock
         case EWOULDBLOCK: return nil
         case let code: throw FileError(errno: code, "lock", path)
         }
+    }
+
+    public func lockHolder(of path: String) -> LockHolder? {
+        var status = stat()
+        guard stat(path, &status) == 0 else { return nil }
+        if POSIXDirectoryLock.isHeld(status) { return .thisProcess }
+        #if os(Linux) || os(Android)
+            return LockHolder(
+                device: UInt64(truncatingIfNeeded: status.st_dev), inode: UInt64(status.st_ino))
+        #else
+            return nil
+        #endif
     }
 
     private func openDirectory(_ operation: String, _ path: String) throws(FileError) -> Int32 {
@@ -144,11 +160,41 @@ public struct POSIXFileSystem: FileSystem {
 
 /// An open folder and its lock.
 private final class POSIXDirectoryLock: DirectoryLock {
+    /// A folder, by its device and its inode number.
+    private struct Folder: Hashable {
+        let device: UInt64
+        let inode: UInt64
+
+        init(_ status: stat) {
+            device = UInt64(truncatingIfNeeded: status.st_dev)
+            inode = UInt64(status.st_ino)
+        }
+    }
+
+    /// The folders that this process has locked: not every system names the process that holds a lock.
+    private static let held = Mutex<Set<Folder>>([])
+
     let descriptor: Int32
+    private let folder = Mutex<Folder?>(nil)
 
     init(descriptor: Int32) { self.descriptor = descriptor }
 
-    deinit { releaseLock(descriptor) }
+    deinit {
+        if let folder = folder.withLock({ $0 }) { _ = Self.held.withLock { $0.remove(folder) } }
+        releaseLock(descriptor)
+    }
+
+    /// Remembers that the lock was acquired.
+    func setHeld() {
+        var status = stat()
+        guard fstat(descriptor, &status) == 0 else { return }
+        let locked = Folder(status)
+        _ = Self.held.withLock { $0.insert(locked) }
+        folder.withLock { $0 = locked }
+    }
+
+    /// True if this process has locked the folder.
+    static func isHeld(_ status: stat) -> Bool { held.withLock { $0.contains(Folder(status)) } }
 }
 
 /// One open descriptor.

@@ -75,15 +75,27 @@ struct WriterLock {
             let lock = try storage({ () throws(FileError) in
                 try fileSystem.lockDirectory(directory)
             })
-        else { throw isLocked(directory) }
+        else { throw isLocked(directory, fileSystem) }
         return lock
     }
 
-    static func isLocked(_ directory: String) -> LogError {
-        LogError(
+    /// The error for a log that another writer has open. It names the writer's process, if that is known.
+    static func isLocked(_ directory: String, _ fileSystem: any FileSystem) -> LogError {
+        let holder =
+            fileSystem.lockHolder(of: directory)
+            ?? fileSystem.lockHolder(of: directory + "/" + LogDirectory.lock)
+        if let holder, holder.isThisProcess {
+            return LogError(
+                .locked, path: directory,
+                "\(holder.text) has the log open already; use that store, or wait until its close() has "
+                    + "returned: a store without references keeps the log until its work has ended")
+        }
+        return LogError(
             .locked, path: directory,
-            "another writer has the log open; close it there, or wait until it has finished; deleting "
-                + "the file lock does not release it")
+            "another writer has the log open"
+                + (holder.map { ": \($0.text)" } ?? "")
+                + "; close it there, or wait until it has finished; deleting the file lock does not "
+                + "release it")
     }
 
     /// Locks the lock file, creating it if it is missing.
@@ -97,7 +109,7 @@ struct WriterLock {
             // name excludes no other writer.
             return try fileSystem.identity(path) == file.identity() ? file : nil
         }
-        guard let locked else { throw isLocked(directory) }
+        guard let locked else { throw isLocked(directory, fileSystem) }
         return locked
     }
 

@@ -321,7 +321,7 @@ package struct LogRepair {
 
     private func lock(_ file: any File) throws(LogError) {
         guard try storage({ () throws(FileError) in try file.lock() }) else {
-            throw WriterLock.isLocked(directory)
+            throw WriterLock.isLocked(directory, fileSystem)
         }
     }
 

@@ -46,7 +46,7 @@ public struct SecretStoreError: Error, Hashable, Sendable, CustomStringConvertib
         self.detail = detail
     }
 
-    /// Place and detail in one line.
+    /// Location and detail in one line.
     public var description: String { "\(location): \(detail)" }
 }
 

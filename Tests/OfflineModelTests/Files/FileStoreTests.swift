@@ -50,6 +50,32 @@ private func storePicture(
 }
 
 @Suite struct FileStoreTests {
+    @Test(.verifies("FILE-1"))
+    func `a file is copied by its URL, in portions of 1 MiB, and stays`() async throws {
+        let files = InMemoryFileSystem()
+        let store = try await open(files)
+        let content = (0..<2_500_000).map { UInt8(truncatingIfNeeded: $0 / 7) }
+        files["/recording"] = content
+        let id = try await store.files.store(copying: URL(filePath: "/recording")) { file in
+            try await store.append(PictureTaken(picture: "a", file: file.description))
+            return file
+        }
+        #expect(id == FileID(of: content))
+        #expect(try await store.files.read(id) == content)
+        #expect(files["/recording"] == content)
+        #expect(try names(files) == [id.description])
+        let missing = await #expect(throws: FileStoreError.self) {
+            try await store.files.store(copying: URL(filePath: "/none")) { _ in }
+        }
+        #expect(missing?.code == .missing)
+        await #expect(throws: EventError.self) {
+            try await store.files.store(copying: try #require(URL(string: "https://a.example"))) {
+                _ in
+            }
+        }
+        try await store.close()
+    }
+
     @Test(.verifies("FILE-1", "FILE-5"))
     func `stored content is read back, and equal contents are one file`() async throws {
         let files = InMemoryFileSystem()

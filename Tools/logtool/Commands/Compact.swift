@@ -41,7 +41,7 @@ struct Compact: AsyncParsableCommand {
         defer { progress.finish() }
         return try CompactionPreview(
             directory, fileSystem: CountingFileSystem(progress),
-            catalogue: LogReader(directory).adding(recordedRulesTo: OfflineModel.catalogue),
+            catalogue: LogReader(directory).modelCatalogue,
             views: Self.views
         ).report(
             now: LogEnvironment.systemTime(), summary: Outbox.foldedRecord,
@@ -57,7 +57,8 @@ struct Compact: AsyncParsableCommand {
             let total = Int(clamping: store.log.next.rawValue - 1)
             let progress = Progress("checked", of: .items(total))
             result = await Interruption.result {
-                try await store.compact(sealingFrom: 1) { count, _ in progress.update(count) }
+                try await store.compact(
+                    sealing: true, progress: { count, _ in progress.update(count) })
             }
             progress.finish()
         } catch { result = .failure(error) }

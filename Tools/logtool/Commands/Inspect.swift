@@ -76,7 +76,7 @@ struct Inspect: AsyncParsableCommand {
         var wanted: Set<Position>?
         if unsynced {
             var outbox = Outbox()
-            let catalogue = reader.adding(recordedRulesTo: OfflineModel.catalogue)
+            let catalogue = reader.modelCatalogue
             try reader.forEachEvent(catalogue: catalogue) { event in
                 outbox.fold(event)
                 return true

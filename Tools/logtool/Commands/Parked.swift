@@ -82,7 +82,7 @@ struct Parked: AsyncParsableCommand {
         let progress = Progress("read", of: .bytes(LogReader(directory).bytesToRead()))
         let reader = LogReader(directory, fileSystem: CountingFileSystem(progress))
         let (outbox, outcome) = try reader.fold(
-            catalogue: reader.adding(recordedRulesTo: OfflineModel.catalogue), from: { Outbox() }
+            catalogue: reader.modelCatalogue, from: { Outbox() }
         ) { outbox, event in
             outbox.fold(event)
             progress.update(Int(clamping: event.position.rawValue))

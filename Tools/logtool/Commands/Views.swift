@@ -45,7 +45,7 @@ struct Views: AsyncParsableCommand {
         let reader = LogReader(directory, fileSystem: CountingFileSystem(progress))
         try EventData.refuseCompacted(at, reader)
         let wantsOutbox = name == nil || name == Outbox.name
-        let catalogue = reader.adding(recordedRulesTo: OfflineModel.catalogue)
+        let catalogue = reader.modelCatalogue
         let ((states, outbox), outcome) = try reader.fold(
             through: at.map { Position($0) }, catalogue: catalogue,
             from: {

@@ -36,7 +36,7 @@ enum LogTables {
     private static func rows(
         of view: any ListableView.Type, _ reader: LogReader, through end: Position?
     ) throws -> PortionedRows {
-        let catalogue = reader.adding(recordedRulesTo: OfflineModel.catalogue)
+        let catalogue = reader.modelCatalogue
         let (state, _) = try reader.fold(
             through: end, catalogue: catalogue, from: { view.init() as any ListableView }
         ) { state, event in

@@ -97,7 +97,7 @@ extension LogTables {
     private static func folded(
         _ reader: LogReader, _ progress: Progress
     ) throws -> (last: Position, tables: [RowsTable]) {
-        let catalogue = reader.adding(recordedRulesTo: OfflineModel.catalogue)
+        let catalogue = reader.modelCatalogue
         let (views, outcome) = try reader.fold(
             catalogue: catalogue, from: { LogTables.views.map { $0.init() as any ListableView } }
         ) { views, event in

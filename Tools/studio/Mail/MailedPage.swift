@@ -65,9 +65,12 @@ package struct MailedPage {
 
     /// The error of the last attempt: `io` if the log exists.
     private static func replaced(_ error: LogError, in directory: String) -> LogError {
-        guard let names = try? LogDirectory.segments(of: directory, POSIXFileSystem()),
-            !names.isEmpty
-        else { return error }
+        do throws(LogError) {
+            guard try !LogDirectory.segments(of: directory, POSIXFileSystem()).isEmpty else {
+                return LogError(
+                    .noSuchLog, path: directory, "the log was erased while it was read")
+            }
+        } catch { return error }
         return LogError(
             .io, path: error.path,
             "compaction replaces segments while the log is read; try again when it has finished")

@@ -15,7 +15,6 @@ struct ViewRowsHistory {
 
     private let view: Int
     private var steps: [Step] = []
-    private var columns: [String] = []
 
     /// The most rows that are compared. The history of a view without keys has so many steps that it stays below.
     private static let comparedRowsMax = 200_000
@@ -73,9 +72,6 @@ struct ViewRowsHistory {
 
     private mutating func append(_ step: Step) {
         guard !step.set.isEmpty || !step.removed.isEmpty else { return }
-        for (_, row) in step.set where row.fields.count > columns.count {
-            columns = row.fields.map(\.name)
-        }
         steps.append(step)
     }
 
@@ -103,7 +99,6 @@ struct ViewRowsHistory {
                 raw: OfflineModel.views[view].eventTypes.map {
                     JSONObjectWriter.array($0.sorted().map(JSONObjectWriter.string))
                 } ?? Array("null".utf8))
-            $0.appendMember("columns", strings: columns)
             $0.appendMember("history", list: history)
             $0.appendMember("changes", numbers: changes)
         }

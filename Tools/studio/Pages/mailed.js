@@ -162,9 +162,10 @@ export class MailedSource {
     const started = performance.now();
     const search = lowerCaseASCII(text);
     const rows = Array.from(this.#state(name, at).values()).filter((row) => text === '' || lowerCaseASCII(JSON.stringify(row)).includes(search));
+    const shown = rows.slice(offset, offset + limit);
     return {
-      view: name, at, kind: 'built in', total: rows.length, offset, columns: this.#viewNamed(name).columns,
-      rows: rows.slice(offset, offset + limit), milliseconds: Math.round(performance.now() - started),
+      view: name, at, kind: 'built in', total: rows.length, offset, columns: columnsOf(shown), rows: shown,
+      milliseconds: Math.round(performance.now() - started),
     };
   }
 
@@ -352,4 +353,10 @@ export class MailedSource {
     const rows = lines.map(({ row, stored }) => [...names.map((name) => row[name]), dataOfLine(stored.line) || null]);
     return [[...names, 'data'], ...rows].map((row) => `${row.map(csvField).join(',')}\r\n`).join('');
   }
+}
+
+/** The names of the fields, as the server gives them: those of the row with most of them in its order, then the others. */
+function columnsOf(rows) {
+  const longest = rows.reduce((best, row) => (Object.keys(row).length > Object.keys(best).length ? row : best), {});
+  return [...new Set([longest, ...rows].flatMap((row) => Object.keys(row)))];
 }

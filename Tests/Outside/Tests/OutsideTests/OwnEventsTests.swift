@@ -252,3 +252,66 @@ import Testing
         #expect(secrets.values.isEmpty)
     }
 }
+
+@MainActor @Suite struct InAnAppTests {
+    @Test func `a store is used from types of the main actor`() async throws {
+        let folder = try Folder()
+        let store = try await OwnEvents.open(at: folder.log)
+        let app = HabitApp(store)
+        #expect(try await app.importRuns([(1, 30), (2, 45)]) == 2)
+        #expect(try await app.importRuns([(2, 45), (3, 10)]) == 1)
+        let screen = HabitScreen(store, habit: "reading")
+        #expect(screen.minutes == 0)
+        screen.habit = "running"
+        #expect(screen.minutes == 85)
+        let endpoint = try #require(URL(string: unreachableAddress))
+        try await app.refreshInBackground(endpoint, seconds: 0)
+        #expect(await store.isSuspended)
+        #expect(try await HabitApp.minutes(of: "running", in: folder.log) == 85)
+        try await store.close()
+    }
+
+    @Test func `credentials renew their token, and say when the user must sign in`() async throws {
+        struct Once: Issuer {
+            func renew(_ token: String) -> (token: String, seconds: TimeInterval)? {
+                token == "first" ? ("second", 3600) : nil
+            }
+        }
+        let account = Account(Once(), secrets: InMemorySecretStore())
+        try await account.didSignIn("first")
+        let first = try await account.credentials.token()
+        let second = try await account.credentials.refresh(first)
+        #expect(second?.value == "second")
+        #expect(try await account.credentials.refresh(second) == nil)
+        try await account.signOut()
+    }
+
+    @Test func `a person's events are gone after an erasure, or the reason is known`() async throws
+    {
+        let folder = try Folder()
+        let views: [any Projection.Type] = [Customers.self]
+        let store = try await EventStore.open(
+            at: folder.log, rules: [.of(Bought.self), .of(CustomerErased.self)], views: views)
+        for customer in ["c1", "c2", "c1"] {
+            try await store.append(Bought(customer: customer, article: "tea"))
+        }
+        #expect(try await Erasing.erase("c1", from: store).isEmpty)
+        #expect(try await store.customersOfPurchases() == ["c2"])
+        #expect(store.view(Customers.self).articles["c2"] == ["tea"])
+        try await store.close()
+    }
+}
+
+extension EventStore {
+    /// The customers of the purchases in the log.
+    fileprivate func customersOfPurchases() throws -> [String] {
+        var customers: [String] = []
+        for position in 1...lastDurable.rawValue {
+            guard let event = try event(at: Position(position)), event.type == Bought.type else {
+                continue
+            }
+            customers.append(event.subject ?? "")
+        }
+        return customers
+    }
+}
