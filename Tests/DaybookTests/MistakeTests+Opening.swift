@@ -29,6 +29,18 @@ private struct Lowered: Projection {
     mutating func fold(_ event: Event) {}
 }
 
+/// A payload with a subject that is a number.
+private struct Numbered: EventPayload, Codable {
+    static let type = "com.example.numbered"
+    var subject: Int?
+}
+
+/// A payload with a lane that is a number.
+private struct Ranked: EventPayload, Codable {
+    static let type = "com.example.ranked"
+    var lane: Int
+}
+
 extension Mistake {
     static let ofOpening = ofFolders + ofConfiguration
 
@@ -148,6 +160,24 @@ extension Mistake {
             _ in
             _ = try await EventStore.inMemory(
                 rules: [EventRule(type: "daybook.mine", action: nil) { _ in }])
+        },
+        Mistake(
+            "a subject that is a number", "EventError.refused",
+            "the subject of Numbered (com.example.numbered) is of the type Optional<Int>"
+        ) { _ in
+            _ = try await EventStore.inMemory(rules: [.of(Numbered.self)])
+        },
+        Mistake(
+            "a lane that is a number", "EventError.refused",
+            "the lane of Ranked (com.example.ranked) is of the type Int. Declare it as String"
+        ) { _ in
+            _ = try await EventStore.inMemory(rules: [.of(Ranked.self)])
+        },
+        Mistake(
+            "a subject that is a number, without a rule", "EventError.refused",
+            "Declare it as String or String?"
+        ) { _ in
+            try await store().append(Numbered(subject: 7))
         },
         Mistake("an action without a name", "EventError.refused", "has an empty action") { _ in
             _ = try await EventStore.inMemory(rules: [.of(Trip.self, action: "")])

@@ -47,6 +47,14 @@ private struct Weighed: EventPayload, Codable {
     var kilograms: Double
 }
 
+/// A payload whose subject and lane can never be absent.
+private struct Ridden: EventPayload, Codable {
+    static let type = "com.example.ridden"
+    var horse: String
+    var lane: String
+    var subject: String { horse }
+}
+
 private func open(
     _ files: InMemoryFileSystem, now: @escaping @Sendable () -> Int64 = { 1_800_000_000_000 }
 ) async throws -> EventStore {
@@ -88,6 +96,18 @@ private func draft(_ subject: String, type: String = "t", bytes: Int = 0) -> Eve
         #expect(event.lane == "Lisbon")
         #expect(event.isOwn)
         try await again.close()
+    }
+
+    @Test(.verifies("EVT-2"))
+    func `a subject and a lane that can never be absent are the event's`() throws {
+        let catalogue = EventCatalogue([.of(Ridden.self)])
+        var imported = EventDraft(
+            type: Ridden.type, data: .json(Array(#"{"horse":"Ada","lane":"inner"}"#.utf8)))
+        try catalogue.normalise(&imported)
+        for draft in [imported, try EventDraft(Ridden(horse: "Ada", lane: "inner"))] {
+            #expect(draft.subject == "Ada")
+            #expect(draft.lane == "inner")
+        }
     }
 
     @Test(.verifies("VIEW-26"))

@@ -7,11 +7,11 @@ public struct CityData: DeclaredObject, Hashable {
     /// The city's id.
     public var id: String
     /// Its name.
-    public var name: String
+    public var name: String  // .text
     /// Its country.
-    public var country: String
+    public var country: String  // .text
     /// A text about it.
-    public var description: String
+    public var description: String  // .text
     /// The cost of living, in the server's unit.
     public var costOfLiving: Double
     /// The speed of the internet connection, in the server's unit.
@@ -19,54 +19,13 @@ public struct CityData: DeclaredObject, Hashable {
     /// The safety rating, in the server's unit.
     public var safetyRating: Double
     /// A description of the climate.
-    public var climate: String
+    public var climate: String  // .text
     /// The attractions of the city.
-    public var touristAttractions: [TouristAttraction]
+    public var touristAttractions: [TouristAttraction] = []  // required
     /// The categories under which the city is listed.
-    public var categories: [CityCategory]
+    public var categories: [CityCategory] = []  // required
     /// The ids of similar cities.
-    public var relatedCities: [String]
-
-    /// Creates a description.
-    public init(
-        id: String, name: String, country: String, description: String, costOfLiving: Double,
-        internetSpeed: Double, safetyRating: Double, climate: String,
-        touristAttractions: [TouristAttraction] = [], categories: [CityCategory] = [],
-        relatedCities: [String] = []
-    ) {
-        self.id = id
-        self.name = name
-        self.country = country
-        self.description = description
-        self.costOfLiving = costOfLiving
-        self.internetSpeed = internetSpeed
-        self.safetyRating = safetyRating
-        self.climate = climate
-        self.touristAttractions = touristAttractions
-        self.categories = categories
-        self.relatedCities = relatedCities
-    }
-
-    public static var example: Self {
-        Self(
-            id: "-", name: "", country: "", description: "", costOfLiving: 0, internetSpeed: 0,
-            safetyRating: 0, climate: "")
-    }
-
-    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
-        try members.required("id", &id, .identifier)
-        try members.required("name", &name, .text)
-        try members.required("country", &country, .text)
-        try members.required("description", &description, .text)
-        try members.required("costOfLiving", &costOfLiving, .number)
-        try members.required("internetSpeed", &internetSpeed, .number)
-        try members.required("safetyRating", &safetyRating, .number)
-        try members.required("climate", &climate, .text)
-        try members.required(
-            "touristAttractions", &touristAttractions, .objects(TouristAttraction.self))
-        try members.required("categories", &categories, .objects(CityCategory.self))
-        try members.required("relatedCities", &relatedCities, .identifiers)
-    }
+    public var relatedCities: [String] = []  // required
 }
 
 /// A tourist attraction of a city.
@@ -110,36 +69,14 @@ public struct CityCategory: DeclaredObject, Hashable {
     /// The category's id.
     public var id: String
     /// Its name.
-    public var name: String
-
-    /// Creates a category.
-    public init(id: String, name: String) {
-        self.id = id
-        self.name = name
-    }
-
-    public static var example: Self {
-        Self(id: "-", name: "")
-    }
-
-    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
-        try members.required("id", &id, .identifier)
-        try members.required("name", &name, .text)
-    }
+    public var name: String  // .text
 }
 
 extension TouristAttraction {
     /// The coordinates as the server nests them.
-    private struct Location: DeclaredObject {
+    struct Location: DeclaredObject {
         var lat: Double
         var lng: Double
-
-        static var example: Self { Self(lat: 0, lng: 0) }
-
-        mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
-            try members.required("lat", &lat, .number)
-            try members.required("lng", &lng, .number)
-        }
     }
 
     private var location: Location {

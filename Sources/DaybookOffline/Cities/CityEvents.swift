@@ -10,21 +10,6 @@ public struct CitySaved: DeclaredPayload, Hashable {
     /// The city.
     public var cityId: String
 
-    /// Creates the event's data.
-    public init(userId: String, cityId: String) {
-        self.userId = userId
-        self.cityId = cityId
-    }
-
-    public static var example: Self {
-        Self(userId: "-", cityId: "-")
-    }
-
-    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
-        try members.required("userId", &userId, .identifier)
-        try members.required("cityId", &cityId, .identifier)
-    }
-
     public var subject: String? { cityId }
     public var lane: String? { "city:\(userId):\(cityId)" }
 }
@@ -36,21 +21,6 @@ public struct CityUnsaved: DeclaredPayload, Hashable {
     public var userId: String
     /// The city.
     public var cityId: String
-
-    /// Creates the event's data.
-    public init(userId: String, cityId: String) {
-        self.userId = userId
-        self.cityId = cityId
-    }
-
-    public static var example: Self {
-        Self(userId: "-", cityId: "-")
-    }
-
-    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
-        try members.required("userId", &userId, .identifier)
-        try members.required("cityId", &cityId, .identifier)
-    }
 
     public var subject: String? { cityId }
     public var lane: String? { "city:\(userId):\(cityId)" }

@@ -46,25 +46,10 @@ public struct MissingImage: DeclaredObject, Hashable, Identifiable {
     /// The image's URL.
     public var url: String
     /// The reason, without any text from a server.
-    public var reason: String
+    public var reason: String  // .text
 
     /// The greatest number of characters of a reason. So the reasons of all images fit an event.
     static let reasonMax = 200
-
-    /// Creates a description of a missing image.
-    public init(id: String, url: String, reason: String) {
-        self.id = id
-        self.url = url
-        self.reason = reason
-    }
-
-    public static var example: Self { Self(id: "-", url: "-", reason: "") }
-
-    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
-        try members.required("id", &id, .identifier)
-        try members.required("url", &url, .identifier)
-        try members.required("reason", &reason, .text)
-    }
 }
 
 /// An image of a cached city. Its bytes are in the file store.
@@ -79,7 +64,7 @@ public struct CachedImage: DeclaredObject, Hashable, Identifiable {
     /// Bytes of the content.
     public var size: Int
     /// The kind of picture.
-    public var kind: Kind
+    public var kind: Kind  // "type"
     /// Width in pixels.
     public var width: Int
     /// Height in pixels.
@@ -93,32 +78,5 @@ public struct CachedImage: DeclaredObject, Hashable, Identifiable {
         case gallery
         /// A picture of an attraction.
         case attraction
-    }
-
-    /// Creates a description of an image that is in the file store.
-    public init(
-        id: String, url: String, file: FileID, size: Int, kind: Kind, width: Int, height: Int
-    ) {
-        self.id = id
-        self.url = url
-        self.file = file
-        self.size = size
-        self.kind = kind
-        self.width = width
-        self.height = height
-    }
-
-    public static var example: Self {
-        Self(id: "-", url: "-", file: .example, size: 0, kind: .hero, width: 0, height: 0)
-    }
-
-    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
-        try members.required("id", &id, .identifier)
-        try members.required("url", &url, .identifier)
-        try members.required("file", &file, .of(FileID.self))
-        try members.required("size", &size, .count)
-        try members.required("type", &kind, .choice(Kind.self))
-        try members.required("width", &width, .count)
-        try members.required("height", &height, .count)
     }
 }

@@ -8,42 +8,15 @@ public struct CityCached: DeclaredPayload, Hashable {
     /// The city.
     public var cityId: String
     /// The number of this copy, from 1.
-    public var version: Int
+    public var version: Int  // .count(1...)
     /// Whether the user asked for it.
     public var isExplicitDownload: Bool
     /// The server's JSON of the city, kept as it was written; `CityData(json:)` reads it.
-    public var cityData: [UInt8]
+    public var cityData: [UInt8]  // CityDocument(of: cityId)
     /// Its images, in the file store.
     public var images: [CachedImage]
     /// The images of the city that could not be fetched.
-    public var missingImages: [MissingImage]
-
-    /// Creates the event's data.
-    public init(
-        cityId: String, version: Int, isExplicitDownload: Bool, cityData: [UInt8],
-        images: [CachedImage], missingImages: [MissingImage] = []
-    ) {
-        self.cityId = cityId
-        self.version = version
-        self.isExplicitDownload = isExplicitDownload
-        self.cityData = cityData
-        self.images = images
-        self.missingImages = missingImages
-    }
-
-    public static var example: Self {
-        Self(cityId: "-", version: 1, isExplicitDownload: false, cityData: [], images: [])
-    }
-
-    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
-        try members.required("cityId", &cityId, .identifier)
-        try members.required("version", &version, .count(1...))
-        try members.required("isExplicitDownload", &isExplicitDownload, .flag)
-        try members.required("cityData", &cityData, CityDocument(of: cityId))
-        try members.required("images", &images, .objects(CachedImage.self))
-        try members.optional(
-            "missingImages", &missingImages, .objects(MissingImage.self), missing: [])
-    }
+    public var missingImages: [MissingImage] = []
 
     public var subject: String? { cityId }
 
@@ -57,7 +30,7 @@ public struct CityCached: DeclaredPayload, Hashable {
 }
 
 /// The member with a city's JSON, which is kept as it was written.
-private struct CityDocument: MemberKind {
+struct CityDocument: MemberKind {
     /// The id that the document must have.
     private let cityId: String
 
@@ -99,21 +72,6 @@ public struct CityRemoved: DeclaredPayload, Hashable {
         case age
     }
 
-    /// Creates the event's data.
-    public init(cityId: String, reason: Reason) {
-        self.cityId = cityId
-        self.reason = reason
-    }
-
-    public static var example: Self {
-        Self(cityId: "-", reason: .user)
-    }
-
-    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
-        try members.required("cityId", &cityId, .identifier)
-        try members.required("reason", &reason, .choice(Reason.self))
-    }
-
     public var subject: String? { cityId }
 }
 
@@ -125,21 +83,6 @@ public struct CityAccessed: DeclaredPayload, Hashable {
     /// The time of the access; nil for the event's time. An event that replaces an access of a clock that was
     /// ahead has a later time than the access itself.
     public var accessedAt: ZonedTime?
-
-    /// Creates the event's data.
-    public init(cityId: String, accessedAt: ZonedTime? = nil) {
-        self.cityId = cityId
-        self.accessedAt = accessedAt
-    }
-
-    public static var example: Self {
-        Self(cityId: "-")
-    }
-
-    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
-        try members.required("cityId", &cityId, .identifier)
-        try members.optional("accessedAt", &accessedAt, .of(ZonedTime.self))
-    }
 
     public var subject: String? { cityId }
 }

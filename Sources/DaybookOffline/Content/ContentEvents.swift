@@ -125,23 +125,6 @@ public struct PageRemoved: DeclaredPayload, Hashable {
     /// The page's path.
     public var path: String
 
-    /// Creates the event's data.
-    public init(city: String, language: String, path: String) {
-        self.city = city
-        self.language = language
-        self.path = path
-    }
-
-    public static var example: Self {
-        Self(city: "-", language: "-", path: "-")
-    }
-
-    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
-        try members.required("city", &city, .identifier)
-        try members.required("language", &language, .identifier)
-        try members.required("path", &path, .identifier)
-    }
-
     public var subject: String? { path }
 }
 
@@ -156,23 +139,6 @@ public struct ContentUpdated: DeclaredPayload, Hashable {
     /// The time of the update.
     public var lastUpdate: ZonedTime
 
-    /// Creates the event's data.
-    public init(city: String, language: String, lastUpdate: ZonedTime) {
-        self.city = city
-        self.language = language
-        self.lastUpdate = lastUpdate
-    }
-
-    public static var example: Self {
-        Self(city: "-", language: "-", lastUpdate: .epoch)
-    }
-
-    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
-        try members.required("city", &city, .identifier)
-        try members.required("language", &language, .identifier)
-        try members.required("lastUpdate", &lastUpdate, .of(ZonedTime.self))
-    }
-
     public var subject: String? { city }
 }
 
@@ -184,21 +150,6 @@ public struct ContentUsed: DeclaredPayload, Hashable {
     /// The time of the use.
     public var lastUsage: ZonedTime
 
-    /// Creates the event's data.
-    public init(city: String, lastUsage: ZonedTime) {
-        self.city = city
-        self.lastUsage = lastUsage
-    }
-
-    public static var example: Self {
-        Self(city: "-", lastUsage: .epoch)
-    }
-
-    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
-        try members.required("city", &city, .identifier)
-        try members.required("lastUsage", &lastUsage, .of(ZonedTime.self))
-    }
-
     public var subject: String? { city }
 }
 
@@ -207,17 +158,6 @@ public struct ContentRemoved: DeclaredPayload, Hashable {
     public static let type = "daybook.content.removed"
     /// The city.
     public var city: String
-
-    /// Creates the event's data.
-    public init(city: String) { self.city = city }
-
-    public static var example: Self {
-        Self(city: "-")
-    }
-
-    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
-        try members.required("city", &city, .identifier)
-    }
 
     public var subject: String? { city }
 }

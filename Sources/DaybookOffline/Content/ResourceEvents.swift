@@ -90,24 +90,5 @@ public struct ResourceRemoved: DeclaredPayload, Hashable {
     /// The URL from which the file was fetched.
     public var url: String
 
-    /// Creates the event's data.
-    public init(city: String, language: String, path: String, url: String) {
-        self.city = city
-        self.language = language
-        self.path = path
-        self.url = url
-    }
-
-    public static var example: Self {
-        Self(city: "-", language: "-", path: "-", url: "-")
-    }
-
-    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
-        try members.required("city", &city, .identifier)
-        try members.required("language", &language, .identifier)
-        try members.required("path", &path, .identifier)
-        try members.required("url", &url, .identifier)
-    }
-
     public var subject: String? { path }
 }

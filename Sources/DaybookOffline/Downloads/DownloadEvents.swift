@@ -7,11 +7,11 @@ import Foundation
 /// The progress of a download when an event was recorded.
 public struct DownloadNumbers: DeclaredObject, Hashable {
     /// The step for display: `Downloading images (5/10)`.
-    public var currentStep: String
+    public var currentStep: String  // .text
     /// The total bytes to fetch, as far as they are known.
     public var totalBytes: Int
     /// The bytes fetched so far; at most `totalBytes`.
-    public var downloadedBytes: Int
+    public var downloadedBytes: Int  // at most totalBytes
 
     /// The progress of a new job.
     public static let initial = DownloadNumbers(
@@ -26,14 +26,6 @@ public struct DownloadNumbers: DeclaredObject, Hashable {
 
     public static var example: Self {
         initial
-    }
-
-    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
-        try members.required("currentStep", &currentStep, .text)
-        try members.required("totalBytes", &totalBytes, .count)
-        try members.required("downloadedBytes", &downloadedBytes, .count)
-        try members.constraint(
-            .atMost("downloadedBytes", "totalBytes"), isMet: downloadedBytes <= totalBytes)
     }
 }
 
@@ -51,28 +43,11 @@ public enum PauseReason: String, Hashable, Sendable, CaseIterable {
 public struct DownloadQueued: DeclaredPayload, Hashable {
     public static let type = "daybook.download.queued"
     /// The job: a UUID, lower case.
-    public var jobId: String
+    public var jobId: String  // JobIDKind()
     /// The city.
     public var cityId: String
     /// Whether the user asked for it.
     public var isExplicit: Bool
-
-    /// Creates the event's data.
-    public init(jobId: String, cityId: String, isExplicit: Bool) {
-        self.jobId = jobId
-        self.cityId = cityId
-        self.isExplicit = isExplicit
-    }
-
-    public static var example: Self {
-        Self(jobId: "-", cityId: "-", isExplicit: false)
-    }
-
-    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
-        try members.required("jobId", &jobId, JobIDKind())
-        try members.required("cityId", &cityId, .identifier)
-        try members.required("isExplicit", &isExplicit, .flag)
-    }
 
     public var subject: String? { jobId }
 }
@@ -81,24 +56,9 @@ public struct DownloadQueued: DeclaredPayload, Hashable {
 public struct DownloadStarted: DeclaredPayload, Hashable {
     public static let type = "daybook.download.started"
     /// The job.
-    public var jobId: String
+    public var jobId: String  // JobIDKind()
     /// The progress.
-    public var numbers: DownloadNumbers
-
-    /// Creates the event's data.
-    public init(jobId: String, numbers: DownloadNumbers) {
-        self.jobId = jobId
-        self.numbers = numbers
-    }
-
-    public static var example: Self {
-        Self(jobId: "-", numbers: .example)
-    }
-
-    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
-        try members.required("jobId", &jobId, JobIDKind())
-        try numbers.declareMembers(&members)
-    }
+    public var numbers: DownloadNumbers  // its members
 
     public var subject: String? { jobId }
 }
@@ -107,28 +67,11 @@ public struct DownloadStarted: DeclaredPayload, Hashable {
 public struct DownloadPaused: DeclaredPayload, Hashable {
     public static let type = "daybook.download.paused"
     /// The job.
-    public var jobId: String
+    public var jobId: String  // JobIDKind()
     /// The progress.
-    public var numbers: DownloadNumbers
+    public var numbers: DownloadNumbers  // its members
     /// The reason.
     public var reason: PauseReason
-
-    /// Creates the event's data.
-    public init(jobId: String, numbers: DownloadNumbers, reason: PauseReason) {
-        self.jobId = jobId
-        self.numbers = numbers
-        self.reason = reason
-    }
-
-    public static var example: Self {
-        Self(jobId: "-", numbers: .example, reason: .user)
-    }
-
-    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
-        try members.required("jobId", &jobId, JobIDKind())
-        try numbers.declareMembers(&members)
-        try members.required("reason", &reason, .choice(PauseReason.self))
-    }
 
     public var subject: String? { jobId }
 }
@@ -137,24 +80,9 @@ public struct DownloadPaused: DeclaredPayload, Hashable {
 public struct DownloadCompleted: DeclaredPayload, Hashable {
     public static let type = "daybook.download.completed"
     /// The job.
-    public var jobId: String
+    public var jobId: String  // JobIDKind()
     /// The number of fetched bytes.
     public var totalBytes: Int
-
-    /// Creates the event's data.
-    public init(jobId: String, totalBytes: Int) {
-        self.jobId = jobId
-        self.totalBytes = totalBytes
-    }
-
-    public static var example: Self {
-        Self(jobId: "-", totalBytes: 0)
-    }
-
-    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
-        try members.required("jobId", &jobId, JobIDKind())
-        try members.required("totalBytes", &totalBytes, .count)
-    }
 
     public var subject: String? { jobId }
 }
@@ -163,28 +91,11 @@ public struct DownloadCompleted: DeclaredPayload, Hashable {
 public struct DownloadFailed: DeclaredPayload, Hashable {
     public static let type = "daybook.download.failed"
     /// The job.
-    public var jobId: String
+    public var jobId: String  // JobIDKind()
     /// The progress.
-    public var numbers: DownloadNumbers
+    public var numbers: DownloadNumbers  // its members
     /// The error for display. Not empty.
-    public var errorMessage: String
-
-    /// Creates the event's data.
-    public init(jobId: String, numbers: DownloadNumbers, errorMessage: String) {
-        self.jobId = jobId
-        self.numbers = numbers
-        self.errorMessage = errorMessage
-    }
-
-    public static var example: Self {
-        Self(jobId: "-", numbers: .example, errorMessage: "-")
-    }
-
-    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
-        try members.required("jobId", &jobId, JobIDKind())
-        try numbers.declareMembers(&members)
-        try members.required("errorMessage", &errorMessage, .nonEmptyText)
-    }
+    public var errorMessage: String  // .nonEmptyText
 
     public var subject: String? { jobId }
 }
@@ -193,18 +104,7 @@ public struct DownloadFailed: DeclaredPayload, Hashable {
 public struct DownloadCancelled: DeclaredPayload, Hashable {
     public static let type = "daybook.download.cancelled"
     /// The job.
-    public var jobId: String
-
-    /// Creates the event's data.
-    public init(jobId: String) { self.jobId = jobId }
-
-    public static var example: Self {
-        Self(jobId: "-")
-    }
-
-    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
-        try members.required("jobId", &jobId, JobIDKind())
-    }
+    public var jobId: String  // JobIDKind()
 
     public var subject: String? { jobId }
 }
@@ -213,24 +113,13 @@ public struct DownloadCancelled: DeclaredPayload, Hashable {
 public struct DownloadRemoved: DeclaredPayload, Hashable {
     public static let type = "daybook.download.removed"
     /// The job.
-    public var jobId: String
-
-    /// Creates the event's data.
-    public init(jobId: String) { self.jobId = jobId }
-
-    public static var example: Self {
-        Self(jobId: "-")
-    }
-
-    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
-        try members.required("jobId", &jobId, JobIDKind())
-    }
+    public var jobId: String  // JobIDKind()
 
     public var subject: String? { jobId }
 }
 
 /// The kind of the member `jobId`: a UUID in lower case.
-private struct JobIDKind: MemberKind {
+struct JobIDKind: MemberKind {
     func read(_ name: StaticString, in object: JSONFields) throws(EventError) -> String {
         let text = try object.string(name)
         guard UUID(uuidString: text)?.text == text else {

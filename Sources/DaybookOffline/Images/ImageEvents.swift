@@ -37,25 +37,6 @@ public struct ImageCached: DeclaredPayload, Hashable {
     /// The size in bytes.
     public var size: Int
 
-    /// Creates the event's data.
-    public init(kind: ImageKind, id: String, file: FileID, size: Int) {
-        self.kind = kind
-        self.id = id
-        self.file = file
-        self.size = size
-    }
-
-    public static var example: Self {
-        Self(kind: .thumbnail, id: "-", file: .example, size: 0)
-    }
-
-    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
-        try members.required("kind", &kind, .choice(ImageKind.self))
-        try members.required("id", &id, .identifier)
-        try members.required("file", &file, .of(FileID.self))
-        try members.required("size", &size, .count)
-    }
-
     public var subject: String? { id }
 }
 
@@ -79,23 +60,6 @@ public struct ImageRemoved: DeclaredPayload, Hashable {
         case invalid
     }
 
-    /// Creates the event's data.
-    public init(kind: ImageKind, id: String, reason: Reason) {
-        self.kind = kind
-        self.id = id
-        self.reason = reason
-    }
-
-    public static var example: Self {
-        Self(kind: .thumbnail, id: "-", reason: .user)
-    }
-
-    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
-        try members.required("kind", &kind, .choice(ImageKind.self))
-        try members.required("id", &id, .identifier)
-        try members.required("reason", &reason, .choice(Reason.self))
-    }
-
     public var subject: String? { id }
 }
 
@@ -110,23 +74,6 @@ public struct ImageAccessed: DeclaredPayload, Hashable {
     /// ahead has a later time than the access itself.
     public var accessedAt: ZonedTime?
 
-    /// Creates the event's data.
-    public init(kind: ImageKind, id: String, accessedAt: ZonedTime? = nil) {
-        self.kind = kind
-        self.id = id
-        self.accessedAt = accessedAt
-    }
-
-    public static var example: Self {
-        Self(kind: .thumbnail, id: "-")
-    }
-
-    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
-        try members.required("kind", &kind, .choice(ImageKind.self))
-        try members.required("id", &id, .identifier)
-        try members.optional("accessedAt", &accessedAt, .of(ZonedTime.self))
-    }
-
     public var subject: String? { id }
 }
 
@@ -135,15 +82,4 @@ public struct ImagesCleared: DeclaredPayload, Hashable {
     public static let type = "daybook.images.cleared"
     /// The kinds; at least one.
     public var kinds: [ImageKind]
-
-    /// Creates the event's data.
-    public init(kinds: [ImageKind]) { self.kinds = kinds }
-
-    public static var example: Self {
-        Self(kinds: [])
-    }
-
-    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
-        try members.required("kinds", &kinds, .choices(ImageKind.self))
-    }
 }

@@ -20,11 +20,6 @@ public struct LanguageCombination: DeclaredObject, Hashable {
         Self(learn: "-", display: "-")
     }
 
-    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
-        try members.required("learnLanguage", &learnLanguage, .identifier)
-        try members.required("displayLanguage", &displayLanguage, .identifier)
-    }
-
     var keys: (learn: EntityID, display: EntityID) {
         (EntityID(learnLanguage), EntityID(displayLanguage))
     }
@@ -46,26 +41,9 @@ public struct ListedCourse: DeclaredObject, Hashable, Identifiable {
     /// The course's id.
     public var id: String
     /// The name for users; nil if unknown.
-    public var title: String?
+    public var title: String?  // .text
     /// Its lessons, in the order in which they are learned.
-    public var lessons: [ListedLesson]
-
-    /// Creates a course.
-    public init(id: String, title: String? = nil, lessons: [ListedLesson]) {
-        self.id = id
-        self.title = title
-        self.lessons = lessons
-    }
-
-    public static var example: Self {
-        Self(id: "-", lessons: [])
-    }
-
-    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
-        try members.required("id", &id, .identifier)
-        try members.optional("title", &title, .text)
-        try members.required("lessons", &lessons, .objects(ListedLesson.self, uniqueBy: "id"))
-    }
+    public var lessons: [ListedLesson]  // .objects(ListedLesson.self, uniqueBy: "id")
 }
 
 /// A lesson of a course.
@@ -73,20 +51,5 @@ public struct ListedLesson: DeclaredObject, Hashable, Identifiable {
     /// The lesson's id.
     public var id: String
     /// The name for users; nil if unknown.
-    public var title: String?
-
-    /// Creates a lesson.
-    public init(id: String, title: String? = nil) {
-        self.id = id
-        self.title = title
-    }
-
-    public static var example: Self {
-        Self(id: "-")
-    }
-
-    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
-        try members.required("id", &id, .identifier)
-        try members.optional("title", &title, .text)
-    }
+    public var title: String?  // .text
 }

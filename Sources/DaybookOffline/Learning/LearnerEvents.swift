@@ -12,21 +12,6 @@ public struct UserStored: DeclaredPayload, Hashable {
     /// The information that the app needs offline: the text of a JSON object, stored unchanged.
     public var info: [UInt8]?
 
-    /// Creates the event's data.
-    public init(userId: String, info: [UInt8]? = nil) {
-        self.userId = userId
-        self.info = info
-    }
-
-    public static var example: Self {
-        Self(userId: "-")
-    }
-
-    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
-        try members.required("userId", &userId, .identifier)
-        try members.optional("info", &info, .writtenObject)
-    }
-
     public var subject: String? { userId }
 }
 
@@ -36,22 +21,7 @@ public struct CombinationSelected: DeclaredPayload, Hashable {
     /// The user.
     public var userId: String
     /// The chosen combination.
-    public var combination: LanguageCombination
-
-    /// Creates the event's data.
-    public init(userId: String, combination: LanguageCombination) {
-        self.userId = userId
-        self.combination = combination
-    }
-
-    public static var example: Self {
-        Self(userId: "-", combination: .example)
-    }
-
-    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
-        try members.required("userId", &userId, .identifier)
-        try combination.declareMembers(&members)
-    }
+    public var combination: LanguageCombination  // its members
 
     public var subject: String? { userId }
 }
@@ -60,24 +30,9 @@ public struct CombinationSelected: DeclaredPayload, Hashable {
 public struct CoursesListed: DeclaredPayload, Hashable {
     public static let type = "daybook.courses.listed"
     /// The combination of the courses.
-    public var combination: LanguageCombination
+    public var combination: LanguageCombination  // its members
     /// The courses, in the given order.
-    public var courses: [ListedCourse]
-
-    /// Creates the event's data.
-    public init(combination: LanguageCombination, courses: [ListedCourse]) {
-        self.combination = combination
-        self.courses = courses
-    }
-
-    public static var example: Self {
-        Self(combination: .example, courses: [])
-    }
-
-    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
-        try combination.declareMembers(&members)
-        try members.required("courses", &courses, .objects(ListedCourse.self, uniqueBy: "id"))
-    }
+    public var courses: [ListedCourse]  // .objects(ListedCourse.self, uniqueBy: "id")
 
     public var subject: String? { combination.learnLanguage }
 }
@@ -88,29 +43,12 @@ public struct VocabularyCached: DeclaredPayload, Hashable {
     /// The user.
     public var userId: String
     /// The combination of the vocabulary.
-    public var combination: LanguageCombination
+    public var combination: LanguageCombination  // its members
     /// The items, in the given order.
-    public var items: [VocabularyItem]
+    public var items: [VocabularyItem]  // VocabularyItems()
 
     /// The greatest number of cached items.
     public static let itemsMax = 200
-
-    /// Creates the event's data.
-    public init(userId: String, combination: LanguageCombination, items: [VocabularyItem]) {
-        self.userId = userId
-        self.combination = combination
-        self.items = items
-    }
-
-    public static var example: Self {
-        Self(userId: "-", combination: .example, items: [])
-    }
-
-    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
-        try members.required("userId", &userId, .identifier)
-        try combination.declareMembers(&members)
-        try members.required("items", &items, VocabularyItems())
-    }
 
     public var subject: String? { userId }
 }
@@ -137,7 +75,7 @@ public struct VocabularyItem: Hashable, Sendable, Identifiable {
 }
 
 /// Vocabulary: objects with an `id`, stored unchanged.
-private struct VocabularyItems: MemberKind {
+struct VocabularyItems: MemberKind {
     func read(_ name: StaticString, in object: JSONFields) throws(EventError) -> [VocabularyItem] {
         var items: [VocabularyItem] = []
         for item in try object.required(try object.objects(name), name) {
@@ -163,11 +101,7 @@ private struct VocabularyItems: MemberKind {
     }
 
     /// The required members of an item.
-    private struct Named: DeclaredObject {
-        var id = "-"
-        static var example: Self { Self() }
-        mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
-            try members.required("id", &id, .identifier)
-        }
+    struct Named: DeclaredObject {
+        var id: String
     }
 }

@@ -11,24 +11,7 @@ public struct LessonStored: DeclaredPayload, Hashable {
     /// The lesson.
     public var lessonId: String
     /// The content and files.
-    public var material: LearningMaterial
-
-    /// Creates the event's data.
-    public init(courseId: String, lessonId: String, material: LearningMaterial) {
-        self.courseId = courseId
-        self.lessonId = lessonId
-        self.material = material
-    }
-
-    public static var example: Self {
-        Self(courseId: "-", lessonId: "-", material: .example)
-    }
-
-    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
-        try members.required("courseId", &courseId, .identifier)
-        try members.required("lessonId", &lessonId, .identifier)
-        try material.declareMembers(&members)
-    }
+    public var material: LearningMaterial  // its members
 
     public var subject: String? { lessonId }
 }
@@ -41,21 +24,6 @@ public struct LessonRemoved: DeclaredPayload, Hashable {
     /// The lesson.
     public var lessonId: String
 
-    /// Creates the event's data.
-    public init(courseId: String, lessonId: String) {
-        self.courseId = courseId
-        self.lessonId = lessonId
-    }
-
-    public static var example: Self {
-        Self(courseId: "-", lessonId: "-")
-    }
-
-    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
-        try members.required("courseId", &courseId, .identifier)
-        try members.required("lessonId", &lessonId, .identifier)
-    }
-
     public var subject: String? { lessonId }
 }
 
@@ -67,40 +35,13 @@ public struct ReviewStored: DeclaredPayload, Hashable {
     /// The session.
     public var reviewId: String
     /// The language combination.
-    public var combination: LanguageCombination
+    public var combination: LanguageCombination  // its members
     /// The session's course, if it has one.
     public var courseId: String?
     /// The session's index among the next sessions, from 0.
     public var order: Int
     /// The content and files.
-    public var material: LearningMaterial
-
-    /// Creates the event's data.
-    public init(
-        userId: String, reviewId: String, combination: LanguageCombination,
-        courseId: String? = nil, order: Int, material: LearningMaterial
-    ) {
-        self.userId = userId
-        self.reviewId = reviewId
-        self.combination = combination
-        self.courseId = courseId
-        self.order = order
-        self.material = material
-    }
-
-    public static var example: Self {
-        Self(
-            userId: "-", reviewId: "-", combination: .example, order: 0, material: .example)
-    }
-
-    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
-        try members.required("userId", &userId, .identifier)
-        try members.required("reviewId", &reviewId, .identifier)
-        try combination.declareMembers(&members)
-        try members.optional("courseId", &courseId, .identifier)
-        try members.required("order", &order, .count)
-        try material.declareMembers(&members)
-    }
+    public var material: LearningMaterial  // its members
 
     public var subject: String? { reviewId }
 }
@@ -113,21 +54,6 @@ public struct ReviewRemoved: DeclaredPayload, Hashable {
     /// The session.
     public var reviewId: String
 
-    /// Creates the event's data.
-    public init(userId: String, reviewId: String) {
-        self.userId = userId
-        self.reviewId = reviewId
-    }
-
-    public static var example: Self {
-        Self(userId: "-", reviewId: "-")
-    }
-
-    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
-        try members.required("userId", &userId, .identifier)
-        try members.required("reviewId", &reviewId, .identifier)
-    }
-
     public var subject: String? { reviewId }
 }
 
@@ -136,27 +62,9 @@ public struct LearningMaterial: DeclaredObject, Hashable {
     /// The text of a JSON object, stored unchanged.
     public var content: [UInt8]
     /// The files of the content, in the file store.
-    public var files: [LearningFile]
+    public var files: [LearningFile] = []  // .objects(LearningFile.self, uniqueBy: "url")
     /// True if the user requested it.
     public var isExplicit: Bool
-
-    /// Creates the material.
-    public init(content: [UInt8], files: [LearningFile] = [], isExplicit: Bool) {
-        self.content = content
-        self.files = files
-        self.isExplicit = isExplicit
-    }
-
-    public static var example: Self {
-        Self(content: [], isExplicit: false)
-    }
-
-    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
-        try members.required("content", &content, .writtenObject)
-        try members.optional(
-            "files", &files, .objects(LearningFile.self, uniqueBy: "url"), missing: [])
-        try members.required("isExplicit", &isExplicit, .flag)
-    }
 
     /// Bytes of the content and of its files.
     var size: Int {
@@ -175,21 +83,4 @@ public struct LearningFile: DeclaredObject, Hashable {
     public var file: FileID
     /// The size in bytes.
     public var size: Int
-
-    /// Creates a description of a file that is in the file store.
-    public init(url: String, file: FileID, size: Int) {
-        self.url = url
-        self.file = file
-        self.size = size
-    }
-
-    public static var example: Self {
-        Self(url: "-", file: .example, size: 0)
-    }
-
-    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
-        try members.required("url", &url, .identifier)
-        try members.required("file", &file, .of(FileID.self))
-        try members.required("size", &size, .count)
-    }
 }

@@ -7,18 +7,7 @@ import Daybook
 public struct AlbumStored: DeclaredPayload, Hashable {
     public static let type = "daybook.album.stored"
     /// The album.
-    public var album: Album
-
-    /// Creates the event's data.
-    public init(_ album: Album) { self.album = album }
-
-    public static var example: Self {
-        Self(.example)
-    }
-
-    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
-        try album.declareMembers(&members)
-    }
+    public var album: Album  // its members
 
     public var subject: String? { album.id }
 }
@@ -29,17 +18,6 @@ public struct AlbumRemoved: DeclaredPayload, Hashable {
     /// The album.
     public var albumId: String
 
-    /// Creates the event's data.
-    public init(albumId: String) { self.albumId = albumId }
-
-    public static var example: Self {
-        Self(albumId: "-")
-    }
-
-    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
-        try members.required("albumId", &albumId, .identifier)
-    }
-
     public var subject: String? { albumId }
 }
 
@@ -48,46 +26,16 @@ public struct AlbumLinks: DeclaredObject, Hashable {
     /// The album.
     public var albumId: String
     /// The assets.
-    public var assetIds: [String]
+    public var assetIds: [String] = []
     /// The users with whom it is shared.
-    public var userIds: [String]
-
-    /// Creates the links; at least one.
-    public init(albumId: String, assetIds: [String] = [], userIds: [String] = []) {
-        self.albumId = albumId
-        self.assetIds = assetIds
-        self.userIds = userIds
-    }
-
-    public static var example: Self {
-        Self(albumId: "-")
-    }
-
-    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
-        try members.required("albumId", &albumId, .identifier)
-        try members.optional("assetIds", &assetIds, .identifiers, missing: [])
-        try members.optional("userIds", &userIds, .identifiers, missing: [])
-        try members.constraint(
-            .atLeastOne(["assetIds", "userIds"]), isMet: !assetIds.isEmpty || !userIds.isEmpty)
-    }
+    public var userIds: [String] = []  // or assetIds
 }
 
 /// Assets were added to an album, or it was shared with users.
 public struct AlbumLinked: DeclaredPayload, Hashable {
     public static let type = "daybook.album.linked"
     /// The added links.
-    public var links: AlbumLinks
-
-    /// Creates the event's data.
-    public init(_ links: AlbumLinks) { self.links = links }
-
-    public static var example: Self {
-        Self(.example)
-    }
-
-    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
-        try links.declareMembers(&members)
-    }
+    public var links: AlbumLinks  // its members
 
     public var subject: String? { links.albumId }
 }
@@ -96,18 +44,7 @@ public struct AlbumLinked: DeclaredPayload, Hashable {
 public struct AlbumUnlinked: DeclaredPayload, Hashable {
     public static let type = "daybook.album.unlinked"
     /// The removed links.
-    public var links: AlbumLinks
-
-    /// Creates the event's data.
-    public init(_ links: AlbumLinks) { self.links = links }
-
-    public static var example: Self {
-        Self(.example)
-    }
-
-    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
-        try links.declareMembers(&members)
-    }
+    public var links: AlbumLinks  // its members
 
     public var subject: String? { links.albumId }
 }

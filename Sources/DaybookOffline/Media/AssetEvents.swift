@@ -94,17 +94,6 @@ public struct AssetRemoved: DeclaredPayload, Hashable {
     /// The asset.
     public var assetId: String
 
-    /// Creates the event's data.
-    public init(assetId: String) { self.assetId = assetId }
-
-    public static var example: Self {
-        Self(assetId: "-")
-    }
-
-    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
-        try members.required("assetId", &assetId, .identifier)
-    }
-
     public var subject: String? { assetId }
 }
 

@@ -7,34 +7,13 @@ import Daybook
 /// An album of the device, with its selection for backup.
 public struct BackupAlbum: DeclaredObject, Hashable, Identifiable {
     /// The device's id.
-    public var id: String
+    public var id: String  // "albumId"
     /// Its name; may be empty.
-    public var name: String
+    public var name: String  // .text
     /// The selection for backup.
     public var selection: BackupSelection
     /// The time of the last backup; nil if there was none.
     public var lastBackup: ZonedTime?
-
-    /// Creates an album.
-    public init(
-        id: String, name: String, selection: BackupSelection, lastBackup: ZonedTime? = nil
-    ) {
-        self.id = id
-        self.name = name
-        self.selection = selection
-        self.lastBackup = lastBackup
-    }
-
-    public static var example: Self {
-        Self(id: "-", name: "", selection: .none)
-    }
-
-    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
-        try members.required("albumId", &id, .identifier)
-        try members.required("name", &name, .text)
-        try members.required("selection", &selection, .choice(BackupSelection.self))
-        try members.optional("lastBackup", &lastBackup, .of(ZonedTime.self))
-    }
 }
 
 /// The selection of an album for backup.
@@ -50,28 +29,11 @@ public enum BackupSelection: String, Hashable, Sendable, CaseIterable {
 /// The state of a user's assets at the last synchronisation.
 public struct AssetETag: DeclaredObject, Hashable, Identifiable {
     /// The user.
-    public var id: String
+    public var id: String  // "userId"
     /// The number of the user's assets.
     public var assetCount: Int
     /// The time of the synchronisation.
     public var time: ZonedTime
-
-    /// Creates an ETag.
-    public init(id: String, assetCount: Int, time: ZonedTime) {
-        self.id = id
-        self.assetCount = assetCount
-        self.time = time
-    }
-
-    public static var example: Self {
-        Self(id: "-", assetCount: 0, time: .epoch)
-    }
-
-    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
-        try members.required("userId", &id, .identifier)
-        try members.required("assetCount", &assetCount, .count)
-        try members.required("time", &time, .of(ZonedTime.self))
-    }
 }
 
 /// The hash of a file in the device's media library.
@@ -79,11 +41,11 @@ public struct DeviceAsset: DeclaredObject, Hashable, Identifiable {
     /// The platform of the library.
     public var platform: DevicePlatform
     /// The device's id.
-    public var id: String
+    public var id: String  // "assetId"
     /// The hash of its bytes, in the app's format.
     public var hash: String
     /// The time of its last change; always known on iOS.
-    public var modifiedTime: ZonedTime?
+    public var modifiedTime: ZonedTime?  // required where platform is ios
 
     /// Creates the entry of a file of an Android device.
     public static func android(
@@ -106,16 +68,6 @@ public struct DeviceAsset: DeclaredObject, Hashable, Identifiable {
 
     public static var example: Self {
         .android(id: "-", hash: "-")
-    }
-
-    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
-        try members.required("platform", &platform, .choice(DevicePlatform.self))
-        try members.required("assetId", &id, .identifier)
-        try members.required("hash", &hash, .identifier)
-        try members.optional("modifiedTime", &modifiedTime, .of(ZonedTime.self))
-        try members.constraint(
-            .requiredWhere("platform", is: DevicePlatform.ios.rawValue, "modifiedTime"),
-            isMet: platform != .ios || modifiedTime != nil)
     }
 }
 

@@ -7,18 +7,7 @@ import Daybook
 public struct BackupAlbumStored: DeclaredPayload, Hashable {
     public static let type = "daybook.backupalbum.stored"
     /// The album.
-    public var album: BackupAlbum
-
-    /// Creates the event's data.
-    public init(_ album: BackupAlbum) { self.album = album }
-
-    public static var example: Self {
-        Self(.example)
-    }
-
-    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
-        try album.declareMembers(&members)
-    }
+    public var album: BackupAlbum  // its members
 
     public var subject: String? { album.id }
 }
@@ -29,17 +18,6 @@ public struct BackupAlbumRemoved: DeclaredPayload, Hashable {
     /// The album.
     public var albumId: String
 
-    /// Creates the event's data.
-    public init(albumId: String) { self.albumId = albumId }
-
-    public static var example: Self {
-        Self(albumId: "-")
-    }
-
-    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
-        try members.required("albumId", &albumId, .identifier)
-    }
-
     public var subject: String? { albumId }
 }
 
@@ -48,17 +26,6 @@ public struct DuplicateStored: DeclaredPayload, Hashable {
     public static let type = "daybook.duplicate.stored"
     /// The file, by the device's id.
     public var deviceAssetId: String
-
-    /// Creates the event's data.
-    public init(deviceAssetId: String) { self.deviceAssetId = deviceAssetId }
-
-    public static var example: Self {
-        Self(deviceAssetId: "-")
-    }
-
-    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
-        try members.required("deviceAssetId", &deviceAssetId, .identifier)
-    }
 
     public var subject: String? { deviceAssetId }
 }
@@ -69,17 +36,6 @@ public struct DuplicateRemoved: DeclaredPayload, Hashable {
     /// The file, by the device's id.
     public var deviceAssetId: String
 
-    /// Creates the event's data.
-    public init(deviceAssetId: String) { self.deviceAssetId = deviceAssetId }
-
-    public static var example: Self {
-        Self(deviceAssetId: "-")
-    }
-
-    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
-        try members.required("deviceAssetId", &deviceAssetId, .identifier)
-    }
-
     public var subject: String? { deviceAssetId }
 }
 
@@ -87,18 +43,7 @@ public struct DuplicateRemoved: DeclaredPayload, Hashable {
 public struct ETagStored: DeclaredPayload, Hashable {
     public static let type = "daybook.etag.stored"
     /// The user's ETag.
-    public var etag: AssetETag
-
-    /// Creates the event's data.
-    public init(_ etag: AssetETag) { self.etag = etag }
-
-    public static var example: Self {
-        Self(.example)
-    }
-
-    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
-        try etag.declareMembers(&members)
-    }
+    public var etag: AssetETag  // its members
 
     public var subject: String? { etag.id }
 }
@@ -109,17 +54,6 @@ public struct ETagRemoved: DeclaredPayload, Hashable {
     /// The user.
     public var userId: String
 
-    /// Creates the event's data.
-    public init(userId: String) { self.userId = userId }
-
-    public static var example: Self {
-        Self(userId: "-")
-    }
-
-    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
-        try members.required("userId", &userId, .identifier)
-    }
-
     public var subject: String? { userId }
 }
 
@@ -127,18 +61,7 @@ public struct ETagRemoved: DeclaredPayload, Hashable {
 public struct DeviceAssetStored: DeclaredPayload, Hashable {
     public static let type = "daybook.deviceasset.stored"
     /// The file.
-    public var asset: DeviceAsset
-
-    /// Creates the event's data.
-    public init(_ asset: DeviceAsset) { self.asset = asset }
-
-    public static var example: Self {
-        Self(.example)
-    }
-
-    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
-        try asset.declareMembers(&members)
-    }
+    public var asset: DeviceAsset  // its members
 
     public var subject: String? { asset.id }
 }
@@ -150,21 +73,6 @@ public struct DeviceAssetRemoved: DeclaredPayload, Hashable {
     public var platform: DevicePlatform
     /// The file, by the device's id.
     public var assetId: String
-
-    /// Creates the event's data.
-    public init(platform: DevicePlatform, assetId: String) {
-        self.platform = platform
-        self.assetId = assetId
-    }
-
-    public static var example: Self {
-        Self(platform: .android, assetId: "-")
-    }
-
-    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
-        try members.required("platform", &platform, .choice(DevicePlatform.self))
-        try members.required("assetId", &assetId, .identifier)
-    }
 
     public var subject: String? { assetId }
 }

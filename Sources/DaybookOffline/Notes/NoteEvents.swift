@@ -10,28 +10,9 @@ public struct NoteAdded: DeclaredPayload, Hashable {
     /// The note's city.
     public var cityId: String
     /// Its text.
-    public var content: String
+    public var content: String  // .text
     /// The user who added it.
     public var createdBy: String
-
-    /// Creates the event's data.
-    public init(noteId: String, cityId: String, content: String, createdBy: String) {
-        self.noteId = noteId
-        self.cityId = cityId
-        self.content = content
-        self.createdBy = createdBy
-    }
-
-    public static var example: Self {
-        Self(noteId: "-", cityId: "-", content: "", createdBy: "-")
-    }
-
-    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
-        try members.required("noteId", &noteId, .identifier)
-        try members.required("cityId", &cityId, .identifier)
-        try members.required("content", &content, .text)
-        try members.required("createdBy", &createdBy, .identifier)
-    }
 
     public var subject: String? { noteId }
     public var lane: String? { "note:\(noteId)" }
@@ -43,26 +24,9 @@ public struct NoteUpdated: DeclaredPayload, Hashable {
     /// The note.
     public var noteId: String
     /// Its new text.
-    public var content: String
+    public var content: String  // .text
     /// The user who changed it.
     public var updatedBy: String
-
-    /// Creates the event's data.
-    public init(noteId: String, content: String, updatedBy: String) {
-        self.noteId = noteId
-        self.content = content
-        self.updatedBy = updatedBy
-    }
-
-    public static var example: Self {
-        Self(noteId: "-", content: "", updatedBy: "-")
-    }
-
-    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
-        try members.required("noteId", &noteId, .identifier)
-        try members.required("content", &content, .text)
-        try members.required("updatedBy", &updatedBy, .identifier)
-    }
 
     public var subject: String? { noteId }
     public var lane: String? { "note:\(noteId)" }
@@ -75,21 +39,6 @@ public struct NoteDeleted: DeclaredPayload, Hashable {
     public var noteId: String
     /// The user who deleted it.
     public var deletedBy: String
-
-    /// Creates the event's data.
-    public init(noteId: String, deletedBy: String) {
-        self.noteId = noteId
-        self.deletedBy = deletedBy
-    }
-
-    public static var example: Self {
-        Self(noteId: "-", deletedBy: "-")
-    }
-
-    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
-        try members.required("noteId", &noteId, .identifier)
-        try members.required("deletedBy", &deletedBy, .identifier)
-    }
 
     public var subject: String? { noteId }
     public var lane: String? { "note:\(noteId)" }

@@ -8,7 +8,7 @@ public struct PreferencesUpdated: DeclaredPayload, Hashable {
     /// The user of the settings.
     public var userId: String
     /// The changed settings.
-    public var changes: Changes
+    public var changes: Changes  // .changes(Changes.self)
 
     /// New values of some settings; nil leaves a setting unchanged.
     public struct Changes: DeclaredObject, Hashable {
@@ -40,19 +40,6 @@ public struct PreferencesUpdated: DeclaredPayload, Hashable {
             return defaults
         }()
 
-        public static var example: Self { Self() }
-
-        public mutating func declareMembers(
-            _ members: inout some MemberVisitor
-        ) throws(EventError) {
-            try members.optional("autoDownloadEnabled", &autoDownloadEnabled, .flag)
-            try members.optional("wifiOnlyDownload", &wifiOnlyDownload, .flag)
-            try members.optional("maxStorageLimit", &maxStorageLimit, .count)
-            try members.optional("autoSync", &autoSync, .flag)
-            try members.optional("showStaleDataWarning", &showStaleDataWarning, .flag)
-            try members.optional("pruneAfterDays", &pruneAfterDays, .count)
-        }
-
         /// Returns the settings whose values differ from those of `other`, with the values of this instance.
         func differences(from other: Changes) throws(EventError) -> Changes {
             let (new, old) = (
@@ -67,21 +54,6 @@ public struct PreferencesUpdated: DeclaredPayload, Hashable {
             }
             return try Changes(members: try JSONFields(changed.finished()))
         }
-    }
-
-    /// Creates the event's data.
-    public init(userId: String, changes: Changes) {
-        self.userId = userId
-        self.changes = changes
-    }
-
-    public static var example: Self {
-        Self(userId: "-", changes: Changes())
-    }
-
-    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
-        try members.required("userId", &userId, .identifier)
-        try members.required("changes", &changes, .changes(Changes.self))
     }
 
     public var subject: String? { userId }

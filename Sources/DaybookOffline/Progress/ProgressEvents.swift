@@ -11,21 +11,6 @@ public struct CourseActivated: DeclaredPayload, Hashable {
     /// The course.
     public var courseId: String
 
-    /// Creates the event's data.
-    public init(userId: String, courseId: String) {
-        self.userId = userId
-        self.courseId = courseId
-    }
-
-    public static var example: Self {
-        Self(userId: "-", courseId: "-")
-    }
-
-    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
-        try members.required("userId", &userId, .identifier)
-        try members.required("courseId", &courseId, .identifier)
-    }
-
     public var subject: String? { userId }
     public var lane: String? { "course:\(userId)" }
 }
@@ -40,33 +25,9 @@ public struct LessonCompleted: DeclaredPayload, Hashable {
     /// The lesson.
     public var lessonId: String
     /// The score, from 0 to 1.
-    public var score: Double?
+    public var score: Double?  // .number(0...1)
     /// The duration in seconds.
-    public var durationSeconds: Double?
-
-    /// Creates the event's data.
-    public init(
-        userId: String, courseId: String, lessonId: String, score: Double? = nil,
-        durationSeconds: Double? = nil
-    ) {
-        self.userId = userId
-        self.courseId = courseId
-        self.lessonId = lessonId
-        self.score = score
-        self.durationSeconds = durationSeconds
-    }
-
-    public static var example: Self {
-        Self(userId: "-", courseId: "-", lessonId: "-")
-    }
-
-    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
-        try members.required("userId", &userId, .identifier)
-        try members.required("courseId", &courseId, .identifier)
-        try members.required("lessonId", &lessonId, .identifier)
-        try members.optional("score", &score, .number(0...1))
-        try members.optional("durationSeconds", &durationSeconds, .number(0...))
-    }
+    public var durationSeconds: Double?  // .number(0...)
 
     public var subject: String? { lessonId }
     public var lane: String? { "lesson:\(userId):\(lessonId)" }
@@ -84,33 +45,7 @@ public struct ReviewCompleted: DeclaredPayload, Hashable {
     /// The number of items asked.
     public var itemsSeen: Int
     /// The number of items answered correctly.
-    public var itemsCorrect: Int
-
-    /// Creates the event's data.
-    public init(
-        userId: String, courseId: String? = nil, reviewId: String, itemsSeen: Int,
-        itemsCorrect: Int
-    ) {
-        self.userId = userId
-        self.courseId = courseId
-        self.reviewId = reviewId
-        self.itemsSeen = itemsSeen
-        self.itemsCorrect = itemsCorrect
-    }
-
-    public static var example: Self {
-        Self(userId: "-", reviewId: "-", itemsSeen: 0, itemsCorrect: 0)
-    }
-
-    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
-        try members.required("userId", &userId, .identifier)
-        try members.optional("courseId", &courseId, .identifier)
-        try members.required("reviewId", &reviewId, .identifier)
-        try members.required("itemsSeen", &itemsSeen, .count)
-        try members.required("itemsCorrect", &itemsCorrect, .count)
-        try members.constraint(
-            .atMost("itemsCorrect", "itemsSeen"), isMet: itemsCorrect <= itemsSeen)
-    }
+    public var itemsCorrect: Int  // at most itemsSeen
 
     public var subject: String? { reviewId }
     public var lane: String? { "review:\(userId):\(reviewId)" }

@@ -59,18 +59,7 @@ public struct SettingPut: EventPayload, Hashable {
 public struct SettingDeleted: DeclaredPayload, Hashable {
     public static let type = "daybook.setting.deleted"
     /// The setting's key.
-    public private(set) var key: String
-
-    /// Creates the event's data.
-    public init(key: String) { self.key = key }
-
-    public static var example: Self {
-        Self(key: "-")
-    }
-
-    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
-        try members.required("key", &key, .identifier)
-    }
+    public internal(set) var key: String
 
     public var subject: String? { key }
 }

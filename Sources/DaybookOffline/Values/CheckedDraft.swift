@@ -12,12 +12,12 @@ extension EventDraft {
         let json = draft.json ?? []
         _ = try Payload(json: json)
         // An upper bound: the line has the subject twice, and up to 512 bytes of envelope.
-        let subject = payload.subject.map(JSONObjectWriter.string) ?? []
+        let subject = draft.subject.map(JSONObjectWriter.string) ?? []
         let bytes = json.count + 2 * subject.count + 512
         guard bytes <= Self.lineBytesMax else {
             throw EventError(
                 .tooLarge,
-                "\(payload.subject ?? Payload.type) has about \(bytes) bytes as an event; at most "
+                "\(draft.subject ?? Payload.type) has about \(bytes) bytes as an event; at most "
                     + "\(Self.lineBytesMax) fit")
         }
         return draft

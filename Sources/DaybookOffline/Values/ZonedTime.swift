@@ -45,6 +45,8 @@ extension ZonedTime: MemberText {
 
     /// 1970-01-01T00:00:00Z.
     static var epoch: ZonedTime { ZonedTime(Timestamp(milliseconds: 0)) }
+    /// The initial value for reading.
+    static var example: ZonedTime { epoch }
 }
 
 extension JSONFields {

@@ -72,8 +72,8 @@ public struct EventSchema: Hashable, Sendable {
         var visitor = PlaceholderVisitor()
         // The visitor throws nothing.
         try? payload.declareMembers(&visitor)
-        subject = payload.subject.map(Self.parts)
-        lane = payload.lane.map(Self.parts)
+        subject = payload.subjectText.map(Self.parts)
+        lane = payload.laneText.map(Self.parts)
     }
 
     /// The subject of data by this description; nil if there is none.

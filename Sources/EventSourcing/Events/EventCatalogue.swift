@@ -121,6 +121,7 @@ public struct EventCatalogue: Sendable {
         if isReserved(rule.type) || isBuiltIn(rule.type) {
             return Self.reserved(rule.type, "a rule")
         }
+        if let fault = rule.fault { return fault }
         guard rules[rule.type] == nil else {
             return EventError(
                 .refused, "two rules are for the event type \(rule.type). Leave one out")

@@ -9,10 +9,14 @@ import Foundation
 public protocol EventPayload: Sendable {
     /// The event type, dotted: `com.example.trip.planned`.
     static var type: String { get }
+    /// `String` or `String?`. A store refuses to open with a type that has a subject of any other type.
+    associatedtype Subject = String?
+    /// `String` or `String?`, as `Subject`.
+    associatedtype Lane = String?
     /// The entity that the event is about.
-    var subject: String? { get }
+    var subject: Subject { get }
     /// The event's lane: events of one lane keep their order when shipped. If nil, the subject.
-    var lane: String? { get }
+    var lane: Lane { get }
     /// Reads the data of an event.
     init(json: [UInt8]) throws
     /// The data as JSON text.
@@ -24,6 +28,29 @@ extension EventPayload {
     public var subject: String? { nil }
     /// The subject's lane.
     public var lane: String? { nil }
+}
+
+extension EventPayload {
+    /// The subject as an event stores it. Cast to `String?`, the type that nearly all have: such a cast is a copy.
+    @inlinable
+    package var subjectText: String? { subject as? String? ?? nil }
+    /// The lane as an event stores it.
+    @inlinable
+    package var laneText: String? { lane as? String? ?? nil }
+
+    /// The error of a subject or a lane that is no text. Without it, such a property would count as absent, and the
+    /// events would have no subject or no order.
+    static var fault: EventError? {
+        fault(of: "subject", Subject.self) ?? fault(of: "lane", Lane.self)
+    }
+
+    private static func fault(of property: StaticString, _ type: Any.Type) -> EventError? {
+        guard type != String?.self, type != String.self else { return nil }
+        return EventError(
+            .refused,
+            "the \(property) of \(Self.self) (\(Self.type)) is of the type \(type). Declare it as "
+                + "String or String?")
+    }
 }
 
 extension EventPayload where Self: Codable {
@@ -65,16 +92,18 @@ extension EventDraft {
     ///   - base: the id of the event that set the value which this one changes, for a server that reports
     ///     conflicts; `noBase` if no value was seen. With nil the event is never in conflict.
     ///   - extensions: other attributes.
-    /// - Throws: what the payload's encoder throws.
+    /// - Throws: what the payload's encoder throws; `EventError` (`refused`) for a subject or a lane that is neither
+    ///   `String` nor `String?`.
     public init(
         _ payload: some EventPayload, id: UUID = UUID(), time: Timestamp? = nil,
         basedOn base: UUID? = nil, extensions: [Extension] = []
     ) throws {
         let type = Swift.type(of: payload).type
+        if let fault = Swift.type(of: payload).fault { throw fault }
         let json: [UInt8]
         do { json = try payload.json() } catch let error as EventError { throw error.ofType(type) }
         self.init(
-            id: id, type: type, subject: payload.subject, lane: payload.lane, time: time,
+            id: id, type: type, subject: payload.subjectText, lane: payload.laneText, time: time,
             extensions: extensions, data: .json(json))
         if let base { baseID = base }
     }

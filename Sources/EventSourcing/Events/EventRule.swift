@@ -13,6 +13,8 @@ public struct EventRule: Sendable {
     public let endsEntity: Bool
     /// The payload type, if there is one.
     public let payload: (any EventPayload.Type)?
+    /// The error of the payload type, for which a store refuses to open.
+    var fault: EventError? { payload?.fault }
     /// Checks a draft and sets its subject and lane. Returns the decoded data, if it has decoded them.
     let normalise: @Sendable (inout EventDraft) throws(EventError) -> AnyDecoded?
     /// Returns why a new event of this device is refused, by the store's `ViewSet`; nil if it is not. Set by
@@ -92,15 +94,16 @@ public struct EventRule: Sendable {
             } catch {
                 throw EventError(.invalidData, "\(P.type): \(error)")
             }
+            let subject = payload.subjectText
             guard
                 draft.subject == nil
-                    || draft.subject.map(EntityID.init) == payload.subject.map(EntityID.init)
+                    || draft.subject.map(EntityID.init) == subject.map(EntityID.init)
             else {
                 throw EventError(
                     .invalidData, "\(P.type): the subject is not the entity that the data name")
             }
-            draft.subject = payload.subject
-            draft.lane = payload.lane
+            draft.subject = subject
+            draft.lane = payload.laneText
             return Decoded(payload)
         }
     }

@@ -99,7 +99,7 @@ private let file = String(repeating: "0a", count: 32)
             let json = try payload.json()
             let read = try Payload(json: json)
             try #require(try read.json() == json)
-            try #require(read.subject == payload.subject)
+            try #require(read.subjectText == payload.subjectText)
         }
         try Property.check("json(read(json)) = json", runs: 500) { choices in
             try check(choices.contentPayload())

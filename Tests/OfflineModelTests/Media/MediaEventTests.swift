@@ -99,7 +99,7 @@ private func normalised(_ type: String, _ data: String) throws(EventError) -> Ev
             let json = try payload.json()
             let read = try Payload(json: json)
             try #require(try read.json() == json)
-            try #require(read.subject == payload.subject)
+            try #require(read.subjectText == payload.subjectText)
             if let one = payload as? AssetStored, let other = read as? AssetStored {
                 try #require(one == other)
             }

@@ -213,7 +213,8 @@ extension StoreHistory {
         let json = try payload.json()
         try require(try fact.isEncoded(by: json), "the encoded data of \(fact) are wrong")
         let draft = EventDraft(
-            type: fact.type, subject: payload.subject, lane: payload.lane, data: .json(json))
+            type: fact.type, subject: payload.subjectText, lane: payload.laneText, data: .json(json)
+        )
         return ModelDraft(draft: draft, fact: fact)
     }
 
