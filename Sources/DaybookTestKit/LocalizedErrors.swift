@@ -19,3 +19,4 @@ extension CorpusError: LocalizedError, DescribedFailure {}
 extension RecordedIssues: LocalizedError, DescribedFailure {}
 extension PropertyFailure: LocalizedError, DescribedFailure {}
 extension CoverageFailure: LocalizedError, DescribedFailure {}
+extension NotTried: LocalizedError, DescribedFailure {}
