@@ -114,7 +114,7 @@ private func openStore(_ files: InMemoryFileSystem = InMemoryFileSystem()) async
         #expect(courses.map(\.courseId) == [nil, "beginners"])
         #expect(courses.map(\.reviewsCompleted) == [2, 1])
         let view = store.view(ProgressView.self)
-        let decoded = try ProgressView(encodedState: try #require(view.encodedState()))
+        let decoded = try ProgressView(encodedState: try #require(try view.encodedState()))
         #expect(decoded.courses(of: "u") == courses)
         try await store.progress.completeLesson("l2", course: "b", by: "u", score: 0.5)
         try await store.progress.completeLesson("l1", course: "b", by: "u")

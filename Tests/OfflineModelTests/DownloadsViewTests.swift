@@ -119,7 +119,7 @@ private func numbers(_ done: Int, of total: Int) -> DownloadNumbers {
         #expect(bench.view.active.map(\.id) == [a, c])
         #expect(bench.view.jobs(of: "oslo").map(\.id) == [b])
         #expect(bench.view.jobs(of: "porto").map(\.id) == [a, c])
-        let read = try DownloadsView(encodedState: try #require(bench.view.encodedState()))
+        let read = try DownloadsView(encodedState: try #require(try bench.view.encodedState()))
         #expect(read.jobs(of: "porto") == bench.view.jobs(of: "porto"))
         #expect(read.active == bench.view.active)
         #expect(read.jobs == bench.view.jobs)
@@ -257,13 +257,14 @@ private func numbers(_ done: Int, of total: Int) -> DownloadNumbers {
                 if case .superseded = state.retention(of: $0) { false } else { true }
             }
             let all = DownloadsView(folding: history.events)
-            try #require(DownloadsView(folding: kept + late).encodedState() == all.encodedState())
+            try #require(
+                try DownloadsView(folding: kept + late).encodedState() == all.encodedState())
             var shuffled = history.events
             for index in shuffled.indices.dropLast() {
                 shuffled.swapAt(index, choices.int(in: index...shuffled.count - 1))
             }
             let other = DownloadsView(folding: shuffled)
-            try #require(other.encodedState() == all.encodedState())
+            try #require(try other.encodedState() == all.encodedState())
             try #require(other.rows() == all.rows())
             // The indexes agree with the jobs.
             for status in DownloadStatus.allCases {

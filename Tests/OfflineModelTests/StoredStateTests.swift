@@ -11,7 +11,7 @@ import Testing
 
 @testable import DaybookOffline
 
-@Suite(.verifies("VIEW-10")) struct StoredStateTests {
+@Suite(.verifies("VIEW-10", "VIEW-31")) struct StoredStateTests {
     private static func history(
         _ choices: inout Choices, _ count: ClosedRange<Int>
     ) throws -> [Event] {

@@ -6,9 +6,9 @@ import Foundation
 import HashTreeCollections
 
 /// The cached copies of cities, with indexes for the queries.
-struct CachedCities: Sendable {
+struct CachedCities: StateValue {
     /// One copy. A class, so that an entry and with it a node of the dictionary stay small.
-    final class Copy: Sendable, Hashable {
+    final class Copy: StateValue, Hashable {
         let event: UUID
         let version: Int
         let isExplicitDownload: Bool
@@ -28,17 +28,39 @@ struct CachedCities: Sendable {
             self.missingImages = missingImages
         }
 
+        func write(to state: inout StateWriter) throws(EventError) {
+            state.write(event)
+            state.write(count: version)
+            state.write(isExplicitDownload)
+            state.write(count: storageSize)
+            try images.write(to: &state)
+            try missingImages.write(to: &state)
+        }
+
+        init(from state: inout StateReader) throws(EventError) {
+            event = try state.uuid()
+            version = try state.nonNegative()
+            isExplicitDownload = try state.bool()
+            storageSize = try state.nonNegative()
+            images = try [CachedImage](from: &state)
+            missingImages = try [MissingImage](from: &state)
+        }
+
         /// Two copies from one event are the same.
         static func == (lhs: Copy, rhs: Copy) -> Bool { lhs.event == rhs.event }
 
         func hash(into hasher: inout Hasher) { hasher.combine(event) }
     }
 
-    private struct Entry: Sendable {
+    private struct Entry: StateObject {
         /// The copy, or nil for one that was removed.
         var copy: Register<Copy?>?
         /// The time of the last access.
         var accessed: Register<Timestamp>?
+
+        mutating func visitState(_ state: inout some StateVisitor) throws(EventError) {
+            try state.visit(&accessed, &copy)
+        }
 
         /// The last access. Caching the copy counts as one.
         var lastAccess: Register<Timestamp>? {
@@ -74,29 +96,33 @@ struct CachedCities: Sendable {
 
     // MARK: Folding
 
-    mutating func fold(_ city: CityCached, _ event: Event) {
+    mutating func set(_ city: CityCached, _ change: inout ViewChange) {
         let copy = Copy(
-            event: event.id, version: city.version, isExplicitDownload: city.isExplicitDownload,
-            storageSize: city.storageSize, images: city.images,
-            missingImages: city.missingImages)
-        updateEntry(EntityID(city.cityId)) { $0.copy.set(copy, event.lwwTimestamp) }
+            event: change.event, version: city.version,
+            isExplicitDownload: city.isExplicitDownload, storageSize: city.storageSize,
+            images: city.images, missingImages: city.missingImages)
+        updateEntry(city.cityId, &change) { $1.set(&$0.copy, to: copy) }
     }
 
-    mutating func fold(_ city: CityRemoved, _ event: Event) {
-        updateEntry(EntityID(city.cityId)) { $0.copy.set(nil, event.lwwTimestamp) }
+    mutating func remove(_ cityId: String, _ change: inout ViewChange) {
+        updateEntry(cityId, &change) { $1.set(&$0.copy, to: nil) }
     }
 
-    mutating func fold(_ city: CityAccessed, _ event: Event) {
-        updateEntry(EntityID(city.cityId)) {
-            let lwwTimestamp = event.lwwTimestamp
-            $0.accessed.set(city.accessedAt?.moment ?? lwwTimestamp.time, lwwTimestamp)
-        }
+    mutating func setAccess(_ city: CityAccessed, _ change: inout ViewChange) {
+        let time = city.accessedAt?.moment ?? change.lwwTimestamp.time
+        updateEntry(city.cityId, &change) { $1.set(&$0.accessed, to: time) }
     }
 
-    private mutating func updateEntry(_ id: EntityID, _ body: (inout Entry) -> Void) {
+    private mutating func updateEntry(
+        _ cityId: String, _ change: inout ViewChange,
+        _ body: (inout Entry, inout ViewChange) -> Void
+    ) {
+        let id = EntityID(cityId)
+        change.list(key: id)
         var entry = entries[id] ?? Entry()
+        guard change.isFolding else { return body(&entry, &change) }
         updateIndexes(id, entry, by: -1)
-        body(&entry)
+        body(&entry, &change)
         updateIndexes(id, entry, by: 1)
         entries[id] = entry
     }
@@ -179,110 +205,27 @@ struct CachedCities: Sendable {
 
     // MARK: Stored state
 
-    func encode(to writer: inout StateWriter) {
-        var list = writer.entries(count: entries.count)
-        for (cityId, entry) in entries {
-            writer.begin(cityId, of: &list)
-            writer.write(entry.accessed != nil)
-            if let accessed = entry.accessed {
-                writer.write(accessed.lwwTimestamp)
-                writer.write(accessed.value)
-            }
-            writer.write(entry.copy != nil)
-            guard let copy = entry.copy else { continue }
-            writer.write(copy.lwwTimestamp)
-            writer.write(copy.value != nil)
-            guard let value = copy.value else { continue }
-            writer.write(value.event)
-            writer.write(count: value.version)
-            writer.write(value.isExplicitDownload)
-            writer.write(count: value.storageSize)
-            writer.write(count: value.images.count)
-            for image in value.images {
-                writer.write(image.id)
-                writer.write(image.url)
-                writer.write(image.file)
-                writer.write(count: image.size)
-                writer.write(image.kind.rawValue)
-                writer.write(count: image.width)
-                writer.write(count: image.height)
-            }
-            writer.write(count: value.missingImages.count)
-            for image in value.missingImages {
-                writer.write(image.id)
-                writer.write(image.url)
-                writer.write(image.reason)
-            }
-        }
-        writer.end(list)
-    }
+    func write(to state: inout StateWriter) throws(EventError) { try entries.write(to: &state) }
 
     init() {}
 
-    init(from reader: inout StateReader) throws(EventError) {
-        var cities: [(EntityID, Entry)] = []
-        try reader.entries { (reader, cityId) throws(EventError) in
-            var entry = Entry()
-            if try reader.bool() {
-                let lwwTimestamp = try reader.lwwTimestamp()
-                entry.accessed = Register(try reader.time(), lwwTimestamp)
-            }
-            if try reader.bool() {
-                let lwwTimestamp = try reader.lwwTimestamp()
-                entry.copy = Register(
-                    try reader.bool() ? try Self.decodeCopy(&reader) : nil, lwwTimestamp)
-            }
-            guard entry.copy != nil || entry.accessed != nil else {
-                throw reader.fault("a city has neither a copy nor an access")
-            }
-            cities.append((cityId, entry))
-        }
-        for (cityId, entry) in cities {
-            entries[cityId] = entry
-            updateIndexes(cityId, entry, by: 1)
-        }
+    init(from state: inout StateReader) throws(EventError) {
+        entries = try TreeDictionary(from: &state)
+        for (cityId, entry) in entries { updateIndexes(cityId, entry, by: 1) }
     }
+}
 
-    private static func decodeCopy(_ reader: inout StateReader) throws(EventError) -> Copy {
-        let event = try reader.uuid()
-        let version = try reader.nonNegative()
-        let isExplicitDownload = try reader.bool()
-        let storageSize = try reader.nonNegative()
-        var images: [CachedImage] = []
-        for _ in 0..<(try reader.count()) {
-            let id = try reader.string()
-            let url = try reader.string()
-            let file = try reader.file()
-            let size = try reader.nonNegative()
-            guard let kind = CachedImage.Kind(rawValue: try reader.string()) else {
-                throw reader.fault("an image has an unknown kind")
-            }
-            images.append(
-                CachedImage(
-                    id: id, url: url, file: file, size: size, kind: kind,
-                    width: try reader.nonNegative(), height: try reader.nonNegative()))
-        }
-        var missing: [MissingImage] = []
-        for _ in 0..<(try reader.count()) {
-            missing.append(
-                MissingImage(
-                    id: try reader.string(), url: try reader.string(),
-                    reason: try reader.string()))
-        }
-        return Copy(
-            event: event, version: version, isExplicitDownload: isExplicitDownload,
-            storageSize: storageSize, images: images, missingImages: missing)
+extension CachedImage: StateObject {
+    public mutating func visitState(_ state: inout some StateVisitor) throws(EventError) {
+        try state.visit(&id, &url, &file, &size)
+        try state.visit(&kind, &width, &height)
     }
+}
 
-    // MARK: Compaction
+extension CachedImage.Kind: StateValue {}
 
-    /// A copy or a removal is needed while it is the register's winner.
-    func retention(of event: Event, copyOf cityId: String) -> Retention {
-        .of(event, heldBy: [entries[EntityID(cityId)]?.copy?.lwwTimestamp])
-    }
-
-    /// An access is needed while it is the last one.
-    func retention(of event: Event, accessTo cityId: String) -> Retention {
-        .of(event, heldBy: [entries[EntityID(cityId)]?.accessed?.lwwTimestamp])
+extension MissingImage: StateObject {
+    public mutating func visitState(_ state: inout some StateVisitor) throws(EventError) {
+        try state.visit(&id, &url, &reason)
     }
 }

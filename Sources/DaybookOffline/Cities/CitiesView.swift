@@ -5,50 +5,33 @@ import Daybook
 import HashTreeCollections
 
 /// The saved cities, and those that are cached.
-public struct CitiesView: KeyedView {
+public struct CitiesView: DeclaredView, KeyedView {
     public static let name = "cities"
-    public static let version = 3
-    public static let eventTypes: Set<String>? = [
-        CitySaved.type, CityUnsaved.type, CityCached.type, CityRemoved.type, CityAccessed.type,
+    public static let version = 4
+    public static let events: ViewEvents<CitiesView> = [
+        .on(CitySaved.self) { $1.setSaved(true, $0.cityId, $0.userId, &$2) },
+        .on(CityUnsaved.self) { $1.setSaved(false, $0.cityId, $0.userId, &$2) },
+        .on(CityCached.self) { $1.cached.set($0, &$2) },
+        .on(CityRemoved.self) { $1.cached.remove($0.cityId, &$2) },
+        .on(CityAccessed.self) { $1.cached.setAccess($0, &$2) },
     ]
 
     private var saved: TreeDictionary<EntityID, TreeDictionary<EntityID, Register<Bool>>> = [:]
     private var cached = CachedCities()
-    /// The number of events whose data is invalid.
-    public private(set) var ignored = 0
+    public var ignored = 0
 
     public init() {}
 
-    public mutating func fold(_ event: Event) {
-        switch event.type {
-        case CitySaved.type: setSaved(true, event)
-        case CityUnsaved.type: setSaved(false, event)
-        case CityCached.type:
-            foldCached(CityCached.self, event) { $0.fold($1, event) }
-        case CityRemoved.type:
-            foldCached(CityRemoved.self, event) { $0.fold($1, event) }
-        case CityAccessed.type:
-            foldCached(CityAccessed.self, event) { $0.fold($1, event) }
-        default: break
-        }
+    public mutating func visitState(_ state: inout some StateVisitor) throws(EventError) {
+        try state.visit(&saved, &cached)
     }
 
-    private mutating func foldCached<Payload: EventPayload>(
-        _ type: Payload.Type, _ event: Event, _ body: (inout CachedCities, Payload) -> Void
+    private mutating func setSaved(
+        _ isSaved: Bool, _ cityId: String, _ userId: String, _ change: inout ViewChange
     ) {
-        guard let payload = try? event.payload(as: type) else {
-            return ignored += 1
-        }
-        body(&cached, payload)
-    }
-
-    private mutating func setSaved(_ isSaved: Bool, _ event: Event) {
-        guard let city = try? event.payload(as: CitySaved.self) else {
-            ignored += 1
-            return
-        }
-        saved[EntityID(city.cityId), default: [:]][EntityID(city.userId)]
-            .set(isSaved, event.lwwTimestamp)
+        change.list(key: EntityID(cityId))
+        change.set(
+            &saved[EntityID(cityId), default: [:]][EntityID(userId)], to: isSaved)
     }
 
     /// Whether a user has saved a city. O(1).
@@ -135,18 +118,6 @@ public struct CitiesView: KeyedView {
         return ViewRows(ids: Set(saved + cached.ids)) { row($0) }
     }
 
-    public func rowKeys(changedBy event: Event) -> [[String]]? {
-        let id: String? =
-            switch event.type {
-            case CitySaved.type, CityUnsaved.type: try? event.payload(as: CitySaved.self).cityId
-            case CityCached.type: try? event.payload(as: CityCached.self).cityId
-            case CityRemoved.type: try? event.payload(as: CityRemoved.self).cityId
-            case CityAccessed.type: try? event.payload(as: CityAccessed.self).cityId
-            default: nil
-            }
-        return id.map { [[$0]] } ?? []
-    }
-
     public func row(key: [String]) -> ViewRow? {
         let id = EntityID(key[0])
         let isSaved = saved[id]?.contains { $0.value.value } ?? false
@@ -188,73 +159,4 @@ extension CachedImage {
 
 extension CitiesView: FileReferring {
     public func refers(to file: FileID) -> Bool { cached.refers(to: file) }
-}
-
-extension CitiesView {
-    public func encodedState() -> [UInt8]? {
-        var writer = StateWriter()
-        writer.write(count: ignored)
-        var cities = writer.entries(count: saved.count)
-        for (cityId, users) in saved {
-            writer.begin(cityId, of: &cities)
-            var savers = writer.entries(count: users.count)
-            for (userId, isSaved) in users {
-                writer.begin(userId, of: &savers)
-                writer.write(isSaved.value)
-                writer.write(isSaved.lwwTimestamp)
-            }
-            writer.end(savers)
-        }
-        writer.end(cities)
-        cached.encode(to: &writer)
-        return writer.bytes
-    }
-
-    public init(encodedState: [UInt8]) throws {
-        var reader = StateReader(encodedState)
-        ignored = try reader.tally()
-        var saved = self.saved
-        try reader.entries { (reader, cityId) throws(EventError) in
-            var users: TreeDictionary<EntityID, Register<Bool>> = [:]
-            try reader.entries { (reader, userId) throws(EventError) in
-                users[userId] = Register(try reader.bool(), try reader.lwwTimestamp())
-            }
-            guard !users.isEmpty else { throw reader.fault("a city has no users") }
-            saved[cityId] = users
-        }
-        cached = try CachedCities(from: &reader)
-        try reader.finish()
-        self.saved = saved
-    }
-}
-
-extension CitiesView: CompactableView {
-    /// An event is needed while it is its register's winner.
-    public func retention(of event: Event) -> Retention {
-        guard event.type.hasPrefix("daybook.city.") else { return .unconcerned }
-        switch event.type {
-        case CitySaved.type, CityUnsaved.type:
-            guard let city = try? event.payload(as: CitySaved.self) else {
-                return .needed(.notUnderstood)
-            }
-            return .of(
-                event, heldBy: [saved[EntityID(city.cityId)]?[EntityID(city.userId)]?.lwwTimestamp])
-        case CityCached.type:
-            guard let city = try? event.payload(as: CityCached.self) else {
-                return .needed(.notUnderstood)
-            }
-            return cached.retention(of: event, copyOf: city.cityId)
-        case CityRemoved.type:
-            guard let city = try? event.payload(as: CityRemoved.self) else {
-                return .needed(.notUnderstood)
-            }
-            return cached.retention(of: event, copyOf: city.cityId)
-        case CityAccessed.type:
-            guard let city = try? event.payload(as: CityAccessed.self) else {
-                return .needed(.notUnderstood)
-            }
-            return cached.retention(of: event, accessTo: city.cityId)
-        default: return .unconcerned
-        }
-    }
 }

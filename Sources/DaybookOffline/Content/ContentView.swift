@@ -1,6 +1,6 @@
 // The cached content except the pages: the list of cities, and for each city its languages, the times of
-// updates and uses, and its files. All values are LWW registers; the removal of a city is an LWW
-// timestamp. Spec/model/content.md, CONT-4; Spec/model/views.md.
+// updates and uses, and its files. All values are registers; the removal of a city removes its
+// older registers. Spec/model/content.md, CONT-4; Spec/model/views.md.
 
 import Daybook
 import HashTreeCollections
@@ -24,12 +24,38 @@ public struct CachedResource: Hashable, Sendable {
 }
 
 /// The list of cities, and each city's languages, times and files.
-public struct ContentView: ListableView, FileReferring {
+public struct ContentView: DeclaredView, ListableView, FileReferring {
     public static let name = "content"
-    public static let version = 2
-    public static let eventTypes: Set<String>? = [
-        CitiesListed.type, LanguagesListed.type, ContentUpdated.type, ContentUsed.type,
-        ResourceStored.type, ResourceRemoved.type, ContentRemoved.type,
+    public static let version = 3
+    public static let events: ViewEvents<ContentView> = [
+        .on(CitiesListed.self) { $2.set(&$1.list, to: $0.cities) },
+        .on(LanguagesListed.self) { listed, view, change in
+            view.update(listed.city, &change) { $1.set(&$0.languages, to: listed.languages) }
+        },
+        .on(ContentUpdated.self) { updated, view, change in
+            view.update(updated.city, &change) {
+                $1.set(&$0.updates[EntityID(updated.language)], to: updated.lastUpdate)
+            }
+        },
+        .on(ContentUsed.self) { used, view, change in
+            view.update(used.city, &change) { $1.set(&$0.usage, to: used.lastUsage) }
+        },
+        .on(ResourceStored.self) { stored, view, change in
+            let resource = Resource(
+                file: stored.file, size: stored.size, lastUpdate: stored.lastUpdate,
+                hash: stored.hash, properties: stored.properties)
+            view.setResource(
+                resource, stored.city, stored.language, stored.path, stored.url, &change)
+        },
+        .on(ResourceRemoved.self) { removed, view, change in
+            view.setResource(
+                nil, removed.city, removed.language, removed.path, removed.url, &change)
+        },
+        .on(ContentRemoved.self) { removed, view, change in
+            view.countFiles(of: removed.city, by: -1)
+            view.cities.update(removed.city, &change) { $0.remove(&$1) }
+            view.countFiles(of: removed.city, by: 1)
+        },
     ]
 
     struct Resource: Hashable, Sendable {
@@ -43,18 +69,20 @@ public struct ContentView: ListableView, FileReferring {
     typealias ByURL = TreeDictionary<EntityID, Register<Resource?>>
     typealias ByPath = TreeDictionary<EntityID, ByURL>
 
-    struct City: Sendable {
-        /// The last removal: all events up to it are void.
-        var removed: LWWTimestamp?
+    struct City: StateObject {
         var languages: Register<[ListedLanguage]>?
         var usage: Register<ZonedTime>?
         var updates: TreeDictionary<EntityID, Register<ZonedTime>> = [:]
         /// The files by language. No inner dictionary is empty.
         var resources: TreeDictionary<EntityID, ByPath> = [:]
 
-        var isEmpty: Bool {
-            removed == nil && languages == nil && usage == nil && updates.isEmpty
-                && resources.isEmpty
+        mutating func visitState(_ state: inout some StateVisitor) throws(EventError) {
+            try state.visit(&languages, &usage, &updates, &resources)
+        }
+
+        /// The registers of all files.
+        var files: [Register<Resource?>] {
+            resources.values.flatMap { $0.values.flatMap { Array($0.values) } }
         }
 
         /// Whether any of its content is on the device.
@@ -62,111 +90,56 @@ public struct ContentView: ListableView, FileReferring {
             languages != nil || usage != nil || !updates.isEmpty || hasFiles
         }
 
-        var hasFiles: Bool {
-            resources.values.contains { paths in
-                paths.values.contains { $0.values.contains { $0.value != nil } }
-            }
-        }
+        var hasFiles: Bool { files.contains { $0.value != nil } }
     }
 
     var list: Register<[ListedCity]>?
-    var cities: TreeDictionary<EntityID, City> = [:]
+    var cities = EntityTable<Removable<City>>()
     /// The number of resources that name each file.
     var files: TreeDictionary<FileID, Int> = [:]
-    /// The number of events whose data is invalid.
-    public internal(set) var ignored = 0
+    public var ignored = 0
 
     public init() {}
 
-    public mutating func fold(_ event: Event) {
-        let lwwTimestamp = event.lwwTimestamp
-        do {
-            switch event.type {
-            case CitiesListed.type:
-                list.set(try event.payload(as: CitiesListed.self).cities, lwwTimestamp)
-            case LanguagesListed.type:
-                let listed = try event.payload(as: LanguagesListed.self)
-                updateCity(listed.city, lwwTimestamp) {
-                    $0.languages.set(listed.languages, lwwTimestamp)
-                }
-            case ContentUpdated.type:
-                let updated = try event.payload(as: ContentUpdated.self)
-                updateCity(updated.city, lwwTimestamp) {
-                    $0.updates[EntityID(updated.language)].set(updated.lastUpdate, lwwTimestamp)
-                }
-            case ContentUsed.type:
-                let used = try event.payload(as: ContentUsed.self)
-                updateCity(used.city, lwwTimestamp) { $0.usage.set(used.lastUsage, lwwTimestamp) }
-            case ResourceStored.type:
-                let stored = try event.payload(as: ResourceStored.self)
-                let resource = Resource(
-                    file: stored.file, size: stored.size, lastUpdate: stored.lastUpdate,
-                    hash: stored.hash, properties: stored.properties)
-                setResource(
-                    resource, lwwTimestamp, stored.city, stored.language, stored.path, stored.url)
-            case ResourceRemoved.type:
-                let removed = try event.payload(as: ResourceRemoved.self)
-                setResource(
-                    nil, lwwTimestamp, removed.city, removed.language, removed.path, removed.url)
-            case ContentRemoved.type:
-                removeCity(EntityID(try event.payload(as: ContentRemoved.self).city), lwwTimestamp)
-            default: break
-            }
-        } catch { ignored += 1 }
+    public mutating func visitState(_ state: inout some StateVisitor) throws(EventError) {
+        try state.visit(&list, &cities)
     }
 
-    /// Changes a city unless it was removed later.
-    private mutating func updateCity(
-        _ city: String, _ lwwTimestamp: LWWTimestamp, _ body: (inout City) -> Void
+    public mutating func computeIndexes() {
+        for id in cities.ids() { countFiles(of: id.string, by: 1) }
+    }
+
+    private mutating func update(
+        _ city: String, _ change: inout ViewChange,
+        _ body: (inout City, inout ViewChange) -> Void
     ) {
-        let city = EntityID(city)
-        guard cities[city]?.removed.map({ $0 < lwwTimestamp }) ?? true else { return }
-        body(&cities[city, default: City()])
+        cities.update(city, &change) { $0.update(&$1, body) }
     }
 
     private mutating func setResource(
-        _ resource: Resource?, _ lwwTimestamp: LWWTimestamp, _ city: String, _ language: String,
-        _ path: String, _ url: String
+        _ resource: Resource?, _ city: String, _ language: String, _ path: String, _ url: String,
+        _ change: inout ViewChange
     ) {
-        var files = self.files
-        updateCity(city, lwwTimestamp) { city in
-            let old = city.resources[EntityID(language)]?[EntityID(path)]?[EntityID(url)]
-            guard old.map({ $0.lwwTimestamp < lwwTimestamp }) ?? true else { return }
-            city.resources[EntityID(language), default: [:]][EntityID(path), default: [:]][
-                EntityID(url)] = Register(resource, lwwTimestamp)
-            if let resource { files[resource.file, default: 0] += 1 }
-            if let old = old?.value { Self.releaseFile(old.file, &files) }
+        let (language, path, url) = (EntityID(language), EntityID(path), EntityID(url))
+        countFile(self.city(city)?.resources[language]?[path]?[url]?.value, by: -1)
+        update(city, &change) {
+            $1.set(
+                &$0.resources[language, default: [:]][path, default: [:]][url], to: resource)
         }
-        self.files = files
+        countFile(self.city(city)?.resources[language]?[path]?[url]?.value, by: 1)
     }
 
-    private static func releaseFile(_ file: FileID, _ files: inout TreeDictionary<FileID, Int>) {
-        let count = (files[file] ?? 0) - 1
+    private mutating func countFiles(of city: String, by sign: Int) {
+        for register in self.city(city)?.files ?? [] { countFile(register.value, by: sign) }
+    }
+
+    private mutating func countFile(_ resource: Resource?, by sign: Int) {
+        guard let file = resource?.file else { return }
+        let count = (files[file] ?? 0) + sign
         files[file] = count > 0 ? count : nil
     }
 
-    private mutating func removeCity(_ code: EntityID, _ lwwTimestamp: LWWTimestamp) {
-        var city = cities[code] ?? City()
-        guard city.removed.map({ $0 < lwwTimestamp }) ?? true else { return }
-        city.removed = lwwTimestamp
-        if let languages = city.languages, languages.lwwTimestamp < lwwTimestamp {
-            city.languages = nil
-        }
-        if let usage = city.usage, usage.lwwTimestamp < lwwTimestamp { city.usage = nil }
-        city.updates = city.updates.filter { $0.value.lwwTimestamp > lwwTimestamp }
-        for (language, paths) in city.resources {
-            var remaining: ByPath = [:]
-            for (path, urls) in paths {
-                for resource in urls.values where resource.lwwTimestamp < lwwTimestamp {
-                    if let file = resource.value?.file { Self.releaseFile(file, &files) }
-                }
-                let urls = urls.filter { $0.value.lwwTimestamp > lwwTimestamp }
-                if !urls.isEmpty { remaining[path] = urls }
-            }
-            city.resources[language] = remaining.isEmpty ? nil : remaining
-        }
-        cities[code] = city
-    }
+    private func city(_ code: String) -> City? { cities[code]?.registers }
 
     // MARK: Winners
 
@@ -175,33 +148,31 @@ public struct ContentView: ListableView, FileReferring {
 
     /// The LWW timestamp that the next list of a city's languages must exceed to win. O(1).
     func languagesTimestamp(of city: String) -> LWWTimestamp? {
-        let city = cities[EntityID(city)]
-        return city?.languages?.lwwTimestamp ?? city?.removed
+        cities[city].flatMap { $0.bound(of: $0.registers.languages) }
     }
 
     /// The LWW timestamp that the next use of a city must exceed to win. O(1).
     func usageTimestamp(of city: String) -> LWWTimestamp? {
-        let city = cities[EntityID(city)]
-        return city?.usage?.lwwTimestamp ?? city?.removed
+        cities[city].flatMap { $0.bound(of: $0.registers.usage) }
     }
 
     /// The LWW timestamp that the next update of a language must exceed to win. O(1).
     func updateTimestamp(of city: String, language: String) -> LWWTimestamp? {
-        let city = cities[EntityID(city)]
-        return city?.updates[EntityID(language)]?.lwwTimestamp ?? city?.removed
+        cities[city].flatMap { $0.bound(of: $0.registers.updates[EntityID(language)]) }
     }
 
     /// The LWW timestamp that the next event of a resource must exceed to win. O(1).
     func lwwTimestamp(ofResource url: String, of path: String, city: String, language: String)
         -> LWWTimestamp?
     {
-        let city = cities[EntityID(city)]
-        return city?.resources[EntityID(language)]?[EntityID(path)]?[EntityID(url)]?.lwwTimestamp
-            ?? city?.removed
+        cities[city].flatMap {
+            $0.bound(
+                of: $0.registers.resources[EntityID(language)]?[EntityID(path)]?[EntityID(url)])
+        }
     }
 
     /// The greatest LWW timestamp of a city. O(registers of the city).
-    func newest(of city: String) -> LWWTimestamp? { cities[EntityID(city)]?.lwwTimestamps.max() }
+    func newest(of city: String) -> LWWTimestamp? { cities[city]?.newestTimestamp }
 
     // MARK: Queries
 
@@ -213,29 +184,29 @@ public struct ContentView: ListableView, FileReferring {
 
     /// The languages of a city in their stored order; nil if they were never stored. O(1).
     public func languages(of city: String) -> [ListedLanguage]? {
-        cities[EntityID(city)]?.languages?.value
+        self.city(city)?.languages?.value
     }
 
     /// The time of the last update of a city's language; nil if there was none. O(1).
     public func lastUpdate(of city: String, language: String) -> ZonedTime? {
-        cities[EntityID(city)]?.updates[EntityID(language)]?.value
+        self.city(city)?.updates[EntityID(language)]?.value
     }
 
     /// The languages of a city with the times of their last updates, sorted. O(languages of the
     /// city).
     public func lastUpdates(of city: String) -> [(language: String, time: ZonedTime)] {
-        (cities[EntityID(city)]?.updates ?? [:]).sorted { $0.key < $1.key }
+        (self.city(city)?.updates ?? [:]).sorted { $0.key < $1.key }
             .map { ($0.key.string, $0.value.value) }
     }
 
     /// The time of the last use of a city; nil if there was none. O(1).
     public func lastUsage(of city: String) -> ZonedTime? {
-        cities[EntityID(city)]?.usage?.value
+        self.city(city)?.usage?.value
     }
 
     /// The files of a page, by URL. O(n log n) for n files of the page.
     public func resources(of path: String, city: String, language: String) -> [CachedResource] {
-        let urls = cities[EntityID(city)]?.resources[EntityID(language)]?[EntityID(path)] ?? [:]
+        let urls = self.city(city)?.resources[EntityID(language)]?[EntityID(path)] ?? [:]
         return Self.resources(path, urls)
     }
 
@@ -243,7 +214,7 @@ public struct ContentView: ListableView, FileReferring {
     public func resource(
         _ url: String, of path: String, city: String, language: String
     ) -> CachedResource? {
-        cities[EntityID(city)]?.resources[EntityID(language)]?[EntityID(path)]?[EntityID(url)]?
+        self.city(city)?.resources[EntityID(language)]?[EntityID(path)]?[EntityID(url)]?
             .value.map { CachedResource(path, url, $0) }
     }
 
@@ -255,22 +226,22 @@ public struct ContentView: ListableView, FileReferring {
 
     /// The files of all pages of a language, by path and URL. O(n log n) for n such files.
     public func resources(city: String, language: String) -> [CachedResource] {
-        (cities[EntityID(city)]?.resources[EntityID(language)] ?? [:])
+        (self.city(city)?.resources[EntityID(language)] ?? [:])
             .sorted { $0.key < $1.key }.flatMap { Self.resources($0.key.string, $0.value) }
     }
 
     /// The languages of a city with entries for files, stored or removed, sorted.
     func resourceLanguages(of city: String) -> [String] {
-        (cities[EntityID(city)]?.resources ?? [:]).keys.sorted().map(\.string)
+        (self.city(city)?.resources ?? [:]).keys.sorted().map(\.string)
     }
 
     /// The cities with content other than pages on the device, sorted. O(cities and their files).
     public var cityCodes: [String] {
-        cities.filter { $0.value.isCached }.map(\.key).sorted().map(\.string)
+        cities.ids { $0.registers.isCached }.sorted().map(\.string)
     }
 
     /// Whether pages of a city have files. O(files that were removed).
-    func hasFiles(of city: String) -> Bool { cities[EntityID(city)]?.hasFiles ?? false }
+    func hasFiles(of city: String) -> Bool { self.city(city)?.hasFiles ?? false }
 
     public func refers(to file: FileID) -> Bool { files[file] != nil }
 

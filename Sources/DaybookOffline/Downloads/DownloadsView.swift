@@ -2,169 +2,203 @@
 // Spec/model/views.md; Spec/model/downloads.md.
 
 import Daybook
-import HashTreeCollections
+
+/// The registers of a job.
+struct DownloadRegisters: StateObject {
+    struct Origin: StateObject, Hashable {
+        var cityId = ""
+        var isExplicit = false
+        mutating func visitState(_ state: inout some StateVisitor) throws(EventError) {
+            try state.visit(&cityId, &isExplicit)
+        }
+    }
+
+    /// The state of a job after an event.
+    struct State: StateObject, Hashable {
+        var status = DownloadStatus.queued
+        var numbers = DownloadNumbers.initial
+        var pauseReason: PauseReason?
+        var errorMessage: String?
+
+        mutating func visitState(_ state: inout some StateVisitor) throws(EventError) {
+            try state.visit(&status, &pauseReason, &errorMessage)
+            try state.visit(&numbers.currentStep, &numbers.totalBytes, &numbers.downloadedBytes)
+        }
+
+        var stateFault: String? {
+            if numbers.downloadedBytes > numbers.totalBytes {
+                return "the downloaded bytes exceed the total bytes"
+            }
+            return (pauseReason != nil) == (status == .paused)
+                && (errorMessage != nil) == (status == .failed)
+                ? nil : "the details of a job are not those of its state"
+        }
+    }
+
+    /// Nil until the event that queued the job arrives.
+    var origin: Register<Origin>?
+    /// The least LWW timestamp of all events that queued it.
+    var first: LWWTimestamp?
+    var state: Register<State>?
+
+    mutating func visitState(_ state: inout some StateVisitor) throws(EventError) {
+        try state.visit(&self.state, &origin, &first)
+    }
+
+    var stateFault: String? {
+        guard let state else { return "a job has no state" }
+        guard let origin, let first else {
+            return origin == nil && first == nil ? nil : "a job was queued without an origin"
+        }
+        return first <= origin.lwwTimestamp && origin.lwwTimestamp <= state.lwwTimestamp
+            ? nil : "a job was queued after its last state"
+    }
+}
+
+extension DownloadStatus: StateValue, RowValue {}
+extension PauseReason: StateValue, RowValue {}
+
+/// A job in an index, by the LWW timestamp of the event that first queued it.
+private struct ListedJob: Comparable, Sendable {
+    let queued: LWWTimestamp
+    let id: EntityID
+    let registers: Boxed<DownloadRegisters>
+
+    init?(_ id: EntityID, _ registers: Boxed<DownloadRegisters>?) {
+        guard let registers, let queued = registers.value.first else { return nil }
+        (self.queued, self.id, self.registers) = (queued, id, registers)
+    }
+
+    static func < (lhs: Self, rhs: Self) -> Bool {
+        (lhs.queued, lhs.id) < (rhs.queued, rhs.id)
+    }
+
+    static func == (lhs: Self, rhs: Self) -> Bool { (lhs.queued, lhs.id) == (rhs.queued, rhs.id) }
+
+    var city: EntityID { EntityID(registers.value.origin?.value.cityId ?? "") }
+    var status: DownloadStatus { registers.value.state?.value.status ?? .queued }
+    var job: DownloadJob? { DownloadJob(id, registers.value) }
+}
 
 /// The downloads of cities.
 ///
 /// The costs depend on the number of jobs, not on the length of the log.
-public struct DownloadsView: KeyedView {
+public struct DownloadsView: DeclaredRows {
     public static let name = "downloads"
-    public static let version = 1
-    public static let eventTypes: Set<String>? = [
-        DownloadQueued.type, DownloadStarted.type, DownloadPaused.type, DownloadCompleted.type,
-        DownloadFailed.type, DownloadCancelled.type, DownloadRemoved.type,
+    public static let version = 2
+    public static let events: ViewEvents<DownloadsView> = [
+        .on(DownloadQueued.self) { queued, view, change in
+            view.set(queued.jobId, .init(), &change) { job, change in
+                let origin = DownloadRegisters.Origin(
+                    cityId: queued.cityId, isExplicit: queued.isExplicit)
+                change.set(&job.origin, to: origin)
+                change.setFirst(&job.first)
+            }
+        },
+        .on(DownloadStarted.self) { started, view, change in
+            let state = DownloadRegisters.State(status: .downloading, numbers: started.numbers)
+            view.set(started.jobId, state, &change)
+        },
+        .on(DownloadPaused.self) { paused, view, change in
+            let state = DownloadRegisters.State(
+                status: .paused, numbers: paused.numbers, pauseReason: paused.reason)
+            view.set(paused.jobId, state, &change)
+        },
+        .on(DownloadCompleted.self) { completed, view, change in
+            let total = completed.totalBytes
+            let numbers = DownloadNumbers(
+                currentStep: "Completed", totalBytes: total, downloadedBytes: total)
+            view.set(completed.jobId, .init(status: .completed, numbers: numbers), &change)
+        },
+        .on(DownloadFailed.self) { failed, view, change in
+            let state = DownloadRegisters.State(
+                status: .failed, numbers: failed.numbers, errorMessage: failed.errorMessage)
+            view.set(failed.jobId, state, &change)
+        },
+        .on(DownloadCancelled.self) { cancelled, view, change in
+            var numbers = DownloadNumbers.initial
+            numbers.currentStep = "Cancelled"
+            view.set(cancelled.jobId, .init(status: .cancelled, numbers: numbers), &change)
+        },
+        .on(DownloadRemoved.self) { removed, view, change in
+            view.updateIndexes(view.downloads.delete(removed.jobId, &change))
+        },
+    ]
+    public static let fields: [ViewField<DownloadJob>] = [
+        .init("id") { $0.id }, .init("cityId") { $0.cityId },
+        .init("isExplicit") { $0.isExplicit }, .init("status") { $0.status },
+        .init("progress") { $0.progress }, .init("currentStep") { $0.currentStep },
+        .init("totalBytes") { $0.totalBytes }, .init("downloadedBytes") { $0.downloadedBytes },
+        .init("startedAt") { $0.startedAt }, .init("completedAt") { $0.completedAt },
+        .init("errorMessage") { $0.errorMessage }, .init("pauseReason") { $0.pauseReason },
     ]
 
-    struct Origin: Hashable, Sendable {
-        var cityId: String
-        var isExplicit: Bool
-    }
-
-    /// The state of a job after an event.
-    enum State: Hashable, Sendable {
-        case queued
-        case downloading(DownloadNumbers)
-        case paused(DownloadNumbers, PauseReason)
-        case completed(totalBytes: Int)
-        case failed(DownloadNumbers, String)
-        case cancelled
-
-        var status: DownloadStatus {
-            switch self {
-            case .queued: .queued
-            case .downloading: .downloading
-            case .paused: .paused
-            case .completed: .completed
-            case .failed: .failed
-            case .cancelled: .cancelled
-            }
-        }
-    }
-
-    /// The first queueing of a job, and its origin.
-    struct Queued: Hashable, Sendable {
-        /// The least LWW timestamp of all events that queued it.
-        var first: LWWTimestamp
-        var origin: Register<Origin>
-    }
-
-    enum Entry: Sendable {
-        /// Indirect, so that the dictionary's nodes are small. `queued` is nil until the event that queued
-        /// the job arrives.
-        indirect case known(queued: Queued?, state: Register<State>)
-        /// The least LWW timestamp of all events that removed it.
-        case removed(LWWTimestamp)
-    }
-
-    private(set) var entries: TreeDictionary<EntityID, Entry> = [:]
-    private var byCity: TreeDictionary<EntityID, TreeSet<EntityID>> = [:]
-    private var byStatus: TreeDictionary<DownloadStatus, TreeSet<EntityID>> = [:]
-    /// The number of events whose data is invalid.
-    public internal(set) var ignored = 0
+    private var downloads = EntityTable<Boxed<DownloadRegisters>>()
+    private var byCity = GroupedIndex<EntityID, ListedJob>()
+    private var byStatus = GroupedIndex<DownloadStatus, ListedJob>()
+    public var ignored = 0
 
     public init() {}
 
-    init(entries: TreeDictionary<EntityID, Entry>, ignored: Int) {
-        self.entries = entries
-        self.ignored = ignored
-        for id in entries.keys { addToIndexes(id) }
+    public mutating func visitState(_ state: inout some StateVisitor) throws(EventError) {
+        try state.visit(&downloads)
     }
 
-    public mutating func fold(_ event: Event) {
-        do {
-            guard let change = try DownloadChange(event) else { return }
-            apply(change, event.lwwTimestamp)
-        } catch { ignored += 1 }
+    public mutating func computeIndexes() {
+        let jobs = downloads.entities.compactMap { ListedJob($0.id, $0.entity) }
+        byCity = GroupedIndex(jobs, by: \.city)
+        byStatus = GroupedIndex(jobs, by: \.status)
     }
 
-    private mutating func apply(_ change: DownloadChange, _ lwwTimestamp: LWWTimestamp) {
-        let id = EntityID(change.jobId)
-        guard let state = change.state else {
-            var first = lwwTimestamp
-            if case .removed(let other) = entries[id] { first = min(first, other) }
-            removeFromIndexes(id)
-            entries[id] = .removed(first)
-            return
-        }
-        guard
-            case .known(var queued, var register) =
-                entries[id] ?? .known(queued: nil, state: Register(state, lwwTimestamp))
-        else { return }
-        removeFromIndexes(id)
-        register.set(state, lwwTimestamp)
-        if let origin = change.origin {
-            var new = queued ?? Queued(first: lwwTimestamp, origin: Register(origin, lwwTimestamp))
-            new.first = min(new.first, lwwTimestamp)
-            new.origin.set(origin, lwwTimestamp)
-            queued = new
-        }
-        entries[id] = .known(queued: queued, state: register)
-        addToIndexes(id)
+    private mutating func updateIndexes(
+        _ replaced: EntityTable<Boxed<DownloadRegisters>>.Replaced?
+    ) {
+        guard let replaced else { return }
+        let old = ListedJob(replaced.id, replaced.old)
+        let new = ListedJob(replaced.id, replaced.new)
+        byCity.replace(old, with: new, by: \.city)
+        byStatus.replace(old, with: new, by: \.status)
     }
 
-    private mutating func addToIndexes(_ id: EntityID) {
-        guard case .known(let queued?, let state) = entries[id] else { return }
-        byCity[EntityID(queued.origin.value.cityId), default: []].insert(id)
-        byStatus[state.value.status, default: []].insert(id)
-    }
-
-    private mutating func removeFromIndexes(_ id: EntityID) {
-        guard case .known(let queued?, let state) = entries[id] else { return }
-        let city = EntityID(queued.origin.value.cityId)
-        byCity[city]?.remove(id)
-        if byCity[city]?.isEmpty ?? false { byCity[city] = nil }
-        byStatus[state.value.status]?.remove(id)
+    private mutating func set(
+        _ jobId: String, _ state: DownloadRegisters.State, _ change: inout ViewChange,
+        _ body: (inout DownloadRegisters, inout ViewChange) -> Void = { _, _ in }
+    ) {
+        updateIndexes(
+            downloads.update(jobId, &change) { job, change in
+                change.set(&job.state, to: state)
+                body(&job, &change)
+            })
     }
 
     // MARK: Queries
 
     /// The job with an id; nil if there is none or it was removed. O(1).
-    public subscript(jobId: String) -> DownloadJob? { job(EntityID(jobId)) }
+    public subscript(jobId: String) -> DownloadJob? { rowValue(EntityID(jobId)) }
 
     /// The LWW timestamp of a job's state; nil if there is no such job. O(1).
     func lwwTimestamp(_ jobId: String) -> LWWTimestamp? {
-        if case .known(_, let state) = entries[EntityID(jobId)] { state.lwwTimestamp } else { nil }
+        downloads[jobId]?.value.state?.lwwTimestamp
     }
 
     /// Whether a job was removed. O(1).
-    public func isRemoved(_ jobId: String) -> Bool {
-        if case .removed = entries[EntityID(jobId)] { true } else { false }
+    public func isRemoved(_ jobId: String) -> Bool { downloads.isDeleted(jobId) }
+
+    public func rowValue(_ id: EntityID) -> DownloadJob? {
+        downloads[id].flatMap { DownloadJob(id, $0.value) }
     }
 
-    private func job(_ id: EntityID) -> DownloadJob? {
-        guard case .known(let queued?, let state) = entries[id] else { return nil }
-        var numbers = DownloadNumbers.initial
-        var (reason, message): (PauseReason?, String?)
-        switch state.value {
-        case .queued: break
-        case .downloading(let progress): numbers = progress
-        case .paused(let progress, let pauseReason): (numbers, reason) = (progress, pauseReason)
-        case .failed(let progress, let error): (numbers, message) = (progress, error)
-        case .completed(let total):
-            numbers = DownloadNumbers(
-                currentStep: "Completed", totalBytes: total, downloadedBytes: total)
-        case .cancelled: numbers.currentStep = "Cancelled"
-        }
-        let status = state.value.status
-        return DownloadJob(
-            id: id.string, cityId: queued.origin.value.cityId,
-            isExplicit: queued.origin.value.isExplicit, status: status,
-            currentStep: numbers.currentStep, totalBytes: numbers.totalBytes,
-            downloadedBytes: numbers.downloadedBytes, queued: queued.first,
-            completedAt: status == .completed ? state.lwwTimestamp.time : nil,
-            errorMessage: message,
-            pauseReason: reason, changedAt: state.lwwTimestamp.time)
+    public var rowIDs: [EntityID] { downloads.ids { $0.value.origin != nil } }
+
+    /// The jobs of a city, oldest first. O(k) for k jobs of the city.
+    public func jobs(of cityId: String) -> [DownloadJob] {
+        byCity[EntityID(cityId)].compactMap(\.job)
     }
 
-    private func sorted(_ ids: TreeSet<EntityID>?) -> [DownloadJob] {
-        (ids ?? []).compactMap { job($0) }.sorted { $0.queued < $1.queued }
+    /// The jobs in a state, oldest first. O(k) for k jobs in it.
+    public func jobs(_ status: DownloadStatus) -> [DownloadJob] {
+        byStatus[status].compactMap(\.job)
     }
-
-    /// The jobs of a city, oldest first. O(k log k) for k jobs of the city.
-    public func jobs(of cityId: String) -> [DownloadJob] { sorted(byCity[EntityID(cityId)]) }
-
-    /// The jobs in a state, oldest first. O(k log k) for k jobs in it.
-    public func jobs(_ status: DownloadStatus) -> [DownloadJob] { sorted(byStatus[status]) }
 
     /// The jobs that are QUEUED or DOWNLOADING, in the order in which they are downloaded: explicit ones
     /// first, then by age, the oldest first. O(k log k) for k such jobs.
@@ -173,79 +207,25 @@ public struct DownloadsView: KeyedView {
     }
 
     /// The number of jobs in a state. O(1).
-    public func count(_ status: DownloadStatus) -> Int { byStatus[status]?.count ?? 0 }
+    public func count(_ status: DownloadStatus) -> Int { byStatus[status].count }
 
     /// All jobs, by id. O(jobs and removed jobs).
-    public var jobs: [DownloadJob] { entries.keys.sorted().compactMap { job($0) } }
-
-    public static let keyNames = ["id"]
-    public static let columns = [
-        "id", "cityId", "isExplicit", "status", "progress", "currentStep", "totalBytes",
-        "downloadedBytes", "startedAt", "completedAt", "errorMessage", "pauseReason",
-    ]
-
-    public func rows() -> ViewRows { ViewRows(jobs) { $0.row } }
-
-    public func rowKeys(changedBy event: Event) -> [[String]]? {
-        (try? DownloadChange(event)).map { [[$0.jobId]] } ?? []
-    }
-
-    public func row(key: [String]) -> ViewRow? { self[key[0]]?.row }
+    public var jobs: [DownloadJob] { rowIDs.sorted().compactMap(rowValue) }
 }
 
 extension DownloadJob {
-    fileprivate var row: ViewRow {
-        var row = ViewRow()
-        row.appendField("id", id)
-        row.appendField("cityId", cityId)
-        row.appendField("isExplicit", isExplicit)
-        row.appendField("status", status.rawValue)
-        row.appendField("progress", progress)
-        row.appendField("currentStep", currentStep)
-        row.appendField("totalBytes", totalBytes)
-        row.appendField("downloadedBytes", downloadedBytes)
-        row.appendField("startedAt", startedAt.description)
-        row.appendField("completedAt", completedAt?.description)
-        row.appendField("errorMessage", errorMessage)
-        row.appendField("pauseReason", pauseReason?.rawValue)
-        return row
-    }
-}
-
-/// The change of a job by an event.
-struct DownloadChange {
-    var jobId: String
-    /// The origin, if the event queued the job.
-    var origin: DownloadsView.Origin?
-    /// The new state; nil if the job was removed.
-    var state: DownloadsView.State?
-
-    /// Decodes an event; nil for an event of another kind.
-    ///
-    /// - Throws: `EventError` for data that breaks the rules of the type.
-    init?(_ event: Event) throws {
-        switch event.type {
-        case DownloadQueued.type:
-            let data = try event.payload(as: DownloadQueued.self)
-            jobId = data.jobId
-            origin = DownloadsView.Origin(cityId: data.cityId, isExplicit: data.isExplicit)
-            state = .queued
-        case DownloadStarted.type:
-            let data = try event.payload(as: DownloadStarted.self)
-            (jobId, state) = (data.jobId, .downloading(data.numbers))
-        case DownloadPaused.type:
-            let data = try event.payload(as: DownloadPaused.self)
-            (jobId, state) = (data.jobId, .paused(data.numbers, data.reason))
-        case DownloadCompleted.type:
-            let data = try event.payload(as: DownloadCompleted.self)
-            (jobId, state) = (data.jobId, .completed(totalBytes: data.totalBytes))
-        case DownloadFailed.type:
-            let data = try event.payload(as: DownloadFailed.self)
-            (jobId, state) = (data.jobId, .failed(data.numbers, data.errorMessage))
-        case DownloadCancelled.type:
-            (jobId, state) = (try event.payload(as: DownloadCancelled.self).jobId, .cancelled)
-        case DownloadRemoved.type: jobId = try event.payload(as: DownloadRemoved.self).jobId
-        default: return nil
-        }
+    fileprivate init?(_ id: EntityID, _ registers: DownloadRegisters) {
+        guard let origin = registers.origin?.value, let first = registers.first,
+            let state = registers.state
+        else { return nil }
+        let numbers = state.value.numbers
+        self.init(
+            id: id.string, cityId: origin.cityId, isExplicit: origin.isExplicit,
+            status: state.value.status, currentStep: numbers.currentStep,
+            totalBytes: numbers.totalBytes, downloadedBytes: numbers.downloadedBytes,
+            queued: first,
+            completedAt: state.value.status == .completed ? state.lwwTimestamp.time : nil,
+            errorMessage: state.value.errorMessage, pauseReason: state.value.pauseReason,
+            changedAt: state.lwwTimestamp.time)
     }
 }

@@ -69,22 +69,25 @@ extension FileID: MemberText {
     static var example: FileID { FileID(high: 0, low: 0) }
 }
 
+extension FileID: StateValue {
+    public func write(to state: inout StateWriter) {
+        state.write(high)
+        state.write(low)
+    }
+
+    public init(from state: inout StateReader) throws(EventError) {
+        self.init(high: try state.integer128(), low: try state.integer128())
+    }
+}
+
 extension StateWriter {
     /// Writes a file's id.
-    mutating func write(_ file: FileID) {
-        for half in file.halves { write(half) }
-    }
+    mutating func write(_ file: FileID) { file.write(to: &self) }
 }
 
 extension StateReader {
-    /// Reads the id that `write(_:)` wrote.
-    mutating func file() throws(EventError) -> FileID {
-        FileID(high: try integer128(), low: try integer128())
-    }
-}
-
-extension FileID {
-    fileprivate var halves: [UInt128] { [high, low] }
+    /// Reads a file's id.
+    mutating func file() throws(EventError) -> FileID { try FileID(from: &self) }
 }
 
 /// Conversion between bytes and hexadecimal digits in lower case.

@@ -26,7 +26,7 @@ extension LearningView {
     }
 
     private var userRows: [ViewRow] {
-        learners.sorted { $0.key < $1.key }.map { userId, learner in
+        learners.entities.sorted { $0.id < $1.id }.map { userId, learner in
             var row = ViewRow()
             row.appendField("kind", "user")
             row.appendField("userId", userId.string)

@@ -7,126 +7,134 @@ import Foundation
 import HashTreeCollections
 
 /// The courses of each language combination, and the material on the device.
-public struct LearningView: ListableView, FileReferring {
+public struct LearningView: DeclaredView, ListableView, FileReferring {
     public static let name = "learning"
-    public static let version = 1
-    public static let eventTypes: Set<String>? = [
-        UserStored.type, CombinationSelected.type, CoursesListed.type, LessonStored.type,
-        LessonRemoved.type, ReviewStored.type, ReviewRemoved.type, VocabularyCached.type,
+    public static let version = 2
+    public static let events: ViewEvents<LearningView> = [
+        .on(UserStored.self) { user, view, change in
+            view.learners.update(user.userId, &change) { $1.set(&$0.info, to: $1.event) }
+        },
+        .on(CombinationSelected.self) { selected, view, change in
+            view.learners.update(selected.userId, &change) {
+                $1.set(&$0.combination, to: selected.combination)
+            }
+        },
+        .on(CoursesListed.self) { listed, view, change in
+            let (learn, display) = listed.combination.keys
+            change.set(&view.courses[learn, default: [:]][display], to: listed.courses)
+        },
+        .on(LessonStored.self) { stored, view, change in
+            let material = Material(stored.material, change.event)
+            view.setLesson(material, stored.courseId, stored.lessonId, &change)
+        },
+        .on(LessonRemoved.self) { $1.setLesson(nil, $0.courseId, $0.lessonId, &$2) },
+        .on(ReviewStored.self) { stored, view, change in
+            let review = Review(
+                combination: stored.combination, courseId: stored.courseId,
+                order: stored.order, material: Material(stored.material, change.event))
+            view.setReview(review, stored.userId, stored.reviewId, &change)
+        },
+        .on(ReviewRemoved.self) { $1.setReview(nil, $0.userId, $0.reviewId, &$2) },
+        .on(VocabularyCached.self) { cached, view, change in
+            let (learn, display) = cached.combination.keys
+            let vocabulary = Vocabulary(event: change.event, count: cached.items.count)
+            view.learners.update(cached.userId, &change) {
+                $1.set(&$0.vocabularies[learn, default: [:]][display], to: vocabulary)
+            }
+        },
     ]
 
     /// The material of a lesson or a session, without its content.
-    struct Material: Hashable, Sendable {
+    struct Material: StateObject, Hashable {
         /// The event with the content.
-        var event: UUID
-        var size: Int
-        var files: [LearningFile]
-        var isExplicit: Bool
+        var event = EventDraft.noBase
+        var size = 0
+        var files: [LearningFile] = []
+        var isExplicit = false
+
+        mutating func visitState(_ state: inout some StateVisitor) throws(EventError) {
+            try state.visit(&event, &size, &files, &isExplicit)
+        }
     }
 
-    struct Review: Hashable, Sendable {
-        var combination: LanguageCombination
+    struct Review: StateObject, Hashable {
+        var combination = LanguageCombination.example
         var courseId: String?
-        var order: Int
-        var material: Material
+        var order = 0
+        var material = Material()
+
+        mutating func visitState(_ state: inout some StateVisitor) throws(EventError) {
+            try state.visit(&combination, &courseId, &order, &material)
+        }
     }
 
-    struct Vocabulary: Hashable, Sendable {
+    struct Vocabulary: StateObject, Hashable {
         /// The event with the items.
-        var event: UUID
-        var count: Int
+        var event = EventDraft.noBase
+        var count = 0
+
+        mutating func visitState(_ state: inout some StateVisitor) throws(EventError) {
+            try state.visit(&event, &count)
+        }
     }
 
     /// A value for each language combination: by the learned language, then by the display language. No
     /// inner dictionary is empty.
     typealias ByCombination<Value> = TreeDictionary<EntityID, TreeDictionary<EntityID, Value>>
 
-    struct Learner: Sendable {
+    struct Learner: StateObject {
         /// The event with the information.
         var info: Register<UUID>?
         var combination: Register<LanguageCombination>?
         var vocabularies: ByCombination<Register<Vocabulary>> = [:]
         var reviews: TreeDictionary<EntityID, Register<Review?>> = [:]
+
+        mutating func visitState(_ state: inout some StateVisitor) throws(EventError) {
+            try state.visit(&info, &combination, &vocabularies, &reviews)
+        }
     }
 
-    var learners: TreeDictionary<EntityID, Learner> = [:]
+    var learners = EntityTable<Learner>()
     var courses: ByCombination<Register<[ListedCourse]>> = [:]
     /// By course, then by lesson. No inner dictionary is empty.
     var lessons: TreeDictionary<EntityID, TreeDictionary<EntityID, Register<Material?>>> =
         [:]
     /// The number of references to each file.
     var files: TreeDictionary<FileID, Int> = [:]
-    /// The number of events with invalid data.
-    public internal(set) var ignored = 0
+    public var ignored = 0
 
     public init() {}
 
-    public mutating func fold(_ event: Event) {
-        let lwwTimestamp = event.lwwTimestamp
-        do {
-            switch event.type {
-            case UserStored.type:
-                let user = try event.payload(as: UserStored.self)
-                learners[EntityID(user.userId), default: Learner()].info.set(event.id, lwwTimestamp)
-            case CombinationSelected.type:
-                let selected = try event.payload(as: CombinationSelected.self)
-                learners[EntityID(selected.userId), default: Learner()].combination
-                    .set(selected.combination, lwwTimestamp)
-            case CoursesListed.type:
-                let listed = try event.payload(as: CoursesListed.self)
-                let (learn, display) = listed.combination.keys
-                courses[learn, default: [:]][display].set(listed.courses, lwwTimestamp)
-            case LessonStored.type:
-                let stored = try event.payload(as: LessonStored.self)
-                setLesson(
-                    Material(stored.material, event.id), lwwTimestamp, stored.courseId,
-                    stored.lessonId)
-            case LessonRemoved.type:
-                let removed = try event.payload(as: LessonRemoved.self)
-                setLesson(nil, lwwTimestamp, removed.courseId, removed.lessonId)
-            case ReviewStored.type:
-                let stored = try event.payload(as: ReviewStored.self)
-                let review = Review(
-                    combination: stored.combination, courseId: stored.courseId,
-                    order: stored.order, material: Material(stored.material, event.id))
-                setReview(review, lwwTimestamp, stored.userId, stored.reviewId)
-            case ReviewRemoved.type:
-                let removed = try event.payload(as: ReviewRemoved.self)
-                setReview(nil, lwwTimestamp, removed.userId, removed.reviewId)
-            case VocabularyCached.type:
-                let cached = try event.payload(as: VocabularyCached.self)
-                let (learn, display) = cached.combination.keys
-                learners[EntityID(cached.userId), default: Learner()].vocabularies[
-                    learn, default: [:]][display]
-                    .set(Vocabulary(event: event.id, count: cached.items.count), lwwTimestamp)
-            default: break
-            }
-        } catch { ignored += 1 }
+    public mutating func visitState(_ state: inout some StateVisitor) throws(EventError) {
+        try state.visit(&courses, &lessons, &learners)
+    }
+
+    public mutating func computeIndexes() {
+        for register in lessons.values.flatMap(\.values) { countFiles(of: register.value, by: 1) }
+        for (_, learner) in learners.entities {
+            for review in learner.reviews.values { countFiles(of: review.value?.material, by: 1) }
+        }
     }
 
     private mutating func setLesson(
-        _ lesson: Material?, _ lwwTimestamp: LWWTimestamp, _ courseId: String, _ lessonId: String
+        _ lesson: Material?, _ courseId: String, _ lessonId: String, _ change: inout ViewChange
     ) {
         let (courseId, lessonId) = (EntityID(courseId), EntityID(lessonId))
-        let old = lessons[courseId]?[lessonId]
-        guard old.map({ $0.lwwTimestamp < lwwTimestamp }) ?? true else { return }
-        lessons[courseId, default: [:]][lessonId] = Register(lesson, lwwTimestamp)
-        countFiles(of: lesson, by: 1)
-        countFiles(of: old?.value, by: -1)
+        countFiles(of: lessons[courseId]?[lessonId]?.value, by: -1)
+        change.set(&lessons[courseId, default: [:]][lessonId], to: lesson)
+        countFiles(of: lessons[courseId]?[lessonId]?.value, by: 1)
     }
 
     private mutating func setReview(
-        _ review: Review?, _ lwwTimestamp: LWWTimestamp, _ userId: String, _ reviewId: String
+        _ review: Review?, _ userId: String, _ reviewId: String, _ change: inout ViewChange
     ) {
-        let (userId, reviewId) = (EntityID(userId), EntityID(reviewId))
-        let old = learners[userId]?.reviews[reviewId]
-        guard old.map({ $0.lwwTimestamp < lwwTimestamp }) ?? true else { return }
-        learners[userId, default: Learner()].reviews[reviewId] = Register(review, lwwTimestamp)
-        countFiles(of: review?.material, by: 1)
-        countFiles(of: old?.value?.material, by: -1)
+        let id = EntityID(reviewId)
+        countFiles(of: learners[userId]?.reviews[id]?.value?.material, by: -1)
+        learners.update(userId, &change) { $1.set(&$0.reviews[id], to: review) }
+        countFiles(of: learners[userId]?.reviews[id]?.value?.material, by: 1)
     }
 
-    mutating func countFiles(of material: Material?, by sign: Int) {
+    private mutating func countFiles(of material: Material?, by sign: Int) {
         for file in material?.files ?? [] {
             let count = (files[file.file] ?? 0) + sign
             files[file.file] = count > 0 ? count : nil
@@ -137,7 +145,7 @@ public struct LearningView: ListableView, FileReferring {
 
     // MARK: LWW timestamps
 
-    func learner(_ userId: String) -> Learner? { learners[EntityID(userId)] }
+    func learner(_ userId: String) -> Learner? { learners[userId] }
 
     /// The LWW timestamp that the next list of courses must exceed to take effect. O(1).
     func coursesTimestamp(_ combination: LanguageCombination) -> LWWTimestamp? {
@@ -257,7 +265,7 @@ public struct LearningView: ListableView, FileReferring {
     }
 
     /// The ids of all users with an entry, sorted. O(users).
-    public var userIDs: [String] { learners.keys.sorted().map(\.string) }
+    public var userIDs: [String] { learners.ids().sorted().map(\.string) }
 }
 
 extension LearningView.Material {

@@ -1,146 +1,158 @@
 // The albums: one register for each, and one for each link to an asset or a user. The removal of an album or
-// of an asset is an LWW timestamp, which removes all older links. Spec/model/media.md; Spec/model/views.md.
+// of an asset removes all older links. Spec/model/media.md; Spec/model/views.md.
 
 import Daybook
 import HashTreeCollections
 
-/// The albums of a library, their assets, and the users with whom they are shared.
-public struct AlbumsView: ListableView {
-    public static let name = "albums"
-    public static let version = 1
-    public static let eventTypes: Set<String>? = [
-        AlbumStored.type, AlbumRemoved.type, AlbumLinked.type, AlbumUnlinked.type,
-        AssetRemoved.type,
-    ]
-
+/// The registers of one album.
+struct AlbumRegisters: StateObject {
     typealias Links = TreeDictionary<EntityID, Register<Bool>>
 
-    /// The state of one album. Its registers have LWW timestamps greater than its removal.
-    struct Entry: Sendable {
-        /// The LWW timestamp of the removal.
-        var removed: LWWTimestamp?
-        var album: Register<Album>?
-        var assets: Links = [:]
-        var users: Links = [:]
+    var album: Register<Album>?
+    var assets: Links = [:]
+    var users: Links = [:]
+
+    mutating func visitState(_ state: inout some StateVisitor) throws(EventError) {
+        try state.visit(&album, &assets, &users)
     }
+}
+
+extension Album: StateObject {
+    public mutating func visitState(_ state: inout some StateVisitor) throws(EventError) {
+        try state.visit(&id, &remoteId, &ownerId, &name)
+        try state.visit(&createdAt, &modifiedAt)
+        try state.visit(&startDate, &endDate, &thumbnailAssetId)
+    }
+}
+
+/// The albums of a library, their assets, and the users with whom they are shared.
+public struct AlbumsView: DeclaredView, ListableView {
+    public static let name = "albums"
+    public static let version = 2
+    public static let events: ViewEvents<AlbumsView> = [
+        .on(AlbumStored.self) { $1.setAlbum($0.album, &$2) },
+        .on(AlbumRemoved.self) { $1.removeAlbum($0.albumId, &$2) },
+        .on(AlbumLinked.self) { $1.setLinks(true, $0.links, &$2) },
+        .on(AlbumUnlinked.self) { $1.setLinks(false, $0.links, &$2) },
+        .on(AssetRemoved.self) { $1.removeAsset($0.assetId, &$2) },
+    ]
+    private static let fields: [ViewField<(album: Album, assets: [String], users: [String])>] = [
+        .init("albumId") { $0.album.id }, .init("remoteId") { $0.album.remoteId },
+        .init("ownerId") { $0.album.ownerId }, .init("name") { $0.album.name },
+        .init("createdAt") { $0.album.createdAt }, .init("modifiedAt") { $0.album.modifiedAt },
+        .init("startDate") { $0.album.startDate }, .init("endDate") { $0.album.endDate },
+        .init("thumbnailAssetId") { $0.album.thumbnailAssetId },
+        .init("assetIds") { $0.assets }, .init("userIds") { $0.users },
+    ]
 
     /// An album in the index of a server's id.
     private struct RemoteIDEntry: Comparable, Sendable {
         var lwwTimestamp: LWWTimestamp
         var id: EntityID
+        var remoteId: EntityID
+
+        init?(_ id: EntityID, _ album: Register<Album>?) {
+            guard let album, let remoteId = album.value.remoteId else { return nil }
+            (lwwTimestamp, self.id) = (album.lwwTimestamp, id)
+            self.remoteId = EntityID(remoteId)
+        }
 
         static func < (lhs: RemoteIDEntry, rhs: RemoteIDEntry) -> Bool {
             (lhs.lwwTimestamp, lhs.id) < (rhs.lwwTimestamp, rhs.id)
         }
     }
 
-    private(set) var entries: TreeDictionary<EntityID, Entry> = [:]
+    private var entries = EntityTable<Removable<AlbumRegisters>>()
     /// The LWW timestamps of removed assets.
-    private(set) var removedAssets: TreeDictionary<EntityID, LWWTimestamp> = [:]
-    /// The number of events with invalid data.
-    public private(set) var ignored = 0
+    private var removedAssets: TreeDictionary<EntityID, LWWTimestamp> = [:]
     /// Indexes, computed from the entries: the albums with a register for an asset, and those with a
     /// server's id.
     private var byAsset: TreeDictionary<EntityID, TreeSet<EntityID>> = [:]
-    private var byRemoteID: TreeDictionary<EntityID, SortedIndex<RemoteIDEntry>> = [:]
+    private var byRemoteID = GroupedIndex<EntityID, RemoteIDEntry>()
+    public var ignored = 0
 
     public init() {}
 
+    public mutating func visitState(_ state: inout some StateVisitor) throws(EventError) {
+        try state.visit(&removedAssets, &entries)
+    }
+
+    public var stateFault: String? {
+        for (id, entry) in entries.entities {
+            if let album = entry.registers.album?.value, EntityID(album.id) != id {
+                return "an album has the id of another one"
+            }
+            for (asset, link) in entry.registers.assets
+            where removedAssets[asset].map({ $0 >= link.lwwTimestamp }) ?? false {
+                return "a link is older than the removal of its asset"
+            }
+        }
+        return nil
+    }
+
     // MARK: Folding
 
-    public mutating func fold(_ event: Event) {
-        let lwwTimestamp = event.lwwTimestamp
-        do {
-            switch event.type {
-            case AlbumStored.type:
-                setAlbum(try event.payload(as: AlbumStored.self).album, lwwTimestamp)
-            case AlbumRemoved.type:
-                removeAlbum(
-                    EntityID(try event.payload(as: AlbumRemoved.self).albumId), lwwTimestamp)
-            case AlbumLinked.type:
-                setLinks(true, try event.payload(as: AlbumLinked.self).links, lwwTimestamp)
-            case AlbumUnlinked.type:
-                setLinks(false, try event.payload(as: AlbumUnlinked.self).links, lwwTimestamp)
-            case AssetRemoved.type:
-                removeAsset(
-                    EntityID(try event.payload(as: AssetRemoved.self).assetId), lwwTimestamp)
-            default: break
-            }
-        } catch { ignored += 1 }
-    }
-
-    /// Changes an album's entry unless the album was removed later.
-    private mutating func updateEntry(
-        _ id: EntityID, _ lwwTimestamp: LWWTimestamp, _ body: (inout Entry) -> Void
-    ) {
-        guard entries[id]?.removed.map({ $0 < lwwTimestamp }) ?? true else { return }
-        body(&entries[id, default: Entry()])
-    }
-
-    private mutating func setAlbum(_ album: Album, _ lwwTimestamp: LWWTimestamp) {
-        let id = EntityID(album.id)
-        let old = entries[id]?.album
-        updateEntry(id, lwwTimestamp) { $0.album.set(album, lwwTimestamp) }
-        updateRemoteIDIndex(id, old, entries[id]?.album)
-    }
-
-    private mutating func updateRemoteIDIndex(
-        _ id: EntityID, _ old: Register<Album>?, _ new: Register<Album>?
-    ) {
-        guard old?.lwwTimestamp != new?.lwwTimestamp else { return }
-        if let old, let key = old.value.remoteId.map(EntityID.init) {
-            byRemoteID[key]?.remove(RemoteIDEntry(lwwTimestamp: old.lwwTimestamp, id: id))
-            if byRemoteID[key]?.count == 0 { byRemoteID[key] = nil }
+    public mutating func computeIndexes() {
+        let entries = self.entries.entities
+        byRemoteID = GroupedIndex(
+            entries.compactMap { RemoteIDEntry($0.id, $0.entity.registers.album) }, by: \.remoteId)
+        for (id, entry) in entries {
+            for asset in entry.registers.assets.keys { byAsset[asset, default: []].insert(id) }
         }
-        if let new, let key = new.value.remoteId.map(EntityID.init) {
-            byRemoteID[key, default: SortedIndex()].insert(
-                RemoteIDEntry(lwwTimestamp: new.lwwTimestamp, id: id))
-        }
+    }
+
+    private mutating func update(
+        _ id: String, _ change: inout ViewChange,
+        _ body: (inout AlbumRegisters, inout ViewChange) -> Void
+    ) {
+        entries.update(id, &change) { $0.update(&$1, body) }
+    }
+
+    private mutating func setAlbum(_ album: Album, _ change: inout ViewChange) {
+        let old = RemoteIDEntry(EntityID(album.id), register(of: album.id))
+        update(album.id, &change) { $1.set(&$0.album, to: album) }
+        let new = RemoteIDEntry(EntityID(album.id), register(of: album.id))
+        byRemoteID.replace(old, with: new, by: \.remoteId)
     }
 
     private mutating func setLinks(
-        _ isLinked: Bool, _ links: AlbumLinks, _ lwwTimestamp: LWWTimestamp
+        _ isLinked: Bool, _ links: AlbumLinks, _ change: inout ViewChange
     ) {
-        let id = EntityID(links.albumId)
-        guard entries[id]?.removed.map({ $0 < lwwTimestamp }) ?? true else { return }
-        let assets = links.assetIds.map(EntityID.init).filter { asset in
-            removedAssets[asset].map { $0 < lwwTimestamp } ?? true
+        let removals = removedAssets
+        update(links.albumId, &change) { album, change in
+            for asset in links.assetIds.map(EntityID.init) {
+                change.set(&album.assets[asset], to: isLinked, after: removals[asset])
+            }
+            for user in links.userIds { change.set(&album.users[EntityID(user)], to: isLinked) }
         }
-        guard !assets.isEmpty || !links.userIds.isEmpty else { return }
-        updateEntry(id, lwwTimestamp) { entry in
-            for asset in assets { entry.assets[asset].set(isLinked, lwwTimestamp) }
-            for user in links.userIds { entry.users[EntityID(user)].set(isLinked, lwwTimestamp) }
+        guard change.isFolding, let album = entries[links.albumId]?.registers else { return }
+        for asset in links.assetIds.map(EntityID.init) where album.assets[asset] != nil {
+            byAsset[asset, default: []].insert(EntityID(links.albumId))
         }
-        for asset in assets { byAsset[asset, default: []].insert(id) }
     }
 
-    private mutating func removeAlbum(_ id: EntityID, _ lwwTimestamp: LWWTimestamp) {
-        var entry = entries[id] ?? Entry()
-        guard entry.removed.map({ $0 < lwwTimestamp }) ?? true else { return }
-        entry.removed = lwwTimestamp
-        if let album = entry.album, album.lwwTimestamp < lwwTimestamp {
-            entry.album = nil
-            updateRemoteIDIndex(id, album, nil)
-        }
-        for (asset, link) in entry.assets where link.lwwTimestamp < lwwTimestamp {
+    private mutating func removeAlbum(_ albumId: String, _ change: inout ViewChange) {
+        let old = entries[albumId]?.registers
+        entries.update(albumId, &change) { $0.remove(&$1) }
+        guard change.isFolding else { return }
+        let new = entries[albumId]?.registers
+        let id = EntityID(albumId)
+        byRemoteID.replace(
+            RemoteIDEntry(id, old?.album), with: RemoteIDEntry(id, new?.album), by: \.remoteId)
+        for asset in (old?.assets ?? [:]).keys where new?.assets[asset] == nil {
             removeFromAssetIndex(id, asset)
         }
-        entry.assets = entry.assets.filter { $0.value.lwwTimestamp > lwwTimestamp }
-        entry.users = entry.users.filter { $0.value.lwwTimestamp > lwwTimestamp }
-        entries[id] = entry
     }
 
-    private mutating func removeAsset(_ asset: EntityID, _ lwwTimestamp: LWWTimestamp) {
-        guard removedAssets[asset].map({ $0 < lwwTimestamp }) ?? true else { return }
-        removedAssets[asset] = lwwTimestamp
+    private mutating func removeAsset(_ assetId: String, _ change: inout ViewChange) {
+        let asset = EntityID(assetId)
+        change.setLast(&removedAssets[asset], neededAs: .deletion)
+        guard change.isFolding else { return }
         for id in byAsset[asset] ?? [] {
-            guard var entry = entries[id], let link = entry.assets[asset],
-                link.lwwTimestamp < lwwTimestamp
-            else {
-                continue
-            }
-            entry.assets[asset] = nil
-            entries[id] = entry.isEmpty ? nil : entry
+            guard let link = entries[id]?.registers.assets[asset],
+                link.lwwTimestamp < change.lwwTimestamp
+            else { continue }
+            entries.update(id.string, &change) { entry, _ in entry.registers.assets[asset] = nil }
             removeFromAssetIndex(id, asset)
         }
     }
@@ -155,56 +167,55 @@ public struct AlbumsView: ListableView {
     /// The LWW timestamp that the next event of an album and the given links must exceed to take effect.
     /// O(given links).
     func newest(_ links: AlbumLinks) -> LWWTimestamp? {
-        let entry = entries[EntityID(links.albumId)]
+        let entry = entries[links.albumId]
         let assets = links.assetIds.map(EntityID.init).map {
-            entry?.assets[$0]?.lwwTimestamp ?? removedAssets[$0]
+            entry?.registers.assets[$0]?.lwwTimestamp ?? removedAssets[$0]
         }
-        let users = links.userIds.map { entry?.users[EntityID($0)]?.lwwTimestamp }
+        let users = links.userIds.map { entry?.registers.users[EntityID($0)]?.lwwTimestamp }
         return ([entry?.removed] + assets + users).compactMap(\.self).max()
     }
 
     /// The LWW timestamp that the next event that stores an album must exceed to take effect. O(1).
     func lwwTimestamp(of id: String) -> LWWTimestamp? {
-        let entry = entries[EntityID(id)]
-        return entry?.album?.lwwTimestamp ?? entry?.removed
+        entries[id].flatMap { $0.bound(of: $0.registers.album) }
     }
 
     /// The LWW timestamp of the newest event of an album and its links. O(links of the album).
-    func newest(of id: String) -> LWWTimestamp? {
-        guard let entry = entries[EntityID(id)] else { return nil }
-        let links = entry.assets.values.map(\.lwwTimestamp) + entry.users.values.map(\.lwwTimestamp)
-        return ([entry.removed, entry.album?.lwwTimestamp].compactMap(\.self) + links).max()
-    }
+    func newest(of id: String) -> LWWTimestamp? { entries[id]?.newestTimestamp }
 
     /// The LWW timestamp of the newest event of an asset's links. O(albums of the asset).
     func newest(linksOf assetId: String) -> LWWTimestamp? {
         let asset = EntityID(assetId)
-        return (byAsset[asset] ?? []).compactMap { entries[$0]?.assets[asset]?.lwwTimestamp }.max()
+        return (byAsset[asset] ?? []).compactMap {
+            entries[$0]?.registers.assets[asset]?.lwwTimestamp
+        }.max()
     }
 
     /// True if an album is linked to an asset. O(1).
     func isLinked(_ albumId: String, asset: String) -> Bool {
-        entries[EntityID(albumId)]?.assets[EntityID(asset)]?.value ?? false
+        entries[albumId]?.registers.assets[EntityID(asset)]?.value ?? false
     }
 
     /// True if an album is linked to a user. O(1).
     func isLinked(_ albumId: String, user: String) -> Bool {
-        entries[EntityID(albumId)]?.users[EntityID(user)]?.value ?? false
+        entries[albumId]?.registers.users[EntityID(user)]?.value ?? false
     }
+
+    private func register(of id: String) -> Register<Album>? { entries[id]?.registers.album }
 
     // MARK: Queries
 
     /// The album with this id; nil if there is none. O(1).
-    public subscript(id: String) -> Album? { entries[EntityID(id)]?.album?.value }
+    public subscript(id: String) -> Album? { register(of: id)?.value }
 
     /// Returns the album with the server's id; of several, the one stored last. O(1).
     public func album(remoteId: String) -> Album? {
-        byRemoteID[EntityID(remoteId)]?.last.flatMap { entries[$0.id]?.album?.value }
+        byRemoteID[EntityID(remoteId)].last.flatMap { self[$0.id.string] }
     }
 
     /// All albums, by id. O(n log n).
     public var albums: [Album] {
-        entries.sorted { $0.key < $1.key }.compactMap { $0.value.album?.value }
+        entries.ids().sorted().compactMap { self[$0.string] }
     }
 
     /// Returns the ids of the assets in an album, sorted, without removed assets. O(n log n) for n links of
@@ -216,193 +227,26 @@ public struct AlbumsView: ListableView {
     public func userIDs(of albumId: String) -> [String] { linkedIDs(albumId) { $0.users } }
 
     /// Returns the ids that a stored album is linked to, sorted.
-    private func linkedIDs(_ albumId: String, _ links: (Entry) -> Links) -> [String] {
-        guard let entry = entries[EntityID(albumId)], entry.album != nil else { return [] }
-        return links(entry).filter(\.value.value).map(\.key).sorted().map(\.string)
+    private func linkedIDs(_ albumId: String, _ links: (AlbumRegisters) -> AlbumRegisters.Links)
+        -> [String]
+    {
+        guard let album = entries[albumId]?.registers, album.album != nil else { return [] }
+        return links(album).filter(\.value.value).map(\.key).sorted().map(\.string)
     }
 
     /// Returns the albums that contain an asset, by id. O(n log n) for n albums of the asset.
     public func albums(containing assetId: String) -> [Album] {
         let asset = EntityID(assetId)
         return (byAsset[asset] ?? []).sorted().compactMap { id in
-            guard let entry = entries[id], entry.assets[asset]?.value ?? false else { return nil }
-            return entry.album?.value
+            isLinked(id.string, asset: assetId) ? self[id.string] : nil
         }
     }
 
-    public static let columns = [
-        "albumId", "remoteId", "ownerId", "name", "createdAt", "modifiedAt", "startDate",
-        "endDate", "thumbnailAssetId", "assetIds", "userIds",
-    ]
+    public static let columns = fields.map(\.name)
 
     public func rows() -> ViewRows {
-        ViewRows(albums) { album in
-            var row = ViewRow()
-            row.appendField("albumId", album.id)
-            row.appendField("remoteId", album.remoteId)
-            row.appendField("ownerId", album.ownerId)
-            row.appendField("name", album.name)
-            row.appendField("createdAt", album.createdAt.text)
-            row.appendField("modifiedAt", album.modifiedAt.text)
-            row.appendField("startDate", album.startDate?.text)
-            row.appendField("endDate", album.endDate?.text)
-            row.appendField("thumbnailAssetId", album.thumbnailAssetId)
-            for (name, ids) in [
-                ("assetIds", assetIDs(of: album.id)), ("userIds", userIDs(of: album.id)),
-            ] {
-                row.appendField(name, raw: JSONObjectWriter.array(ids.map(JSONObjectWriter.string)))
-            }
-            return row
+        ViewRows(albums) {
+            ViewRow(($0, assetIDs(of: $0.id), userIDs(of: $0.id)), Self.fields)
         }
-    }
-}
-
-extension AlbumsView.Entry {
-    var isEmpty: Bool { removed == nil && album == nil && assets.isEmpty && users.isEmpty }
-}
-
-extension AlbumsView {
-    public func encodedState() -> [UInt8]? {
-        var writer = StateWriter()
-        writer.write(count: ignored)
-        var removals = writer.entries(count: removedAssets.count)
-        for (asset, lwwTimestamp) in removedAssets {
-            writer.begin(asset, of: &removals)
-            writer.write(lwwTimestamp)
-        }
-        writer.end(removals)
-        var list = writer.entries(count: entries.count)
-        for (id, entry) in entries {
-            writer.begin(id, of: &list)
-            writer.write(entry.removed != nil)
-            if let lwwTimestamp = entry.removed { writer.write(lwwTimestamp) }
-            writer.write(entry.album != nil)
-            if let album = entry.album {
-                writer.write(album.lwwTimestamp)
-                album.value.write(to: &writer)
-            }
-            for links in [entry.assets, entry.users] {
-                var registers = writer.entries(count: links.count)
-                for (id, link) in links {
-                    writer.begin(id, of: &registers)
-                    writer.write(link.lwwTimestamp)
-                    writer.write(link.value)
-                }
-                writer.end(registers)
-            }
-        }
-        writer.end(list)
-        return writer.bytes
-    }
-
-    public init(encodedState: [UInt8]) throws {
-        var reader = StateReader(encodedState)
-        ignored = try reader.tally()
-        var removals = removedAssets
-        try reader.entries { (reader, asset) throws(EventError) in
-            removals[asset] = try reader.lwwTimestamp()
-        }
-        var entries = self.entries
-        try reader.entries { (reader, id) throws(EventError) in
-            var entry = Entry()
-            if try reader.bool() { entry.removed = try reader.lwwTimestamp() }
-            if try reader.bool() {
-                let lwwTimestamp = try Self.lwwTimestamp(&reader, after: entry.removed)
-                entry.album = Register(try Album(id: id.string, &reader), lwwTimestamp)
-            }
-            try reader.entries { (reader, asset) throws(EventError) in
-                let removed = [entry.removed, removals[asset]].compactMap(\.self).max()
-                let lwwTimestamp = try Self.lwwTimestamp(&reader, after: removed)
-                entry.assets[asset] = Register(try reader.bool(), lwwTimestamp)
-            }
-            try reader.entries { (reader, user) throws(EventError) in
-                let lwwTimestamp = try Self.lwwTimestamp(&reader, after: entry.removed)
-                entry.users[user] = Register(try reader.bool(), lwwTimestamp)
-            }
-            guard !entry.isEmpty else { throw reader.fault("the entry of an album is empty") }
-            entries[id] = entry
-        }
-        try reader.finish()
-        self.entries = entries
-        removedAssets = removals
-        for (id, entry) in entries {
-            updateRemoteIDIndex(id, nil, entry.album)
-            for asset in entry.assets.keys { byAsset[asset, default: []].insert(id) }
-        }
-    }
-
-    private static func lwwTimestamp(
-        _ reader: inout StateReader, after removed: LWWTimestamp?
-    ) throws(EventError) -> LWWTimestamp {
-        let lwwTimestamp = try reader.lwwTimestamp()
-        if let removed, lwwTimestamp <= removed {
-            throw reader.fault(
-                "a register of an album is older than the removal of the album or asset")
-        }
-        return lwwTimestamp
-    }
-}
-
-extension Album {
-    fileprivate func write(to writer: inout StateWriter) {
-        writer.write(optional: remoteId)
-        writer.write(ownerId)
-        writer.write(name)
-        writer.write(packed: createdAt)
-        writer.write(packed: modifiedAt)
-        writer.write(packed: startDate)
-        writer.write(packed: endDate)
-        writer.write(optional: thumbnailAssetId)
-    }
-
-    fileprivate init(id: String, _ reader: inout StateReader) throws(EventError) {
-        self.id = id
-        remoteId = try reader.optionalString()
-        ownerId = try reader.string()
-        name = try reader.string()
-        createdAt = try reader.packedTime()
-        modifiedAt = try reader.packedTime()
-        startDate = try reader.optionalPackedTime()
-        endDate = try reader.optionalPackedTime()
-        thumbnailAssetId = try reader.optionalString()
-    }
-}
-
-extension AlbumsView: CompactableView {
-    /// An event is needed while it is the winner of a register. The last removal of an album or of an asset
-    /// is always needed, and supersedes all older links.
-    public func retention(of event: Event) -> Retention {
-        do {
-            switch event.type {
-            case AlbumStored.type:
-                let id = try event.payload(as: AlbumStored.self).album.id
-                return .of(event, heldBy: [lwwTimestamp(of: id)])
-            case AlbumLinked.type:
-                return retention(of: event, try event.payload(as: AlbumLinked.self).links)
-            case AlbumUnlinked.type:
-                return retention(of: event, try event.payload(as: AlbumUnlinked.self).links)
-            case AlbumRemoved.type:
-                let id = try event.payload(as: AlbumRemoved.self).albumId
-                return Self.retention(of: event, removedBy: entries[EntityID(id)]?.removed)
-            case AssetRemoved.type:
-                let id = try event.payload(as: AssetRemoved.self).assetId
-                return Self.retention(of: event, removedBy: removedAssets[EntityID(id)])
-            default: return .unconcerned
-            }
-        } catch { return .needed(.notUnderstood) }
-    }
-
-    private static func retention(of event: Event, removedBy winner: LWWTimestamp?) -> Retention {
-        winner == event.lwwTimestamp ? .needed(.deletion) : .of(event, heldBy: [winner])
-    }
-
-    private func retention(of event: Event, _ links: AlbumLinks) -> Retention {
-        let entry = entries[EntityID(links.albumId)]
-        let assets = links.assetIds.map(EntityID.init).map { asset in
-            entry?.assets[asset]?.lwwTimestamp
-                ?? [entry?.removed, removedAssets[asset]].compactMap(\.self).max()
-        }
-        let users = links.userIds.map { entry?.users[EntityID($0)]?.lwwTimestamp ?? entry?.removed }
-        return .of(event, heldBy: assets + users)
     }
 }

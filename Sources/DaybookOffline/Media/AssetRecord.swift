@@ -55,13 +55,13 @@ struct AssetRecord: Sendable {
     // MARK: Creating a record
 
     /// Creates the record of a stored asset.
-    init(_ stored: AssetStored, _ event: Event) {
+    init(_ stored: AssetStored, _ change: ViewChange) {
         let asset = stored.asset
         var writer = StateWriter()
         writer.write(asset.id)
-        writer.write(event.lwwTimestamp)
+        writer.write(change.lwwTimestamp)
         writer.write(byte: Tag.stored)
-        writer.write(event.id)
+        writer.write(change.event)
         let flags = Flags(asset, hasProperties: stored.properties != nil).rawValue
         writer.write(byte: UInt8(truncatingIfNeeded: flags))
         writer.write(byte: UInt8(truncatingIfNeeded: flags >> 8))
@@ -331,11 +331,6 @@ extension AssetRecord: Comparable {
     private func textRange(_ range: Range<Int>) -> Range<Int> {
         endOfNumber(range.lowerBound)..<range.upperBound
     }
-}
-
-extension LWWTimestamp {
-    fileprivate static let least = LWWTimestamp(
-        time: Timestamp(milliseconds: .min), source: 0, sequence: 0)
 }
 
 extension AssetType {

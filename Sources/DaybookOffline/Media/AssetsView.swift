@@ -10,13 +10,33 @@ import HashTreeCollections
 ///
 /// Queries read memory only. An `Asset` is decoded from its record on each query. Members of its event that
 /// the type does not name stay in the log (`AssetCommands.properties(of:)`).
-public struct AssetsView: KeyedView {
+public struct AssetsView: DeclaredRows {
     public static let name = "assets"
     public static let version = 1
-    public static let eventTypes: Set<String>? = [AssetStored.type, AssetRemoved.type]
+    public static let events: ViewEvents<AssetsView> = [
+        .on(AssetStored.self) { stored, view, change in
+            view.set(stored.asset.id, &change) { AssetRecord(stored, $0) }
+        },
+        .on(AssetRemoved.self) { removed, view, change in
+            view.set(removed.assetId, &change) {
+                AssetRecord(removed: removed.assetId, $0.lwwTimestamp)
+            }
+        },
+    ]
+    public static let fields: [ViewField<Asset>] = [
+        .init("assetId") { $0.id }, .init("remoteId") { $0.remoteId },
+        .init("localId") { $0.localId }, .init("ownerId") { $0.ownerId },
+        .init("checksum") { $0.checksum }, .init("type") { $0.type },
+        .init("fileName") { $0.fileName }, .init("fileCreatedAt") { $0.fileCreatedAt },
+        .init("fileModifiedAt") { $0.fileModifiedAt }, .init("updatedAt") { $0.updatedAt },
+        .init("durationSeconds") { $0.durationSeconds }, .init("width") { $0.width },
+        .init("height") { $0.height }, .init("livePhotoVideoId") { $0.livePhotoVideoId },
+        .init("isFavorite") { $0.isFavorite }, .init("isArchived") { $0.isArchived },
+        .init("isTrashed") { $0.isTrashed },
+    ]
 
     /// The register of each asset.
-    private var entries: TreeSet<AssetReference<ByAssetID>> = []
+    private var table = AssetTable()
     /// Indexes, computed from the entries.
     private var byRemoteID = AssetIndex<ByRemoteID>()
     private var byLocalID = AssetIndex<ByLocalID>()
@@ -24,31 +44,28 @@ public struct AssetsView: KeyedView {
     private var timeline = SortedIndex<AssetTimelineEntry>()
     private var timelinesByOwner:
         TreeDictionary<AssetReference<ByOwner>, SortedIndex<AssetTimelineEntry>> = [:]
-    /// The number of events with invalid data.
-    public private(set) var ignored = 0
+    public var ignored = 0
 
     public init() {}
 
+    public mutating func visitState(_ state: inout some StateVisitor) throws(EventError) {
+        try state.visit(&table)
+    }
+
     // MARK: Folding
 
-    public mutating func fold(_ event: Event) {
-        do {
-            switch event.type {
-            case AssetStored.type: set(AssetRecord(try event.payload(as: AssetStored.self), event))
-            case AssetRemoved.type:
-                set(
-                    AssetRecord(
-                        removed: try event.payload(as: AssetRemoved.self).assetId,
-                        event.lwwTimestamp))
-            default: break
-            }
-        } catch { ignored += 1 }
+    private mutating func set(
+        _ id: String, _ change: inout ViewChange, _ record: (ViewChange) -> AssetRecord
+    ) {
+        change.list(key: EntityID(id))
+        guard change.isFolding else { return change.list(lwwTimestamp(of: id)) }
+        set(record(change))
     }
 
     private mutating func set(_ record: AssetRecord) {
-        if let old = entries.update(with: .record(record))?.record {
+        if let old = table.entries.update(with: .record(record))?.record {
             guard old.lwwTimestamp < record.lwwTimestamp else {
-                entries.update(with: .record(old))
+                table.entries.update(with: .record(old))
                 return
             }
             removeFromIndexes(old)
@@ -76,7 +93,7 @@ public struct AssetsView: KeyedView {
 
     /// Returns the register of an asset. O(1).
     func entry(_ id: String) -> AssetRecord? {
-        entries.firstIndex(of: AssetReference(id)).flatMap { entries[$0].record }
+        table.entries.firstIndex(of: AssetReference(id)).flatMap { table.entries[$0].record }
     }
 
     /// True if an asset is stored with exactly the given data, and neither has properties: those of a stored
@@ -152,82 +169,16 @@ public struct AssetsView: KeyedView {
         .lazy.map(\.record)
     }
 
-    public static let keyNames = ["assetId"]
-    public static let columns = [
-        "assetId", "remoteId", "localId", "ownerId", "checksum", "type", "fileName",
-        "fileCreatedAt", "fileModifiedAt", "updatedAt", "durationSeconds", "width", "height",
-        "livePhotoVideoId", "isFavorite", "isArchived", "isTrashed",
-    ]
-
-    public func rows() -> ViewRows {
-        let assets = entries.compactMap { $0.record?.asset }
-        return ViewRows(assets.sorted(byID: { EntityID($0.id) })) { $0.row }
+    public var rowIDs: [EntityID] {
+        table.entries.compactMap(\.record).filter(\.isStored).map { EntityID($0.id) }
     }
 
-    public func rowKeys(changedBy event: Event) -> [[String]]? {
-        let id: String? =
-            switch event.type {
-            case AssetStored.type: try? event.payload(as: AssetStored.self).asset.id
-            case AssetRemoved.type: try? event.payload(as: AssetRemoved.self).assetId
-            default: nil
-            }
-        return id.map { [[$0]] } ?? []
-    }
+    public func rowValue(_ id: EntityID) -> Asset? { self[id.string] }
 
-    public func row(key: [String]) -> ViewRow? { self[key[0]]?.row }
-}
-
-extension Asset {
-    fileprivate var row: ViewRow {
-        func number<Value>(_ value: Value?) -> [UInt8]? { value.map { Array("\($0)".utf8) } }
-        var row = ViewRow()
-        row.appendField("assetId", id)
-        row.appendField("remoteId", remoteId)
-        row.appendField("localId", localId)
-        row.appendField("ownerId", ownerId)
-        row.appendField("checksum", checksum)
-        row.appendField("type", type.rawValue)
-        row.appendField("fileName", fileName)
-        row.appendField("fileCreatedAt", fileCreatedAt.text)
-        row.appendField("fileModifiedAt", fileModifiedAt.text)
-        row.appendField("updatedAt", updatedAt.text)
-        row.appendField("durationSeconds", raw: number(durationSeconds))
-        row.appendField("width", raw: number(width))
-        row.appendField("height", raw: number(height))
-        row.appendField("livePhotoVideoId", livePhotoVideoId)
-        row.appendField("isFavorite", isFavorite)
-        row.appendField("isArchived", isArchived)
-        row.appendField("isTrashed", isTrashed)
-        return row
-    }
-}
-
-extension AssetsView {
-    public func encodedState() -> [UInt8]? {
-        var writer = StateWriter()
-        writer.write(count: ignored)
-        var list = writer.entries(count: entries.count)
-        for case .record(let record) in entries { writer.write(entry: record.bytes, to: &list) }
-        writer.end(list)
-        return writer.bytes
-    }
-
-    public init(encodedState: [UInt8]) throws {
-        var reader = StateReader(encodedState)
-        ignored = try reader.tally()
-        var records: [AssetRecord] = []
-        for _ in 0..<(try reader.count()) {
-            let record = try AssetRecord(from: &reader)
-            if let last = records.last, !last.idPrecedes(record) {
-                throw reader.fault("the assets are not in order")
-            }
-            records.append(record)
-        }
-        try reader.finish()
+    public mutating func computeIndexes() {
         var timelineEntries: [AssetTimelineEntry] = []
         var owned: [AssetReference<ByOwner>: [AssetTimelineEntry]] = [:]
-        for record in records {
-            entries.insert(.record(record))
+        for case .record(let record) in table.entries {
             byRemoteID.insert(record)
             byLocalID.insert(record)
             byChecksum.insert(record)
@@ -244,16 +195,29 @@ extension AssetsView {
     }
 }
 
-extension AssetsView: CompactableView {
-    /// An event is needed while it is the winner of its asset's register.
-    public func retention(of event: Event) -> Retention {
-        let id: String?
-        switch event.type {
-        case AssetStored.type: id = (try? event.payload(as: AssetStored.self))?.asset.id
-        case AssetRemoved.type: id = (try? event.payload(as: AssetRemoved.self))?.assetId
-        default: return .unconcerned
+extension AssetType: RowValue {}
+
+/// The register of each asset.
+private struct AssetTable: StateValue {
+    var entries: TreeSet<AssetReference<ByAssetID>> = []
+
+    init() {}
+
+    func write(to state: inout StateWriter) {
+        var list = state.entries(count: entries.count)
+        for case .record(let record) in entries { state.write(entry: record.bytes, to: &list) }
+        state.end(list)
+    }
+
+    init(from state: inout StateReader) throws(EventError) {
+        var last: AssetRecord?
+        for _ in 0..<(try state.count()) {
+            let record = try AssetRecord(from: &state)
+            if let last, !last.idPrecedes(record) {
+                throw state.fault("the assets are not in order")
+            }
+            entries.insert(.record(record))
+            last = record
         }
-        guard let id else { return .needed(.notUnderstood) }
-        return .of(event, heldBy: [lwwTimestamp(of: id)])
     }
 }

@@ -4,13 +4,20 @@
 import Daybook
 
 /// The entries of the device's media library and of its backup.
-public struct DeviceMediaView: ListableView {
+public struct DeviceMediaView: DeclaredView, ListableView {
     public static let name = "devicemedia"
     public static let version = 1
-    public static let eventTypes: Set<String>? = [
-        BackupAlbumStored.type, BackupAlbumRemoved.type, DuplicateStored.type,
-        DuplicateRemoved.type, ETagStored.type, ETagRemoved.type, DeviceAssetStored.type,
-        DeviceAssetRemoved.type,
+    public static let events: ViewEvents<DeviceMediaView> = [
+        .on(BackupAlbumStored.self) { $1.albums.set($0.album, $0.album.id, &$2) },
+        .on(BackupAlbumRemoved.self) { $1.albums.set(nil, $0.albumId, &$2) },
+        .on(DuplicateStored.self) {
+            $1.duplicates.set(Duplicate(id: $0.deviceAssetId), $0.deviceAssetId, &$2)
+        },
+        .on(DuplicateRemoved.self) { $1.duplicates.set(nil, $0.deviceAssetId, &$2) },
+        .on(ETagStored.self) { $1.etags.set($0.etag, $0.etag.id, &$2) },
+        .on(ETagRemoved.self) { $1.etags.set(nil, $0.userId, &$2) },
+        .on(DeviceAssetStored.self) { $1[$0.asset.platform].set($0.asset, $0.asset.id, &$2) },
+        .on(DeviceAssetRemoved.self) { $1[$0.platform].set(nil, $0.assetId, &$2) },
     ]
 
     /// A file that is already uploaded, by the device's id.
@@ -26,59 +33,19 @@ public struct DeviceMediaView: ListableView {
     private var etags = PackedRegisters<AssetETag>()
     private var android = PackedRegisters<DeviceAsset>()
     private var ios = PackedRegisters<DeviceAsset>()
-    /// The number of events with invalid data.
-    public private(set) var ignored = 0
+    public var ignored = 0
 
     public init() {}
 
-    // MARK: Folding
-
-    public mutating func fold(_ event: Event) {
-        do {
-            guard let change = try Change(event) else { return }
-            let lwwTimestamp = event.lwwTimestamp
-            switch change {
-            case .album(let id, let album): albums.set(album, EntityID(id), lwwTimestamp)
-            case .duplicate(let id, let isUploaded):
-                duplicates.set(isUploaded ? Duplicate(id: id) : nil, EntityID(id), lwwTimestamp)
-            case .etag(let id, let etag): etags.set(etag, EntityID(id), lwwTimestamp)
-            case .asset(.android, let id, let asset): android.set(asset, EntityID(id), lwwTimestamp)
-            case .asset(.ios, let id, let asset): ios.set(asset, EntityID(id), lwwTimestamp)
-            }
-        } catch { ignored += 1 }
+    public mutating func visitState(_ state: inout some StateVisitor) throws(EventError) {
+        try state.visit(&albums, &duplicates, &etags)
+        try state.visit(&android, &ios)
     }
 
-    /// The register that an event sets, with its new value.
-    private enum Change {
-        case album(String, BackupAlbum?)
-        case duplicate(String, Bool)
-        case etag(String, AssetETag?)
-        case asset(DevicePlatform, String, DeviceAsset?)
-
-        init?(_ event: Event) throws {
-            switch event.type {
-            case BackupAlbumStored.type:
-                let album = try event.payload(as: BackupAlbumStored.self).album
-                self = .album(album.id, album)
-            case BackupAlbumRemoved.type:
-                self = .album(try event.payload(as: BackupAlbumRemoved.self).albumId, nil)
-            case DuplicateStored.type:
-                self = .duplicate(try event.payload(as: DuplicateStored.self).deviceAssetId, true)
-            case DuplicateRemoved.type:
-                self = .duplicate(try event.payload(as: DuplicateRemoved.self).deviceAssetId, false)
-            case ETagStored.type:
-                let etag = try event.payload(as: ETagStored.self).etag
-                self = .etag(etag.id, etag)
-            case ETagRemoved.type: self = .etag(try event.payload(as: ETagRemoved.self).userId, nil)
-            case DeviceAssetStored.type:
-                let asset = try event.payload(as: DeviceAssetStored.self).asset
-                self = .asset(asset.platform, asset.id, asset)
-            case DeviceAssetRemoved.type:
-                let removed = try event.payload(as: DeviceAssetRemoved.self)
-                self = .asset(removed.platform, removed.assetId, nil)
-            default: return nil
-            }
-        }
+    public var stateFault: String? {
+        DevicePlatform.allCases.allSatisfy { platform in
+            self[platform].all.allSatisfy { $0.platform == platform }
+        } ? nil : "a device asset is among those of another platform"
     }
 
     // MARK: LWW timestamps
@@ -91,13 +58,21 @@ public struct DeviceMediaView: ListableView {
     }
     func lwwTimestamp(ofETag id: String) -> LWWTimestamp? { etags.lwwTimestamp(of: EntityID(id)) }
     func lwwTimestamp(ofDeviceAsset id: String, _ platform: DevicePlatform) -> LWWTimestamp? {
-        assets(platform).lwwTimestamp(of: EntityID(id))
+        self[platform].lwwTimestamp(of: EntityID(id))
     }
 
-    private func assets(_ platform: DevicePlatform) -> PackedRegisters<DeviceAsset> {
-        switch platform {
-        case .android: android
-        case .ios: ios
+    private subscript(platform: DevicePlatform) -> PackedRegisters<DeviceAsset> {
+        get {
+            switch platform {
+            case .android: android
+            case .ios: ios
+            }
+        }
+        _modify {
+            switch platform {
+            case .android: yield &android
+            case .ios: yield &ios
+            }
         }
     }
 
@@ -125,12 +100,12 @@ public struct DeviceMediaView: ListableView {
 
     /// Returns a file of the device; nil if there is none with this id. O(1).
     public func deviceAsset(_ id: String, on platform: DevicePlatform) -> DeviceAsset? {
-        assets(platform)[EntityID(id)]
+        self[platform][EntityID(id)]
     }
 
     /// Returns the files of the device, by id. O(n log n).
     public func deviceAssets(on platform: DevicePlatform) -> [DeviceAsset] {
-        assets(platform).all
+        self[platform].all
     }
 
     public static let columns = [
@@ -172,50 +147,6 @@ public struct DeviceMediaView: ListableView {
             return row
         }
         return ViewRows(rows)
-    }
-}
-
-extension DeviceMediaView {
-    public func encodedState() -> [UInt8]? {
-        var writer = StateWriter()
-        writer.write(count: ignored)
-        albums.encode(to: &writer)
-        duplicates.encode(to: &writer)
-        etags.encode(to: &writer)
-        android.encode(to: &writer)
-        ios.encode(to: &writer)
-        return writer.bytes
-    }
-
-    public init(encodedState: [UInt8]) throws {
-        var reader = StateReader(encodedState)
-        ignored = try reader.tally()
-        albums = try PackedRegisters(from: &reader)
-        duplicates = try PackedRegisters(from: &reader)
-        etags = try PackedRegisters(from: &reader)
-        android = try PackedRegisters(from: &reader)
-        ios = try PackedRegisters(from: &reader)
-        for platform in DevicePlatform.allCases
-        where assets(platform).all.contains(where: { $0.platform != platform }) {
-            throw reader.fault("a device asset is among those of another platform")
-        }
-        try reader.finish()
-    }
-}
-
-extension DeviceMediaView: CompactableView {
-    /// An event is needed while it is the winner of its register.
-    public func retention(of event: Event) -> Retention {
-        do {
-            switch try Change(event) {
-            case .album(let id, _): return .of(event, heldBy: [lwwTimestamp(ofBackupAlbum: id)])
-            case .duplicate(let id, _): return .of(event, heldBy: [lwwTimestamp(ofDuplicate: id)])
-            case .etag(let id, _): return .of(event, heldBy: [lwwTimestamp(ofETag: id)])
-            case .asset(let platform, let id, _):
-                return .of(event, heldBy: [lwwTimestamp(ofDeviceAsset: id, platform)])
-            case nil: return .unconcerned
-            }
-        } catch { return .needed(.notUnderstood) }
     }
 }
 

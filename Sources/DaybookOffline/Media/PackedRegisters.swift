@@ -12,15 +12,18 @@ protocol PackedValue: Sendable {
 
 /// One register for each key: the value that the event with the greatest LWW timestamp has set, or its
 /// removal.
-struct PackedRegisters<Value: PackedValue>: Sendable {
+struct PackedRegisters<Value: PackedValue>: StateValue {
     /// The bytes of each register: the LWW timestamp, a flag, and if the flag is set the value.
     private var entries: TreeDictionary<EntityID, [UInt8]> = [:]
     /// The number of values.
     private(set) var count = 0
 
-    /// Sets a value, or nil for its removal, if the LWW timestamp is greater than the current one. O(1).
-    mutating func set(_ value: Value?, _ id: EntityID, _ lwwTimestamp: LWWTimestamp) {
-        if let last = self.lwwTimestamp(of: id), last >= lwwTimestamp { return }
+    /// Sets a value, or nil for its removal. O(1).
+    mutating func set(_ value: Value?, _ id: String, _ change: inout ViewChange) {
+        let (id, lwwTimestamp) = (EntityID(id), change.lwwTimestamp)
+        let last = self.lwwTimestamp(of: id)
+        guard change.isFolding else { return change.list(last) }
+        if let last, last >= lwwTimestamp { return }
         if contains(id) { count -= 1 }
         if value != nil { count += 1 }
         var writer = StateWriter()
@@ -66,7 +69,7 @@ struct PackedRegisters<Value: PackedValue>: Sendable {
         entries.sorted { $0.key < $1.key }.compactMap { Self.value($0.key, $0.value) }
     }
 
-    func encode(to writer: inout StateWriter) {
+    func write(to writer: inout StateWriter) {
         var list = writer.entries(count: entries.count)
         for (id, bytes) in entries {
             writer.begin(id, of: &list)

@@ -61,3 +61,12 @@ extension StateReader {
         }
     }
 }
+
+extension ZonedTime: StateValue, RowValue {
+    public func write(to state: inout StateWriter) { state.write(packed: self) }
+    public init(from state: inout StateReader) throws(EventError) {
+        self = try state.packedTime()
+    }
+    /// The text.
+    public var rowJSON: [UInt8]? { text.rowJSON }
+}

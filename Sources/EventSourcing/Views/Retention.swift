@@ -21,9 +21,14 @@ extension Retention {
     ///   - holders: the current LWW timestamps of its registers. One that is nil is unset: the view has not
     ///     folded the event, which therefore is needed.
     public static func of(_ event: Event, heldBy holders: [LWWTimestamp?]) -> Retention {
+        of(event.lwwTimestamp, heldBy: holders)
+    }
+
+    @usableFromInline
+    static func of(_ lwwTimestamp: LWWTimestamp, heldBy holders: [LWWTimestamp?]) -> Retention {
         let lwwTimestamps = holders.compactMap(\.self)
         guard lwwTimestamps.count == holders.count, !lwwTimestamps.isEmpty,
-            !lwwTimestamps.contains(event.lwwTimestamp)
+            !lwwTimestamps.contains(lwwTimestamp)
         else {
             return .needed(.current)
         }

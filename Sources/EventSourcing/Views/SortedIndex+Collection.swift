@@ -222,3 +222,11 @@ extension SortedIndex: Decodable where Element: Decodable {
         self.init(sorted: elements)
     }
 }
+
+extension SortedIndex: ExpressibleByArrayLiteral {
+    /// Creates a set of elements in any order. Of equivalent ones, the first remains.
+    public init(arrayLiteral elements: Element...) {
+        self.init()
+        for element in elements.reversed() { insert(element) }
+    }
+}

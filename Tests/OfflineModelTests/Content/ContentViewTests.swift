@@ -188,7 +188,7 @@ private struct Bench {
             at: 3)
         #expect(!bench.content.refers(to: file))
         // A decoded view refers to the same files.
-        let again = try ContentView(encodedState: try #require(bench.content.encodedState()))
+        let again = try ContentView(encodedState: try #require(try bench.content.encodedState()))
         #expect(!again.refers(to: file))
         #expect(again.refers(to: FileID(of: [2])))
         #expect(again.resources(of: "/a/", city: "augsburg", language: "en").map(\.size) == [1])
@@ -199,7 +199,7 @@ private struct Bench {
         var long = page("/a/")
         long.content = String(repeating: "needle ", count: 50_000)
         let event = try bench.add(long, at: 1)[0]
-        let state = try #require(bench.pages.encodedState())
+        let state = try #require(try bench.pages.encodedState())
         #expect(state.count < 200)
         #expect(!String(decoding: state, as: UTF8.self).contains("needle"))
         let stored = try #require(bench.pages.page("/a/", city: "augsburg", language: "en"))

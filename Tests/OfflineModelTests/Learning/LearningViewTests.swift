@@ -149,7 +149,7 @@ private struct Bench {
         #expect(bench.view.refers(to: two))
         try bench.add(ReviewRemoved(userId: "u", reviewId: "r"), at: 4)
         #expect(!bench.view.refers(to: one))
-        let again = try LearningView(encodedState: try #require(bench.view.encodedState()))
+        let again = try LearningView(encodedState: try #require(try bench.view.encodedState()))
         #expect(!again.refers(to: one))
         #expect(again.refers(to: two))
     }

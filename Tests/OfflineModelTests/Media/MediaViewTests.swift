@@ -148,7 +148,7 @@ private struct Bench {
             }
             let folded = AssetsView(folding: history.events)
             try Self.check(folded, history.events, &choices)
-            let read = try AssetsView(encodedState: try #require(folded.encodedState()))
+            let read = try AssetsView(encodedState: try #require(try folded.encodedState()))
             try Self.check(read, history.events, &choices)
         }
     }
