@@ -19,6 +19,18 @@ extension CachedImage {
         try members.required("height", &height, .count)
     }
 }
+extension DeclaredObject where Self == MissingImage {
+    /// Creates the value from its members.
+    public init(id: String, url: String, reason: String) { self = MissingImage(id: id, url: url, reason: reason) }
+}
+extension MissingImage {
+    public static var example: Self { Self(id: "-", url: "-", reason: "") }
+    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
+        try members.required("id", &id, .identifier)
+        try members.required("url", &url, .identifier)
+        try members.required("reason", &reason, .text)
+    }
+}
 extension DeclaredObject where Self == CityData {
     /// Creates the value from its members.
     public init(id: String, name: String, country: String, description: String, costOfLiving: Double, internetSpeed: Double, safetyRating: Double, climate: String, touristAttractions: [TouristAttraction] = [], categories: [CityCategory] = [], relatedCities: [String] = []) { self = CityData(id: id, name: name, country: country, description: description, costOfLiving: costOfLiving, internetSpeed: internetSpeed, safetyRating: safetyRating, climate: climate, touristAttractions: touristAttractions, categories: categories, relatedCities: relatedCities) }
@@ -77,18 +89,6 @@ extension CityUnsaved {
     public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
         try members.required("userId", &userId, .identifier)
         try members.required("cityId", &cityId, .identifier)
-    }
-}
-extension DeclaredObject where Self == MissingImage {
-    /// Creates the value from its members.
-    public init(id: String, url: String, reason: String) { self = MissingImage(id: id, url: url, reason: reason) }
-}
-extension MissingImage {
-    public static var example: Self { Self(id: "-", url: "-", reason: "") }
-    public mutating func declareMembers(_ members: inout some MemberVisitor) throws(EventError) {
-        try members.required("id", &id, .identifier)
-        try members.required("url", &url, .identifier)
-        try members.required("reason", &reason, .text)
     }
 }
 extension DeclaredObject where Self == CityCached {
