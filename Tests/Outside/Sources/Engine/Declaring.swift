@@ -34,6 +34,63 @@ public struct HabitRated: DeclaredPayload {
 // Declaring-1 ends
 
 // Declaring-2 begins
+public struct HabitDropped: EventPayload, Codable {
+    public static let type = "com.example.habit.dropped"
+    public var habit: String
+    public var subject: String? { habit }
+
+    public init(habit: String) { self.habit = habit }
+}
+
+/// The registers of a habit.
+public struct Habit: StateObject {
+    public var stars: Register<Int>?
+    public var firstRated: LWWTimestamp?
+
+    public init() {}
+
+    public mutating func visitState(_ state: inout some StateVisitor) throws(EventError) {
+        try state.visit(&stars, &firstRated)
+    }
+}
+
+public struct Habits: DeclaredRows {
+    public static let name = "habits"
+    public static let version = 1
+    public static let events: ViewEvents<Habits> = [
+        .on(HabitRated.self) { rated, view, change in
+            view.habits.update(rated.habit, &change) { habit, change in
+                change.set(&habit.stars, to: rated.stars)
+                change.setFirst(&habit.firstRated)
+            }
+        },
+        .on(HabitDropped.self) { dropped, view, change in
+            view.habits.delete(dropped.habit, &change)
+        },
+    ]
+    public static let fields: [ViewField<(id: String, habit: Habit)>] = [
+        .init("habit") { $0.id }, .init("stars") { $0.habit.stars?.value },
+        .init("firstRated") { $0.habit.firstRated?.time },
+    ]
+
+    private var habits = EntityTable<Habit>()
+    public var ignored = 0
+
+    public init() {}
+
+    public mutating func visitState(_ state: inout some StateVisitor) throws(EventError) {
+        try state.visit(&habits)
+    }
+
+    public var rowIDs: [EntityID] { habits.ids() }
+
+    public func rowValue(_ id: EntityID) -> (id: String, habit: Habit)? {
+        habits[id].map { (id.string, $0) }
+    }
+}
+// Declaring-2 ends
+
+// Declaring-3 begins
 public struct HabitRatings: RegisterView {
     public static let name = "ratings"
     public static let version = 1
@@ -53,35 +110,35 @@ public struct HabitRatings: RegisterView {
         registers[userId, habit]?.values.stars
     }
 }
-// Declaring-2 ends
+// Declaring-3 ends
 
 package enum Declaring {
     package static let rules: [EventRule] = [.of(HabitRated.self, action: "RATE_HABIT")]
 
     package static func open(at url: URL) async throws -> EventStore {
-        // Declaring-3 begins
+        // Declaring-4 begins
         let store = try await EventStore.open(
             at: url, account: "user-456",
             rules: [.of(HabitRated.self, action: "RATE_HABIT")], views: [HabitRatings.self])
-        // Declaring-3 ends
+        // Declaring-4 ends
         return store
     }
 
     package static func rate(in store: EventStore) async throws -> Int? {
-        // Declaring-4 begins
+        // Declaring-5 begins
         try await store.append(HabitRated(userId: "ana", habit: "reading", stars: 4))
         try await store.append(
             HabitRated(userId: "ana", habit: "reading", stars: 5, comment: "Daily!"))
         let stars = store.view(HabitRatings.self).stars("reading", by: "ana")  // 5
-        // Declaring-4 ends
+        // Declaring-5 ends
         return stars
     }
 
     package static func sql() -> String {
-        // Declaring-5 begins
+        // Declaring-6 begins
         let catalogue = EventCatalogue([.of(HabitRated.self, action: "RATE_HABIT")])
         let sql = catalogue.supabaseSQL
-        // Declaring-5 ends
+        // Declaring-6 ends
         return sql
     }
 }

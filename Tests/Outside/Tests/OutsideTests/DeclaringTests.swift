@@ -22,6 +22,17 @@ import Testing
         try await store.close()
     }
 
+    @Test func `a habit has its newest stars until it is dropped`() async throws {
+        let store = try await EventStore.inMemory(views: [Habits.self])
+        try await store.append(HabitRated(userId: "ana", habit: "reading", stars: 4))
+        let row = String(
+            decoding: try #require(store.view(Habits.self).rows().first).json, as: UTF8.self)
+        #expect(row.hasPrefix(#"{"habit":"reading","stars":4,"firstRated":"20"#))
+        try await store.append(HabitDropped(habit: "reading"))
+        #expect(store.view(Habits.self).rows().isEmpty)
+        try await store.close()
+    }
+
     @Test func `data that break the declaration are refused with the member's name`() async throws {
         let folder = try Folder()
         let store = try await Declaring.open(at: folder.log)
@@ -48,7 +59,7 @@ import Testing
         #expect(sql.contains(#"{"name":"stars","kind":"count","min":1,"max":5}"#))
     }
 
-    // Declaring-6 begins
+    // Declaring-7 begins
     @Test func `ratings fold to the same rows in any order`() async throws {
         try await Property.check("ratings", runs: 30) { choices in
             let ratings = try choices.array(0...8) { try $0.payload(HabitRated.self) }
@@ -63,5 +74,5 @@ import Testing
             try await other.close()
         }
     }
-    // Declaring-6 ends
+    // Declaring-7 ends
 }
