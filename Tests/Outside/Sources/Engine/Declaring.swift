@@ -54,10 +54,10 @@ public struct Habit: StateObject {
     }
 }
 
-public struct Habits: DeclaredRows {
-    public static let name = "habits"
+public struct RatedHabits: DeclaredRows {
+    public static let name = "ratedhabits"
     public static let version = 1
-    public static let events: ViewEvents<Habits> = [
+    public static let events: ViewEvents<RatedHabits> = [
         .on(HabitRated.self) { rated, view, change in
             view.habits.update(rated.habit, &change) { habit, change in
                 change.set(&habit.stars, to: rated.stars)

@@ -23,13 +23,13 @@ import Testing
     }
 
     @Test func `a habit has its newest stars until it is dropped`() async throws {
-        let store = try await EventStore.inMemory(views: [Habits.self])
+        let store = try await EventStore.inMemory(views: [RatedHabits.self])
         try await store.append(HabitRated(userId: "ana", habit: "reading", stars: 4))
         let row = String(
-            decoding: try #require(store.view(Habits.self).rows().first).json, as: UTF8.self)
+            decoding: try #require(store.view(RatedHabits.self).rows().first).json, as: UTF8.self)
         #expect(row.hasPrefix(#"{"habit":"reading","stars":4,"firstRated":"20"#))
         try await store.append(HabitDropped(habit: "reading"))
-        #expect(store.view(Habits.self).rows().isEmpty)
+        #expect(store.view(RatedHabits.self).rows().isEmpty)
         try await store.close()
     }
 
