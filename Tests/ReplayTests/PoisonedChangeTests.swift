@@ -120,7 +120,7 @@ private struct Run {
         guard !isFailing else {
             return note(state.handleAnswer(failure.answer, to: number, now: now, random: 1))
         }
-        let verdicts = items.map { #"{"id":"\($0.id)","status":"applied"}"# }
+        let verdicts = items.map { #"{"id":"\#($0.id)","status":"applied"}"# }
         let body = "{\"verdicts\":[\(verdicts.joined(separator: ","))]}"
         let reply = TransportReply(status: 200, body: Array(body.utf8))
         note(state.handleAnswer(.reply(reply), to: number, now: now, random: 1))
