@@ -39,7 +39,8 @@ extension ContentCommands {
     /// imported. Content that the log has from a later update is not replaced. Names that a file system has
     /// written in another case or Unicode form are those of the folder's lists (CONT-40).
     ///
-    /// - Throws: `FileStoreError` for a folder that the system cannot list; as `store(city:language:pages:resources:lastUpdate:)`.
+    /// - Throws: `FileStoreError` for a folder that the system cannot list; as
+    ///   `store(city:language:pages:resources:lastUpdate:)`.
     /// - Complexity: O(bytes of the folder); memory for one language at a time.
     @discardableResult
     public func importFolder(_ folder: URL) async throws -> ContentImport {

@@ -41,7 +41,8 @@ public struct DeviceMediaCommands: Sendable {
 
     /// The assets to be uploaded, the oldest first: those that are on the device, not on the server and no
     /// duplicates, and have a checksum, so that it is known that the server does not have them; and those
-    /// whose files were edited since their backup (MED-22); that are not in the trash, and are in an album of the device that is selected and in none that is excluded.
+    /// whose files were edited since their backup (MED-22); that are not in the trash, and are in an album of the
+    /// device that is selected and in none that is excluded.
     ///
     /// - Parameters:
     ///   - count: the maximum number of assets.

@@ -52,9 +52,10 @@ public struct ContentView: DeclaredView, ListableView, FileReferring {
                 nil, removed.city, removed.language, removed.path, removed.url, &change)
         },
         .on(ContentRemoved.self) { removed, view, change in
-            view.countFiles(of: removed.city, by: -1)
+            // O(files of the city): only a fold needs the counts.
+            if change.isFolding { view.countFiles(of: removed.city, by: -1) }
             view.cities.update(removed.city, &change) { $0.remove(&$1) }
-            view.countFiles(of: removed.city, by: 1)
+            if change.isFolding { view.countFiles(of: removed.city, by: 1) }
         },
     ]
 
@@ -90,7 +91,11 @@ public struct ContentView: DeclaredView, ListableView, FileReferring {
             languages != nil || usage != nil || !updates.isEmpty || hasFiles
         }
 
-        var hasFiles: Bool { files.contains { $0.value != nil } }
+        var hasFiles: Bool {
+            resources.values.contains { paths in
+                paths.values.contains { $0.values.contains { $0.value != nil } }
+            }
+        }
     }
 
     var list: Register<[ListedCity]>?

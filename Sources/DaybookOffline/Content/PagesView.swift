@@ -11,8 +11,10 @@ public struct PagesView: DeclaredView, ListableView {
     public static let version = 2
     public static let events: ViewEvents<PagesView> = [
         .on(PageStored.self) { stored, view, change in
+            // O(bytes of the page): only a fold needs the digest.
+            let json = try change.isFolding ? stored.json() : []
             let page = StoredPage(
-                stored.page, event: change.event, digest: PageStored.digest(of: try stored.json()))
+                stored.page, event: change.event, digest: PageStored.digest(of: json))
             view.set(page, stored.city, stored.language, page.path, &change)
         },
         .on(PageRemoved.self) { $1.set(nil, $0.city, $0.language, $0.path, &$2) },

@@ -141,7 +141,8 @@ public actor ImageCache {
     /// Moves the image to the end of the LRU order, and records the access if one is due.
     private func recordAccess(of image: StoredImage) async {
         let key = ImageKey(image.kind, image.id)
-        loadOrder(image.kind, at: await store.now)
+        let time = await store.now
+        loadOrder(image.kind, at: time)
         orders[image.kind]?.use(key.id)
         if let bound = view.renewalBound(of: image) {
             // Cached again, the image is above the floors of the tables for longer.
@@ -157,7 +158,6 @@ public actor ImageCache {
             }
             return
         }
-        let time = await store.now
         let last = view.image(image.kind, image.id)?.lastAccessedAt ?? image.lastAccessedAt
         guard abs(time - last.milliseconds) >= Self.accessIntervalMilliseconds,
             let access = view.accessTimestamp(image.kind, image.id)

@@ -16,7 +16,8 @@ public struct StoredImage: Hashable, Sendable {
     public let size: Int
     /// The time at which it was cached.
     public var cachedAt: Timestamp { lwwTimestamp.time }
-    /// The time of the last access, with a precision of an hour. It is in the future if the clock was ahead then. Caching counts as an access.
+    /// The time of the last access, with a precision of an hour. Caching counts as an access. It is in the future
+    /// if the clock was ahead then.
     public let lastAccessedAt: Timestamp
     /// The LWW timestamp of the event that cached it.
     let lwwTimestamp: LWWTimestamp

@@ -45,6 +45,14 @@ public struct Note: Hashable, Comparable, Sendable, Identifiable {
     public func hash(into hasher: inout Hasher) { hasher.combine(texts) }
 }
 
+extension Note: CustomStringConvertible {
+    /// The note's values. The printed properties of the struct would show its id only.
+    public var description: String {
+        "Note(id: \(id), cityId: \(cityId), content: \(content), createdBy: \(createdBy), "
+            + "createdAt: \(createdAt), updatedAt: \(updatedAt))"
+    }
+}
+
 /// The notes of a city, oldest first. A list shares its memory with the view, so copies, comparisons and
 /// pages are fast for any number of notes.
 public typealias NoteList = SortedIndex<Note>

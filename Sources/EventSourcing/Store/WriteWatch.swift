@@ -13,6 +13,9 @@ final class WriteWatch: Sendable {
         var last: UInt64 = 0
         /// The number of the last closure that a call has waited for.
         var watched: UInt64 = 0
+        /// True while a task watches. One task watches all closures: under load, calls wait for thousands of
+        /// closures a second, and a task for each of them would sleep for 2 s.
+        var isWatching = false
     }
 
     private let state = Mutex(State())
@@ -37,26 +40,43 @@ final class WriteWatch: Sendable {
         return try body()
     }
 
-    /// Notes that a call waits for the store's queue. O(1); for the first call that waits for a closure, a task.
+    /// Notes that a call waits for the store's queue. O(1); a task, if none watches.
     func noteWaiter() {
         let closure = state.withLock { state -> UInt64? in
             guard let running = state.running, state.watched < running else { return nil }
             state.watched = running
+            guard !state.isWatching else { return nil }
+            state.isWatching = true
             return running
         }
         guard let closure else { return }
         Task { [weak self, sleep] in
-            do { try await sleep(Self.timeout) } catch { return }
-            self?.report(closure)
+            var next: UInt64? = closure
+            while let closure = next {
+                do { try await sleep(Self.timeout) } catch { return }
+                next = self?.report(closure)
+            }
         }
     }
 
-    private func report(_ closure: UInt64) {
-        guard state.withLock({ $0.running == closure }) else { return }
+    /// Logs a line if a closure still runs. Ends the watch, unless a call waits for a later closure.
+    ///
+    /// - Returns: the number of the later closure.
+    private func report(_ closure: UInt64) -> UInt64? {
+        let (isRunning, next) = state.withLock { state -> (Bool, UInt64?) in
+            var next: UInt64?
+            if let running = state.running, running > closure, running == state.watched {
+                next = running
+            }
+            state.isWatching = next != nil
+            return (state.running == closure, next)
+        }
+        guard isRunning else { return next }
         instruments.logger.warning(
             """
             a closure of write(_:) has run for \(Self.timeout.components.seconds) s while another call waits for the \
             store; it must not wait for a call of the same store, which runs after it
             """)
+        return next
     }
 }

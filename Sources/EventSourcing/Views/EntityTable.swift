@@ -215,6 +215,11 @@ extension EntityTable {
         if case .deleted = slot { return nil }
         var value = slot?.entity?.value ?? Value()
         body(&value, &change)
+        // An event that was too old to set a register leaves no entity: a reader of the state refuses a void one.
+        guard !value.isVoid else {
+            slots[id] = nil
+            return Replaced(id: id, old: slot?.entity, new: nil)
+        }
         let new = Boxed(value)
         slots[id] = .entity(new)
         return Replaced(id: id, old: slot?.entity, new: new)

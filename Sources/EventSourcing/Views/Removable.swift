@@ -2,6 +2,10 @@
 // of a city. Spec/model/views.md, VIEW-31.
 
 /// Registers that can be removed together. A register that was set after the removal remains.
+///
+/// The registers are `Register`s, LWW timestamps of last events (`setLast`), and optionals and trees of them. Other
+/// parts, such as an entity table, are not removed. Do not use `setFirst`: the first event after a removal
+/// is unknown if an event before the removal was the first one.
 public struct Removable<Registers: StateObject>: StateObject {
     /// The LWW timestamp of the last removal.
     @inlinable public var removed: LWWTimestamp? { removal }

@@ -223,6 +223,11 @@ extension SortedIndex: Decodable where Element: Decodable {
     }
 }
 
+extension SortedIndex: CustomStringConvertible {
+    /// The elements, as an array shows them.
+    public var description: String { Array(self).description }
+}
+
 extension SortedIndex: ExpressibleByArrayLiteral {
     /// Creates a set of elements in any order. Of equivalent ones, the first remains.
     public init(arrayLiteral elements: Element...) {

@@ -46,6 +46,11 @@ extension LWWTimestamp: StateValue {
     public init(from state: inout StateReader) throws(EventError) {
         self = try state.lwwTimestamp()
     }
+
+    /// True if it is not greater: the last of events is removed like a register.
+    public func removeRegisters(through removal: LWWTimestamp) -> Bool { self <= removal }
+
+    public func forEachTimestamp(_ body: (LWWTimestamp) -> Void) { body(self) }
 }
 
 extension StateValue where Self: RawRepresentable, RawValue: StateValue {
@@ -115,10 +120,11 @@ extension Register: StateValue where Value: StateValue {
 }
 
 extension TreeDictionary: StateValue where Key == EntityID, Value: StateValue {
-    /// Writes the entries, sorted by key.
+    /// Writes the entries that are not void, sorted by key. An event that was too old to set a register may have
+    /// left a void one; a reader refuses it.
     @inlinable public func write(to state: inout StateWriter) throws(EventError) {
-        var entries = state.entries(count: count)
-        for (key, value) in self {
+        var entries = state.entries(count: reduce(0) { $1.value.isVoid ? $0 : $0 + 1 })
+        for (key, value) in self where !value.isVoid {
             state.begin(key, of: &entries)
             try value.write(to: &state)
         }
@@ -136,7 +142,8 @@ extension TreeDictionary: StateValue where Key == EntityID, Value: StateValue {
         self = read
     }
 
-    @inlinable public var isVoid: Bool { isEmpty }
+    /// True if all entries are void. O(1) if none is.
+    @inlinable public var isVoid: Bool { allSatisfy { $0.value.isVoid } }
 
     @inlinable public mutating func removeRegisters(through removal: LWWTimestamp) -> Bool {
         self = compactMapValues { value in
