@@ -91,8 +91,10 @@ extension ReplayState {
         guard !isEventsFault, !(isSetAside && hasOthers) else {
             return fail(items, refusal(.pause(.unauthorized)), moment)
         }
+        // Of two requests with one token, the second refusal is no second failure.
+        let isNews = token.isUsed(by: number)
         let isPause = !token.handle(.unauthorized(request: number)).isEmpty
-        guard !sending.isTrial(items) else { return isPause ? pause(.unauthorized) : [] }
+        guard isNews, !sending.isTrial(items) else { return isPause ? pause(.unauthorized) : [] }
         return fail(items, refusal(isPause ? .pause(.unauthorized) : .renewToken), moment)
     }
 
