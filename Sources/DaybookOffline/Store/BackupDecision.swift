@@ -73,8 +73,9 @@ extension DeviceMediaCommands {
             return .refused(.notCharging)
         }
         guard let changedAt, let minutes = settings[.backupTriggerDelay] else { return .start }
-        // A change of a clock that was ahead must not stop backups until that time.
-        let start = min(changedAt, now).addingTimeInterval(Double(max(0, minutes)) * 60)
-        return start <= now ? .start : .wait(until: Timestamp(start))
+        let delay = Double(max(0, minutes)) * 60
+        // The age of a change of a clock that was ahead is unknown: it must not stop backups until that time.
+        guard abs(now.timeIntervalSince(changedAt)) < delay else { return .start }
+        return .wait(until: Timestamp(changedAt.addingTimeInterval(delay)))
     }
 }

@@ -193,7 +193,8 @@ struct TrialRun {
             case let count: "\(change) is applied \(count) times"
             }
         }
-        for (entity, made) in Dictionary(grouping: changes, by: \.entity) where made.count > 1 {
+        let changesByEntity = Dictionary(grouping: changes, by: \.entity)
+        for (entity, made) in changesByEntity.sorted(by: { $0.key < $1.key }) where made.count > 1 {
             let order = applied.filter { $0.entity == entity }.map(\.number)
             if order != order.sorted() {
                 let numbers = order.map(String.init).joined(separator: ", ")

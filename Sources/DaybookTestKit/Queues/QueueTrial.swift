@@ -157,12 +157,12 @@ public struct QueueTrialReport: Sendable, CustomStringConvertible {
         var lines = [
             row(["way"] + reports.map(\.queue)), row(reports.map { _ in "---" } + ["---"]),
         ]
-        for (index, trial) in (reports.first?.outcomes ?? []).map({ $0.trial }).enumerated() {
+        for trial in (reports.first?.outcomes ?? []).map({ $0.trial }) {
             let cells = reports.map { report in
-                switch report.outcomes[index].outcome {
+                switch report.outcomes.first(where: { $0.trial == trial })?.outcome {
                 case .passed: "passed"
-                case .notTried: "not tried"
-                case .failed(let losses): losses[0]
+                case .notTried, nil: "not tried"
+                case .failed(let losses): losses.first ?? "failed"
                 }
             }
             lines.append(row([trial.rawValue] + cells))

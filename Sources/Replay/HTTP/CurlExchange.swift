@@ -168,7 +168,8 @@
             let variables = ["https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"]
             let environment = ProcessInfo.processInfo.environment
             return origin.scheme != "https"
-                || route.proxy == nil && variables.allSatisfy { environment[$0] == nil }
+                || route.proxy == nil
+                    && variables.allSatisfy { environment[$0]?.isEmpty ?? true }
         }
 
         private func configureAddressCheck(_ easy: UnsafeMutableRawPointer) {
