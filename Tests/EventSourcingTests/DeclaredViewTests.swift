@@ -2,6 +2,7 @@
 // VIEW-31.
 
 import DaybookTestKit
+import EventGenerators
 import EventSourcing
 import Foundation
 import HashTreeCollections

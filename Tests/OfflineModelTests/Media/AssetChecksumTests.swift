@@ -60,7 +60,7 @@ private func photo(
         // The state of the view, with and without checksums.
         try await store.assets.put(photo(count))
         let view = store.view(AssetsView.self)
-        let decoded = try AssetsView(encodedState: #require(view.encodedState()))
+        let decoded = try AssetsView(encodedState: #require(try view.encodedState()))
         #expect(Array(decoded.all) == Array(view.all))
         try await store.close()
     }
