@@ -184,7 +184,7 @@ package struct AssetReads: Sendable {
     // MARK: The state
 
     private func measureState(_ view: AssetsView, _ report: inout Report) throws {
-        let (bytes, milliseconds) = try timed { view.encodedState() ?? [] }
+        let (bytes, milliseconds) = try timed { try view.encodedState() ?? [] }
         report.addTime("encoding the state", milliseconds)
         report.addSize("bytes of the state", bytes: bytes.count)
         let (decoded, time) = try timed { try AssetsView(encodedState: bytes) }
