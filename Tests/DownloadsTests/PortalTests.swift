@@ -103,7 +103,8 @@ private let loginPage = Array("<!DOCTYPE html><title>Login</title>".utf8)
         #expect(second.lastAccessedAt == first.lastAccessedAt)
         #expect(try await bench.store.downloads.queueWanted(for: Bench.user) == [])
         // The stored state has what the copy lacks, and the last access.
-        let state = try #require(bench.store.view(CitiesView.self).encodedState())
+        let state = try #require(
+            try bench.store.view(CitiesView.self).encodedState())
         let decoded = try CitiesView(encodedState: state)
         #expect(decoded.offline(city.id) == second)
         try await bench.close()
