@@ -44,6 +44,16 @@ package enum Media {
         // Media-3 ends
     }
 
+    package static func putUnread(
+        _ store: OfflineStore, _ photosOfTheLibrary: [Asset]
+    ) async throws -> [AssetFault] {
+        // Media-9 begins
+        try await store.assets.putInBatches(photosOfTheLibrary)
+        let leftOut = try await store.assets.setChecksums(["asset-1": "bXPJ4d7Jb1eY6sRzFq=="])
+        // Media-9 ends
+        return leftOut
+    }
+
     package static func find(
         _ store: OfflineStore, _ first: Timestamp, _ last: Timestamp
     ) async -> (Asset?, [Asset]) {
