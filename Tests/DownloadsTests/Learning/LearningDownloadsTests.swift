@@ -776,7 +776,7 @@ private struct LearningBench {
         await #expect(throws: DownloadError.self) {
             try await bench.downloads.downloadReviews()
         }
-        #expect(bench.reviews == ["r1", "r2"])
+        #expect(bench.reviews == ["es-r1", "es-r2"])
     }
 
     @Test(.verifies("LRN-35"))
