@@ -56,6 +56,7 @@ public struct Date: Comparable, Hashable, Codable, Sendable {
     public init() {}
     public init(timeIntervalSince1970 _: TimeInterval) {}
     public init(timeIntervalSinceReferenceDate _: TimeInterval) {}
+    public init(timeIntervalSinceNow _: TimeInterval) {}
     public var timeIntervalSince1970: TimeInterval { fatalError() }
     public var timeIntervalSinceReferenceDate: TimeInterval { fatalError() }
     public func addingTimeInterval(_: TimeInterval) -> Date { fatalError() }

@@ -105,6 +105,7 @@ typedef struct fstore {
 
 int close(int descriptor);
 int flock(int descriptor, int operation);
+int getpid(void);
 int fsync(int descriptor);
 int ftruncate(int descriptor, off_t size);
 int linkat(int folder, const char *path, int new_folder, const char *new_path, int flags);
@@ -125,6 +126,7 @@ struct stat {
 };
 int fstat(int descriptor, struct stat *_Null_unspecified status);
 int lstat(const char *path, struct stat *_Null_unspecified status);
+int stat(const char *path, struct stat *_Null_unspecified status);
 int mkdir(const char *path, mode_t mode);
 
 // sys/clonefile.h
