@@ -87,6 +87,7 @@ public struct ViewEvents<View: DeclaredView>: ExpressibleByArrayLiteral, Sendabl
 }
 
 extension DeclaredView {
+    /// The types of the declared events.
     public static var eventTypes: Set<String>? { events.types }
 
     /// Does nothing.
@@ -155,6 +156,7 @@ public protocol DeclaredRows: DeclaredView, KeyedView {
 
 extension DeclaredRows {
     public static var keyNames: [String] { [fields[0].name] }
+    /// The names of the fields, in their order.
     public static var columns: [String] { fields.map(\.name) }
 
     /// One row for each key.

@@ -131,18 +131,23 @@ extension StateObject {
         if let stateFault { throw state.fault(stateFault) }
     }
 
+    /// True if every part is void. O(parts).
     @inlinable public var isVoid: Bool {
         var (copy, visitor) = (self, VoidVisitor())
         try? copy.visitState(&visitor)
         return visitor.isVoid
     }
 
+    /// Removes the registers of every part that were set up to an LWW timestamp. O(parts).
+    ///
+    /// - Returns: true if nothing remains.
     @inlinable public mutating func removeRegisters(through removal: LWWTimestamp) -> Bool {
         var visitor = RemovalVisitor(removal: removal)
         try? visitState(&visitor)
         return isVoid
     }
 
+    /// Calls the closure with the LWW timestamp of each register of every part.
     @inlinable public func forEachTimestamp(_ body: (LWWTimestamp) -> Void) {
         withoutActuallyEscaping(body) { body in
             var (copy, visitor) = (self, TimestampVisitor(body: body))
