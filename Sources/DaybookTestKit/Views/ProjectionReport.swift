@@ -47,7 +47,7 @@ public struct ProjectionReport: Sendable, Equatable, CustomStringConvertible {
     }
 
     /// Adds the histories of another law.
-    mutating func add(_ other: ProjectionReport) {
+    mutating func merge(_ other: ProjectionReport) {
         histories += other.histories
         changes.merge(other.changes, uniquingKeysWith: +)
         pairs.merge(other.pairs, uniquingKeysWith: +)

@@ -105,7 +105,7 @@ extension Property {
             if let type = needed.subtracting(report.changes.keys).min() {
                 throw check.neededInVain(type, report)
             }
-            whole.add(report)
+            whole.merge(report)
         }
         return whole
     }
