@@ -124,8 +124,9 @@ private let loginPage = Array("<!DOCTYPE html><title>Login</title>".utf8)
         }
         #expect(try await bench.downloadIncomplete(city).count == 1)
         clock.advance(by: .days(-1_000))
-        // The store does this every hour; the commit wakes the manager.
-        #expect(try await bench.store.downloads.cleanUp() == 1)
+        // The store does this every hour; the commit wakes the manager, unless the manager has still been busy with
+        // the end of the job and has removed it itself.
+        _ = try await bench.store.downloads.cleanUp()
         try await eventually("version", is: Optional(2)) {
             bench.store.view(CitiesView.self).offline(city.id)?.version
         }

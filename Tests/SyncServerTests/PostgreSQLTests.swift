@@ -463,7 +463,7 @@ struct PostgreSQLTests {
         await expectWrongDatabase("another application") { try await foreign.open().close() }
 
         let latin = "\(foreign.name)_latin"
-        let server = try await foreign.cluster.administratorConnection()
+        let server = try foreign.cluster.administratorConnection()
         _ = try await server.run(
             "CREATE DATABASE \(latin) ENCODING 'LATIN1' TEMPLATE template0")
         let url = foreign.cluster.url(latin)
