@@ -9,7 +9,7 @@ import LogFormat
 /// The actions that the server has not settled.
 public struct Outbox: Projection {
     public static let name = "outbox"
-    public static let version = 5
+    public static let version = 6
     public static let dependsOnRules = true
 
     /// The entries, by ascending position. Settled entries in the middle stay as tombstones until they are
@@ -135,7 +135,7 @@ public struct Outbox: Projection {
             let answer = OutboxEntry.Answer(
                 outcome: entry.outcome, retryCount: entry.retryCount, at: entry.at ?? event.time,
                 code: entry.code, detail: entry.detail, current: entry.current,
-                isFinal: entry.isFinal)
+                isFinal: entry.isFinal, failuresAlone: entry.failuresAlone)
             if unknown.intersects(entry.position...entry.position) {
                 unknownAnswers[entry.position] = UnknownAnswer(id: entry.id, answer: answer)
                 continue

@@ -50,6 +50,8 @@ struct TokenUse: Sendable {
     private var state = State.unknown
     /// True if the token was renewed after a refusal and the server has not accepted it yet.
     private var isNew = false
+    /// True once the server has accepted the token.
+    private(set) var isAccepted = false
     private var expiresAt: Int64?
     /// The time of the next renewal, by the server's clock.
     private var renewAt: Int64?
@@ -74,7 +76,7 @@ struct TokenUse: Sendable {
         switch input {
         case .received(let end, let now, let lastRequest, let wasRenewed):
             isRenewed = wasRenewed || isRenewing || state == .refused
-            isNew = state == .refused
+            (isNew, isAccepted) = (state == .refused, false)
             state = .usable
             since = lastRequest
             expiresAt = end
@@ -96,7 +98,7 @@ struct TokenUse: Sendable {
             }
             isNew = false
             return handle(.refusedByIssuer)
-        case .accepted: isNew = false
+        case .accepted: (isNew, isAccepted) = (false, true)
         case .forgotten: state = .unknown
         case .resumed: if state == .refused { state = .unknown }
         case .clock(let offset):
