@@ -125,13 +125,19 @@ extension LaneSet {
         number(of: item).map { first(of: $0)?.position == item.position } ?? false
     }
 
+    /// Whether an event, or an earlier one of its lane, is in the queue.
+    func isQueued(_ item: ReplayItem) -> Bool {
+        number(of: item).flatMap(first).map { $0.position <= item.position } ?? false
+    }
+
     /// Moves a lane after all events that are there now.
     ///
     /// - Parameter isAlone: whether the event is sent in a batch of its own.
     mutating func deferLane(of item: ReplayItem, isAlone: Bool = false) {
         guard let number = number(of: item) else { return }
         setDeferred(number)
-        updateFirst(of: number, ifIt: item) { $0.isAlone = isAlone }
+        // An event that is set aside is never sent with others, also after W3 has suspected it.
+        updateFirst(of: number, ifIt: item) { $0.isAlone = isAlone || $0.failuresAlone > 0 }
         updateReadiness(of: number)
     }
 

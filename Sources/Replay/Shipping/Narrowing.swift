@@ -58,7 +58,7 @@ struct Narrowing: Sendable {
     /// The number of batches that failed since one with the same events was accepted.
     private var failures = 0
     /// The events of the last of them that are not accepted since.
-    private var failed: [ReplayItem] = []
+    private(set) var failed: [ReplayItem] = []
     /// The number of failures at which the next search may begin.
     private var searchAt = 0
     /// The number of accepted batches, and the number when the failures, or the last search, began.
@@ -128,6 +128,13 @@ struct Narrowing: Sendable {
         case .comparing(let suspect, let other, _):
             search = .comparing(suspect, with: other, isUnderWay: false)
         }
+    }
+
+    /// The events that failed have left the queue without an accepted batch: a page has settled them, or a decision
+    /// has removed them. Otherwise the next failure, of other events, would count as one of theirs.
+    mutating func forgetFailures() {
+        guard !isSearching, !failed.isEmpty else { return }
+        (failures, failed, readsFirst) = (0, [], false)
     }
 
     mutating func handle(_ input: Input) -> [Effect] {

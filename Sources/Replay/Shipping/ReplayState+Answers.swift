@@ -76,18 +76,25 @@ extension ReplayState {
     }
 
     /// W1. If the server has accepted the token, and a batch is searched for the reason of a failure, the events are
-    /// the reason and not the token.
+    /// the reason and not the token. An event that is set aside waits again (PRK-5) if another request is left to
+    /// show whether the token is the reason: at the beginning of a run no token is accepted yet, and after each pause
+    /// this event would go before reads and new events.
     private mutating func handleUnauthorized(
         _ items: [ReplayItem], _ number: Int, _ moment: Moment
     ) -> [Effect] {
         func refusal(_ consequence: Refusal.Consequence) -> Refusal {
             Refusal(status: 401, consequence, message: Pause.unauthorized.message)
         }
-        guard !(token.isAccepted && sending.isTrial(items)) else {
+        let isSetAside = items.first.map { $0.failuresAlone > 0 } ?? false
+        let hasOthers = sending.hasReadyLanes || (reading.isReading && mayRead)
+        let isEventsFault = token.isAccepted && sending.isTrial(items)
+        guard !isEventsFault, !(isSetAside && hasOthers) else {
             return fail(items, refusal(.pause(.unauthorized)), moment)
         }
+        // Of two requests with one token, the second refusal is no second failure.
+        let isNews = token.isUsed(by: number)
         let isPause = !token.handle(.unauthorized(request: number)).isEmpty
-        guard !sending.isTrial(items) else { return isPause ? pause(.unauthorized) : [] }
+        guard isNews, !sending.isTrial(items) else { return isPause ? pause(.unauthorized) : [] }
         return fail(items, refusal(isPause ? .pause(.unauthorized) : .renewToken), moment)
     }
 
@@ -106,7 +113,9 @@ extension ReplayState {
         guard case .complete(let reply) = row, reply.isPage else {
             _ = sending.handle(.read(isPage: false))
             let effects = handleReadFailure(row, cursor, number, moment)
-            if isProbing { reading.end() }
+            // A recovery ends with the same read (G7).
+            let isRecovery = effects.contains { if case .recover = $0 { true } else { false } }
+            if isProbing, !isRecovery { reading.end() }
             isProbing = false
             return effects
         }

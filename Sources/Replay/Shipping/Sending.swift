@@ -105,6 +105,9 @@ struct Sending: Sendable {
     /// The next events to send: of a refused or failed batch those that are still next in their lanes, else of the
     /// ready lanes. Nil if there are none.
     mutating func dequeueBatch() -> [ReplayItem]? {
+        if !narrowing.failed.contains(where: { queue.lanes.isQueued($0) }) {
+            narrowing.forgetFailures()
+        }
         while let part = bisection.popPart() {
             let items = queue.lanes.dequeueAgain(part)
             if !items.isEmpty { return items }

@@ -72,6 +72,9 @@ struct TokenUse: Sendable {
     /// Whether requests may be sent with the token.
     var isUsable: Bool { state == .usable }
 
+    /// Whether a request was sent with the present token, and the server has not refused it since.
+    func isUsed(by request: Int) -> Bool { state == .usable && request > since }
+
     mutating func handle(_ input: Input) -> [Effect] {
         switch input {
         case .received(let end, let now, let lastRequest, let wasRenewed):
