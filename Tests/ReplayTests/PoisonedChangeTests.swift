@@ -304,6 +304,46 @@ private struct Run {
         try await store.close()
     }
 
+    @Test func `PRK-5: a token that the server has changed is renewed if only such a change is left`()
+        async throws
+    {
+        let clock = VirtualClock()
+        let store = try await EventStore.open(
+            at: "/log", catalogue: EventCatalogue([EventRule(type: "t", action: "A") { _ in }]),
+            views: [Outbox.self],
+            environment: clock.environment(fileSystem: InMemoryFileSystem(), seed: 1))
+        for text in ["text", "poison"] {
+            try await store.append([
+                EventDraft(
+                    type: "t", subject: text,
+                    data: .json(Array(#"{"content":"\#(text)"}"#.utf8)))
+            ])
+        }
+        let middlebox = Middlebox(token: "first")
+        let issuer = Issuer()
+        var options = Replayer.Options()
+        options.reads = false
+        // In one run: the token was accepted, and another one is needed at a later trial.
+        let replayer = Replayer(
+            store, transport: middlebox, credentials: issuer, options: options,
+            sleep: {
+                clock.advance(by: $0)
+                guard issuer.current.withLock({ $0 }) == "first",
+                    OutboxCommands(store).entries.first?.parking == .setAside
+                else { return }
+                issuer.current.withLock { $0 = "second" }
+                middlebox.token.withLock { $0 = "second" }
+                middlebox.isOpen.store(true, ordering: .relaxed)
+            })
+        let end = Timestamp(milliseconds: clock.milliseconds + 1_000_000_000)
+        let report = try await replayer.run(until: .at(end))
+        #expect(report.applied == 2)
+        #expect(issuer.renewals.load(ordering: .relaxed) == 1)
+        // 401 at a trial, at the next one, and with the new token.
+        #expect(middlebox.count.load(ordering: .relaxed) < 12)
+        try await store.close()
+    }
+
     @Test func `a change that was never sent can be discarded`() async throws {
         let clock = VirtualClock()
         let store = try await EventStore.open(
@@ -318,17 +358,36 @@ private struct Run {
     }
 }
 
-/// A way to the server that answers 403 to one word.
+/// Credentials with a token that changes, and is told to who renews.
+private final class Issuer: Credentials {
+    let current = Mutex("first")
+    let renewals = Atomic(0)
+
+    func token() -> AccessToken? { AccessToken("first") }
+
+    func refresh(_ old: AccessToken?) -> AccessToken? {
+        renewals.add(1, ordering: .relaxed)
+        return AccessToken(current.withLock { $0 })
+    }
+}
+
+/// A way to the server that answers 403 to one word, and 401 to all tokens but one.
 private final class Middlebox: Transport {
+    /// The valid token; nil accepts any.
+    let token: Mutex<String?>
     let isOpen = Atomic(false)
     /// The number of batches.
     let count = Atomic(0)
+
+    init(token: String? = nil) { self.token = Mutex(token) }
 
     func send(_ request: TransportRequest, token: String?) throws -> TransportReply {
         guard case .append(let batch) = request else {
             return TransportReply(status: 200, body: Array("[]".utf8))
         }
         count.add(1, ordering: .relaxed)
+        let valid = self.token.withLock { $0 }
+        guard valid == nil || valid == token else { return TransportReply(status: 401) }
         let text = String(decoding: batch, as: UTF8.self)
         guard isOpen.load(ordering: .relaxed) || !text.contains("poison") else {
             return TransportReply(status: 403, body: Array("<html>blocked</html>".utf8))

@@ -78,7 +78,8 @@ extension ReplayState {
     /// W1. If the server has accepted the token, and a batch is searched for the reason of a failure, the events are
     /// the reason and not the token. An event that is set aside waits again (PRK-5) if another request is left to
     /// show whether the token is the reason: at the beginning of a run no token is accepted yet, and after each pause
-    /// this event would go before reads and new events.
+    /// this event would go before reads and new events. If none is left, the token is renewed at its next trial: the
+    /// server may accept another one by then.
     private mutating func handleUnauthorized(
         _ items: [ReplayItem], _ number: Int, _ moment: Moment
     ) -> [Effect] {
@@ -89,12 +90,14 @@ extension ReplayState {
         let hasOthers = sending.hasReadyLanes || (reading.isReading && mayRead)
         let isEventsFault = token.isAccepted && sending.isTrial(items)
         guard !isEventsFault, !(isSetAside && hasOthers) else {
+            if isSetAside { _ = token.handle(.doubted) }
             return fail(items, refusal(.pause(.unauthorized)), moment)
         }
         // Of two requests with one token, the second refusal is no second failure.
         let isNews = token.isUsed(by: number)
         let isPause = !token.handle(.unauthorized(request: number)).isEmpty
-        guard isNews, !sending.isTrial(items) else { return isPause ? pause(.unauthorized) : [] }
+        guard isNews, isPause || !sending.isTrial(items) else { return [] }
+        guard isSetAside || !sending.isTrial(items) else { return pause(.unauthorized) }
         return fail(items, refusal(isPause ? .pause(.unauthorized) : .renewToken), moment)
     }
 
@@ -185,10 +188,14 @@ extension ReplayState {
 
     private mutating func wait(after refusal: Refusal, _ moment: Moment) -> [Effect] {
         switch refusal.consequence {
-        case .pause(let reason): pause(reason)
-        case .wait(let seconds): wait(seconds, moment)
-        case .backOff: backOff(moment, refusal.message)
-        case .renewToken: []
+        // A token that was accepted before is renewed first.
+        case .pause(.unauthorized) where token.isUsable:
+            return token.handle(.unauthorized(request: lastNumber)).isEmpty
+                ? [.report(refusal.message)] : pause(.unauthorized)
+        case .pause(let reason): return pause(reason)
+        case .wait(let seconds): return wait(seconds, moment)
+        case .backOff: return backOff(moment, refusal.message)
+        case .renewToken: return []
         }
     }
 
