@@ -51,9 +51,9 @@ extension ReplayState {
             }
             return perform(sending.handle(.verdicts(verdicts, items, moment)), moment)
         case .tooLarge(let reply):
-            return perform(sending.handle(.tooLarge(items, reply, isAlone: !isBusy)))
+            return perform(sending.handle(.tooLarge(items, reply, isAlone: !isBusy)), moment)
         case .malformed(let reply):
-            return perform(sending.handle(.malformed(items, reply, isAlone: !isBusy)))
+            return perform(sending.handle(.malformed(items, reply, isAlone: !isBusy)), moment)
         case .wrongEndpoint(let reply):
             let pause = Pause.endpoint(status: reply.status)
             return fail(
