@@ -304,7 +304,8 @@ private struct Run {
         try await store.close()
     }
 
-    @Test func `PRK-5: a token that the server has changed is renewed if only such a change is left`()
+    @Test(.verifies("PRK-5"))
+    func `a token that the server has changed is renewed if only such a change is left`()
         async throws
     {
         let clock = VirtualClock()
