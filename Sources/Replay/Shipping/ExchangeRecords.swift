@@ -87,7 +87,7 @@ struct ExchangeRecords {
     /// Records the server's event of a conflict: the resolver, or the user later, needs it to decide.
     func record(current: JSONValue?) async throws -> [Fact] {
         guard let event = EventStore.event(current) else { return [] }
-        let (received, unusable) = try await receive([event][...], recordingIfNew: [])
+        let (received, unusable, _) = try await receive([event][...], recordingIfNew: [])
         var facts: [Fact] = [.received(received), .unusable(unusable)]
         if received.isForked { facts.append(try await renewIncarnation()) }
         return facts

@@ -229,7 +229,7 @@ struct HistoryModel {
             answers[batch[0], default: Answers()].isRefused = true
         }
         guard reply.status == 200, let verdicts = Verdict.parse(reply.body),
-            verdicts.contains(where: { $0.status != .unprocessed })
+            verdicts.contains(where: { $0.status != .unprocessed && batch.contains($0.id) })
         else { return recordFailure(of: batch) }
         for verdict in verdicts {
             switch verdict.status {
