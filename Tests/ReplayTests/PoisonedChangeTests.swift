@@ -363,7 +363,7 @@ private struct Run {
     }
 }
 
-/// Credentials with a token that changes, and is told to who renews.
+/// Credentials whose token changes: a renewal has the new one.
 private final class Issuer: Credentials {
     let current = Mutex("first")
     let renewals = Atomic(0)
