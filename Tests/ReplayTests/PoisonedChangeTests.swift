@@ -304,6 +304,38 @@ private struct Run {
         try await store.close()
     }
 
+    /// 401 without another token pauses, and silence may be an outage: such a run ends after one failure.
+    @Test(.verifies("RPL-17", "RPL-7"), arguments: [401, nil])
+    func `a run reads before it ends, and the others are sent`(status: Int?) async throws {
+        let clock = VirtualClock()
+        let store = try await EventStore.open(
+            at: "/log", catalogue: EventCatalogue([EventRule(type: "t", action: "A") { _ in }]),
+            views: [Outbox.self],
+            environment: clock.environment(fileSystem: InMemoryFileSystem(), seed: 1))
+        for number in 1...20 {
+            let text = number == 7 ? "poison" : "text"
+            try await store.append([
+                EventDraft(
+                    type: "t", subject: "s\(number)",
+                    data: .json(Array(#"{"content":"\#(text)"}"#.utf8)))
+            ])
+        }
+        let middlebox = Middlebox(status: status)
+        var options = Replayer.Options()
+        options.reads = false
+        let replayer = Replayer(
+            store, transport: middlebox, options: options, sleep: { clock.advance(by: $0) })
+        for _ in 0..<3 where OutboxCommands(store).count > 1 { _ = try await replayer.run() }
+        #expect(OutboxCommands(store).count == 1)
+        // An outage costs the batch and one read.
+        middlebox.isDown.store(true, ordering: .relaxed)
+        try await store.append([EventDraft(type: "t", subject: "new")])
+        middlebox.count.store(0, ordering: .relaxed)
+        _ = try await replayer.run()
+        #expect(middlebox.count.load(ordering: .relaxed) <= 2)
+        try await store.close()
+    }
+
     @Test(.verifies("PRK-5"))
     func `a token that the server has changed is renewed if only such a change is left`()
         async throws
@@ -378,7 +410,7 @@ private final class Issuer: Credentials {
     }
 }
 
-/// A way to the server that answers 403 to one word, and 401 to all tokens but one.
+/// A way to the server that fails on one word, and answers 401 to all tokens but one.
 private final class Middlebox: Transport {
     /// The valid token; nil accepts any.
     let token: Mutex<String?>
@@ -386,9 +418,20 @@ private final class Middlebox: Transport {
     /// The number of batches.
     let count = Atomic(0)
 
-    init(token: String? = nil) { self.token = Mutex(token) }
+    /// The answer to the word; nil for silence.
+    let status: Int?
+    let isDown = Atomic(false)
+
+    init(token: String? = nil, status: Int? = 403) {
+        self.token = Mutex(token)
+        self.status = status
+    }
 
     func send(_ request: TransportRequest, token: String?) throws -> TransportReply {
+        guard !isDown.load(ordering: .relaxed) else {
+            count.add(1, ordering: .relaxed)
+            throw TransportError(.timedOut, location: "server", "silence")
+        }
         guard case .append(let batch) = request else {
             return TransportReply(status: 200, body: Array("[]".utf8))
         }
@@ -397,7 +440,10 @@ private final class Middlebox: Transport {
         guard valid == nil || valid == token else { return TransportReply(status: 401) }
         let text = String(decoding: batch, as: UTF8.self)
         guard isOpen.load(ordering: .relaxed) || !text.contains("poison") else {
-            return TransportReply(status: 403, body: Array("<html>blocked</html>".utf8))
+            guard let status else {
+                throw TransportError(.timedOut, location: "server", "silence")
+            }
+            return TransportReply(status: status, body: Array("<html>blocked</html>".utf8))
         }
         let verdicts = text.matches(of: /"id":"([-0-9a-f]{36})"/).map {
             #"{"id":"\#($0.1)","status":"applied"}"#

@@ -39,7 +39,7 @@ struct Narrowing: Sendable {
         case wait(Refusal)
     }
 
-    private enum Search {
+    enum Search {
         case none
         /// One of the events is a reason. `part`: those of them that are under way.
         case halving([ReplayItem], part: [ReplayItem]?)
@@ -47,29 +47,26 @@ struct Narrowing: Sendable {
         case comparing(ReplayItem, with: ReplayItem, isUnderWay: Bool)
     }
 
-    private struct Suspect {
+    struct Suspect {
         /// The number of its failures alone.
         var failures: Int
         /// The number of accepted batches before the first failure of a batch with the event.
         var acceptedBefore: Int
     }
 
-    private var search = Search.none
+    var search = Search.none
     /// The number of batches that failed since one with the same events was accepted.
-    private var failures = 0
+    var failures = 0
     /// The events of the last of them that are not accepted since.
-    private(set) var failed: [ReplayItem] = []
+    var failed: [ReplayItem] = []
     /// The number of failures at which the next search may begin.
-    private var searchAt = 0
+    var searchAt = 0
     /// The number of accepted batches, and the number when the failures, or the last search, began.
-    private var accepted = 0
-    private var acceptedBefore = 0
-    private var suspects: [UUID: Suspect] = [:]
+    var accepted = 0
+    var acceptedBefore = 0
+    var suspects: [UUID: Suspect] = [:]
     /// Whether a read goes before the next batch, if one is due.
-    private(set) var readsFirst = false
-
-    /// The number of failures of a lone event after which it is set aside.
-    private static let failuresMin = 2
+    var readsFirst = false
 
     /// Whether the parts of a failed batch are sent: one request at a time is under way then.
     var isSearching: Bool { if case .none = search { false } else { true } }
@@ -78,7 +75,7 @@ struct Narrowing: Sendable {
     var wantsProbe: Bool { readsFirst && failed.count > 1 && failures >= searchAt }
 
     /// Whether the next failure of a batch begins a search.
-    private var isProven: Bool {
+    var isProven: Bool {
         accepted > acceptedBefore && failures > 0 && failures + 1 >= max(2, searchAt)
     }
 
@@ -108,6 +105,13 @@ struct Narrowing: Sendable {
             search = .comparing(suspect, with: other, isUnderWay: true)
             return [other]
         }
+    }
+
+    /// N1: a read is sent before the events that failed wait for another run. False if it would show nothing.
+    mutating func probeNow() -> Bool {
+        guard failures > 0, failed.count > 1, !isSearching else { return false }
+        (readsFirst, searchAt) = (true, min(searchAt, failures))
+        return true
     }
 
     /// The events of the part are settled, held or under way by now.
@@ -151,84 +155,6 @@ struct Narrowing: Sendable {
         return []
     }
 
-    // MARK: Failures
-
-    private mutating func handleFailure(_ items: [ReplayItem], _ refusal: Refusal) -> [Effect] {
-        if items.count == 1, items[0].isAlone { return failedAlone(items[0], refusal) }
-        switch search {
-        case .halving(_, let part?) where !part.isEmpty:
-            guard items.count == 1 else {
-                search = .halving(items, part: nil)
-                return []
-            }
-            return found(items[0], refusal)
-        case .comparing(let suspect, _, true):
-            return [.clear(suspect), .clear(items[0])] + searchedInVain(refusal)
-        default: return batchFailed(items, refusal)
-        }
-    }
-
-    private mutating func batchFailed(_ items: [ReplayItem], _ refusal: Refusal) -> [Effect] {
-        let isSearchDue = isProven
-        if failures == 0 { (acceptedBefore, searchAt) = (accepted, refusal.isLong ? 1 : 2) }
-        failures += 1
-        failed = items
-        readsFirst = failures > 1 || (refusal.isLong && items.count > 1)
-        guard isSearchDue, !isSearching else { return [.wait(refusal)] }
-        guard items.count > 1 else { return found(items[0], refusal) }
-        begin()
-        return []
-    }
-
-    /// N2: what is accepted from now on shows that the endpoint is well.
-    private mutating func begin() {
-        (acceptedBefore, readsFirst) = (accepted, false)
-        search = .halving(failed, part: nil)
-    }
-
-    /// N3, N4: a lone event failed. If no other was accepted since the failures began, another one decides.
-    private mutating func found(_ item: ReplayItem, _ refusal: Refusal) -> [Effect] {
-        let others = failed
-        remove([item])
-        suspects[item.id] = Suspect(failures: 1, acceptedBefore: acceptedBefore)
-        search = .none
-        let effects = [Effect.suspect(item, failures: 1)]
-        guard accepted == acceptedBefore else { return effects }
-        var lanes: Set = [item.laneID]
-        // One in the middle: those that were cleared before are at the end.
-        let firsts = others.filter { lanes.insert($0.laneID).inserted }
-        guard !firsts.isEmpty else {
-            suspects[item.id] = nil
-            return [.clear(item)] + searchedInVain(refusal)
-        }
-        search = .comparing(item, with: firsts[firsts.count / 2], isUnderWay: false)
-        return effects
-    }
-
-    private mutating func searchedInVain(_ refusal: Refusal) -> [Effect] {
-        if case .comparing(let suspect, _, _) = search { suspects[suspect.id] = nil }
-        search = .none
-        (acceptedBefore, readsFirst) = (accepted, false)
-        postponeSearch()
-        return [.wait(refusal)]
-    }
-
-    /// N4: an outage is not multiplied, and an event is found within minutes after it.
-    private mutating func postponeSearch() { searchAt = failures + min(failures, 8) }
-
-    /// N5: an event that is sent alone failed.
-    private mutating func failedAlone(_ item: ReplayItem, _ refusal: Refusal) -> [Effect] {
-        guard item.failuresAlone == 0 else { return [.setAside(item, refusal)] }
-        var suspect = suspects[item.id] ?? Suspect(failures: 0, acceptedBefore: accepted)
-        suspect.failures += 1
-        suspects[item.id] = suspect
-        let effects = [Effect.suspect(item, failures: suspect.failures)]
-        guard accepted > suspect.acceptedBefore else { return effects + [.wait(refusal)] }
-        guard suspect.failures >= Self.failuresMin else { return effects }
-        suspects[item.id] = nil
-        return [.setAside(item, refusal)]
-    }
-
     // MARK: Successes
 
     private mutating func handleSuccess(_ items: [ReplayItem]) -> [Effect] {
@@ -258,7 +184,7 @@ struct Narrowing: Sendable {
 
     /// Removes events from those that failed. False if there is none of them.
     @discardableResult
-    private mutating func remove(_ items: [ReplayItem]) -> Bool {
+    mutating func remove(_ items: [ReplayItem]) -> Bool {
         guard failures > 0 else { return false }
         let ids = Set(items.map(\.id))
         let count = failed.count

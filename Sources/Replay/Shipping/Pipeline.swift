@@ -102,6 +102,12 @@ struct Pipeline: Sendable {
         }
     }
 
+    /// Whether a read may go although the pipeline waits or pauses, unless the server has asked to wait.
+    func mayProbe(now: Int64) -> Bool {
+        conditions.isReachable && (conditions.isAllowed || isDemanded) && mayRead
+            && askedToWaitUntil <= now
+    }
+
     /// The earliest time of the next request.
     var notBefore: Int64 { max(backoffEnd, askedToWaitUntil) }
 

@@ -88,7 +88,7 @@ struct ReplaySession {
             }
             if case .paused(let pause) = action { report(pause) }
             switch step {
-            case .end: return false
+            case .end: return exchange.state.probeBeforeEnd(now: now)
             case .resume: exchange.state.resume()
             case .wait(let time): return try await wait(until: time, now)
             }
@@ -180,7 +180,9 @@ struct ReplaySession {
                 send(number) { request }
             }
             let isSearched = exchange.state.isSearching
-            if answer.hasTimedOut, !isSearched, waits.endsAfterTimeout { return false }
+            if answer.hasTimedOut, !isSearched, waits.endsAfterTimeout {
+                return exchange.state.probeBeforeEnd(now: store.deviceNow)
+            }
         }
         return true
     }

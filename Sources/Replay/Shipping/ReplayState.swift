@@ -24,6 +24,8 @@ public struct ReplayState: Sendable {
     private let requestsMax: Int
     /// Whether the read under way was not due.
     var isProbing = false
+    /// Whether a read was sent because the run was about to end.
+    private var hasProbed = false
     /// The number of the batch of the recovery that is under way.
     var recoveryNumber: Int?
 
@@ -189,6 +191,16 @@ public struct ReplayState: Sendable {
             isProbing = true
         }
         return token.actionNeeded(now: now) ?? send(.read(after: reading.cursor))
+    }
+
+    /// N1: whether a read is sent before a run ends that waits or pauses after a failed batch. Once in a run.
+    mutating func probeBeforeEnd(now: Int64) -> Bool {
+        guard !hasProbed, !isBusy, pipeline.mayProbe(now: now), sending.narrowing.probeNow() else {
+            return false
+        }
+        hasProbed = true
+        resume()
+        return true
     }
 
     /// The action while requests are unanswered. It has a time if another request may be sent then.
