@@ -157,6 +157,73 @@ private func asset(
         #expect(store.settings.tryGet(.assetETag) == "v2")
     }
 
+    @Test(.verifies("MED-20", "MED-22", "MED-23"))
+    func `a response without checksums keeps the computed one, unless the file has changed`()
+        async throws
+    {
+        let store = try await open()
+        let taken: Int64 = 1_700_000_000_000
+        func photo(_ number: Int, checksum: String? = nil, modified: Int64 = taken) -> Asset {
+            var asset = asset("p\(number)", remote: "r\(number)").asset
+            asset.fileModifiedAt = ZonedTime(Timestamp(milliseconds: modified))
+            asset.checksum = checksum
+            return asset
+        }
+        func refresh(_ answer: [Asset]) async throws -> [AssetFault] {
+            try await store.assets.refresh(of: "ada") { _, _ in
+                .changed(answer, goneRemoteIds: [], eTag: "v")
+            }.leftOut
+        }
+        func checksums() -> [String?] {
+            store.assets.assets(ownedBy: "ada").current.map(\.checksum)
+        }
+        func freeable() async -> [String] {
+            var ids: [String] = []
+            for hashes in [DeviceHashes.checksums, .undeclared, .ofAnotherKind] {
+                let settings = CleanUpSettings(cutoffDaysAgo: 1, deviceHashes: hashes)
+                ids += await store.assets.cleanUpCandidates(settings).map(\.id)
+            }
+            return ids
+        }
+        try await store.assets.putAll(
+            (1...2).map {
+                var asset = photo($0)
+                asset.localId = "l\($0)"
+                return asset
+            })
+        #expect(await freeable() == [])
+        try await store.assets.setChecksums(["p1": "c1", "p2": "c2"])
+        #expect(await freeable() == ["p1", "p2", "p1", "p2", "p1", "p2"])
+        let position = await store.events.lastDurable
+        #expect(try await refresh([photo(1), photo(2)]) == [])
+        #expect(checksums() == ["c1", "c2"])
+        let end = await store.events.lastDurable
+        #expect(end.rawValue == position.rawValue + 2, "only the tags")
+        // The file of one has changed on the server: the copy on the device is another one.
+        #expect(try await refresh([photo(1, modified: taken + 1), photo(2)]) == [])
+        #expect(checksums() == [nil, "c2"])
+        #expect(await freeable() == ["p2", "p2", "p2"])
+        // The server says that another photo has the content.
+        #expect(try await refresh([photo(2), photo(3, checksum: "c2")]) == [])
+        #expect(checksums() == [nil, nil, "c2"])
+        try await store.close()
+    }
+
+    @Test(.verifies("MED-20"))
+    func `a kept checksum that another asset has keeps no asset out`() async throws {
+        let store = try await open()
+        var moved = asset("m", remote: "r1", owner: "grace", checksum: "c").asset
+        try await store.assets.putAll([asset("x", remote: "r2", checksum: "c").asset, moved])
+        (moved.ownerId, moved.checksum) = ("ada", nil)
+        let answer = moved
+        let refresh = try await store.assets.refresh(of: "ada") { _, _ in
+            .changed([answer], goneRemoteIds: [], eTag: "v")
+        }
+        #expect(refresh.leftOut == [])
+        #expect(store.assets.assets(ownedBy: "ada").current.map(\.checksum) == [nil, "c"])
+        try await store.close()
+    }
+
     @Test(.verifies("MED-20"))
     func `a checksum that moves to another asset beside a deletion is stored`() async throws {
         let store = try await open()
