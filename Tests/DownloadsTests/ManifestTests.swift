@@ -78,6 +78,7 @@ private actor EndingTokens: Credentials {
             #""id":"good","url":"/x","type":"hero","width":1,"height":1"#,
             #""id":"x","url":"/good","type":"hero","width":1,"height":1,"size":9"#,
             #""id":7,"url":["/x"],"type":"hero","width":1,"height":1"#, #""id":"x""#, "",
+            #""id":"last","url":"/x","type":"hero","width":1"#,
             #""id":"x","url":"file:///etc/passwd","type":"hero","width":1,"height":1"#,
             #""id":"x","url":"https://a:b@server/x","type":"hero","width":1,"height":1"#,
             #""id":"x","url":"https://","type":"hero","width":1,"height":1"#,

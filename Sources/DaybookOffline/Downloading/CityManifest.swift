@@ -163,18 +163,26 @@ public struct CityManifest: Hashable, Sendable {
         var ids: Set<EntityID> = []
         var contents: [URL: Image] = [:]
         for (image, place) in zip(images, places) {
-            let isNew = ids.insert(EntityID(image.id)).inserted
+            let isNew = !ids.contains(EntityID(image.id))
             if let problem = Self.problem(image, isNew, contents[image.url]) {
                 leaveOut(
-                    place, isNew && !image.id.isEmpty ? image.id : nil, image.url,
+                    place, Self.isIdentifier(image.id) ? image.id : nil, image.url,
                     Self.name(place) + problem)
             } else {
+                ids.insert(EntityID(image.id))
                 contents[image.url] = image
             }
         }
         let broken = Set(leftOut.map(\.index))
         images = zip(images, places).filter { !broken.contains($1) }.map(\.0)
+        // No two images of a copy have one id, those that it lacks included.
+        for index in leftOut.indices
+        where !ids.insert(EntityID(leftOut[index].image.id)).inserted {
+            leftOut[index].image.id = Self.name(leftOut[index].index)
+        }
     }
+
+    private static func isIdentifier(_ id: String) -> Bool { !id.isEmpty && !id.utf8.contains(0) }
 
     /// The rule that an image breaks; nil if it breaks none.
     ///
@@ -182,9 +190,7 @@ public struct CityManifest: Hashable, Sendable {
     ///   - hasOwnID: whether no image before it has its id.
     ///   - other: an image before it with its address.
     private static func problem(_ image: Image, _ hasOwnID: Bool, _ other: Image?) -> String? {
-        guard !image.id.isEmpty, !image.id.utf8.contains(0) else {
-            return ".id is empty or has U+0000"
-        }
+        guard isIdentifier(image.id) else { return ".id is empty or has U+0000" }
         guard hasOwnID else { return ".id is that of an image before it" }
         guard image.width >= 0, image.height >= 0, image.size ?? 0 >= 0 else {
             return " has a negative size, width or height"
