@@ -9,8 +9,8 @@ public struct OfflineCity: Hashable, Sendable, Identifiable {
     public let cityId: String
     /// The cached images.
     public let images: [CachedImage]
-    /// The images of the city that the copy lacks, because the server did not have them or sent something
-    /// else. They are fetched again a day after the download.
+    /// The images of the city that the copy lacks, because the server did not have them, sent something else, or
+    /// described them wrongly. They are fetched again a day after the download.
     public let missingImages: [MissingImage]
     /// The time of the download.
     public let downloadedAt: Timestamp
@@ -41,9 +41,9 @@ public struct OfflineCity: Hashable, Sendable, Identifiable {
 
 /// An image that the copy of a city lacks.
 public struct MissingImage: DeclaredObject, Hashable, Identifiable {
-    /// The image's id.
+    /// The image's id; its place in the manifest if the manifest gives it none of its own.
     public var id: String
-    /// The image's URL.
+    /// The image's URL; its place in the manifest if the manifest gives none that may be requested.
     public var url: String
     /// The reason, without any text from a server.
     public var reason: String  // .text

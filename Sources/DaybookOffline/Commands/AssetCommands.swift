@@ -232,10 +232,13 @@ enum UniqueAssetKey: Hashable, CustomStringConvertible {
 
     static func all(of asset: Asset) -> [UniqueAssetKey] {
         [
-            asset.checksum.map { .checksum(owner: EntityID(asset.ownerId), EntityID($0)) },
-            asset.remoteId.map { .remoteId(EntityID($0)) },
+            checksum(of: asset), asset.remoteId.map { .remoteId(EntityID($0)) },
             asset.localId.map { .localId(EntityID($0)) },
         ].compactMap(\.self)
+    }
+
+    static func checksum(of asset: Asset) -> UniqueAssetKey? {
+        asset.checksum.map { .checksum(owner: EntityID(asset.ownerId), EntityID($0)) }
     }
 
     /// The stored assets with this key.

@@ -89,6 +89,7 @@ struct AssetMerge {
                 .filter { Self.isFree($0, for: asset, leaving) } ?? []
         }
         setIDs()
+        keepChecksums()
         // Assets that the store knows come first: of two with one key they are stored.
         let order =
             items.indices.filter { items[$0].record != nil }
@@ -115,6 +116,23 @@ struct AssetMerge {
             }
             items[index].stored.asset.id = id ?? UUID().text
             used.insert(EntityID(items[index].stored.asset.id))
+        }
+    }
+
+    /// Gives each matched asset without a checksum the stored one, which the app may have computed, unless the
+    /// times of the last change say that the file is another one.
+    private mutating func keepChecksums() {
+        var taken = Set(items.compactMap { UniqueAssetKey.checksum(of: $0.given) })
+        for index in items.indices where items[index].given.checksum == nil {
+            guard let known = items[index].record?.asset,
+                known.fileModifiedAt.moment == items[index].given.fileModifiedAt.moment
+            else { continue }
+            var asset = items[index].stored.asset
+            asset.checksum = known.checksum
+            // An asset of the answer that names a checksum has it.
+            guard let key = UniqueAssetKey.checksum(of: asset), taken.insert(key).inserted
+            else { continue }
+            items[index].stored.asset = asset
         }
     }
 
@@ -160,6 +178,11 @@ struct AssetMerge {
         let keys = UniqueAssetKey.all(of: stored.asset)
         for key in keys {
             guard let other = holder(of: key) else { continue }
+            if case .checksum = key, items[index].given.checksum == nil {
+                // The checksum is not the server's: it must not keep the asset out.
+                items[index].stored.asset.checksum = nil
+                return try admit(index)
+            }
             return leaveOut(
                 index, "it cannot have \(key): the asset \(other) has it", isConflict: true)
         }

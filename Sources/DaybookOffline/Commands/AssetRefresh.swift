@@ -39,7 +39,9 @@ extension AssetCommands {
     ///
     /// The server does not know the copies on this device. An asset of its response that is stored here, by
     /// its `remoteId` or its id, or as a copy on the device with its `localId` or its owner and checksum,
-    /// keeps the id and the `localId` that are stored; no two assets of the response become one. An asset
+    /// keeps the id and the `localId` that are stored; no two assets of the response become one. A response
+    /// without checksums does not erase those that `setChecksums(_:)` has recorded, unless `fileModifiedAt`
+    /// says that the file has changed. An asset
     /// that the server no longer has is deleted; one with a copy on the device stays, without its
     /// `remoteId`, and counts as a duplicate, so that it is not uploaded again. Assets that were stored
     /// while `fetch` ran are not deleted.

@@ -51,10 +51,7 @@ struct CityStorage {
 
     /// The cities whose last access is more than `pruneAfterDays` ago. O(their number).
     func outdated() -> [String] {
-        // Imported events may have set another number: 0 days would delete every copy at once.
-        let accepted = OfflinePreferences.pruneDays
-        let days = max(min(preferences.pruneAfterDays, accepted.upperBound), accepted.lowerBound)
-        let oldest = now.milliseconds - Int64(days) * 86_400_000
+        let oldest = now.milliseconds - Int64(preferences.daysUntilPruning) * 86_400_000
         return cities.evictionCandidates.prefix { $0.lastAccessedAt.milliseconds < oldest }
             .map(\.cityId)
     }
@@ -76,11 +73,11 @@ struct CityStorage {
             used -= Int128(city.storageSize)
             if city.isExplicitDownload { explicitBytes -= Int128(city.storageSize) }
         }
-        let limit = Int128(preferences.maxStorageLimit)
+        let limit = Int128(preferences.storageLimit)
         guard explicitBytes + Int128(new?.bytes ?? 0) <= limit || new == nil else {
             return Evictions(
                 error: StorageLimitError(
-                    limit: preferences.maxStorageLimit,
+                    limit: preferences.storageLimit,
                     explicitBytes: Int(clamping: explicitBytes), neededBytes: new?.bytes ?? 0))
         }
         var evictions = Evictions()
@@ -95,7 +92,7 @@ struct CityStorage {
         }
         if used > limit {
             evictions.error = StorageLimitError(
-                limit: preferences.maxStorageLimit, explicitBytes: Int(clamping: explicitBytes),
+                limit: preferences.storageLimit, explicitBytes: Int(clamping: explicitBytes),
                 neededBytes: 0)
         }
         return evictions

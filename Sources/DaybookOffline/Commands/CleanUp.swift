@@ -10,7 +10,9 @@ public struct CleanUpSettings: Hashable, Sendable {
     public var keepFavorites: Bool
     /// The kinds of media that stay. The setting `cleanupKeepMediaType`.
     public var keepMediaType: KeptMediaType
-    /// The albums whose assets stay. The setting `cleanupKeepAlbumIds`.
+    /// The albums whose assets stay, by their ids in this store; an album that was removed keeps none. An album
+    /// that the store has never had, such as one of the device, keeps all assets, because its own are not known.
+    /// The setting `cleanupKeepAlbumIds`.
     public var keepAlbumIds: [String]
     /// The age in days up to which assets stay. Below 1 no age is chosen, and all assets stay. The setting
     /// `cleanupCutoffDaysAgo`.
@@ -51,8 +53,21 @@ public struct CleanUpSettings: Hashable, Sendable {
         check(.cleanupCutoffDaysAgo)
     }
 
-    /// - Throws: `EventError` (`refused`) if a stored value is unreadable.
-    fileprivate func requireReadable() throws(EventError) {
+    /// The albums to keep whose assets are not known.
+    fileprivate func unknownAlbums(_ albums: AlbumsView) -> [String] {
+        keepAlbumIds.filter { !albums.isKnown($0) }
+    }
+
+    /// - Throws: `EventError` (`refused`) if a stored value is unreadable, or an album is unknown.
+    fileprivate func requireReadable(_ albums: AlbumsView) throws(EventError) {
+        let unknown = unknownAlbums(albums)
+        guard unknown.isEmpty else {
+            throw EventError(
+                .refused,
+                "no local copy is deleted: the assets of the kept album "
+                    + "\(unknown.joined(separator: ", ")) are not known; store the album, or remove it "
+                    + "from \(UserSetting<[String]>.cleanupKeepAlbumIds.key.name)")
+        }
         guard unreadable.isEmpty else {
             throw EventError(
                 .refused,
@@ -94,8 +109,8 @@ extension AssetCommands {
 
     /// The assets whose local copies would be deleted, the oldest first: they are on the server and not
     /// in its trash, they are on the device, no setting keeps them, and their files have not changed since
-    /// their backup (MED-22). Empty without a chosen age, and if a setting cannot be read
-    /// (`CleanUpSettings.unreadable`).
+    /// their backup (MED-22). Empty without a chosen age, if a setting cannot be read
+    /// (`CleanUpSettings.unreadable`), and if the store does not know an album to keep.
     ///
     /// - Parameter settings: the copies that stay; nil for the user's settings in this store.
     /// - Complexity: O(assets before the cutoff × albums to keep).
@@ -106,8 +121,10 @@ extension AssetCommands {
     }
 
     private func candidates(_ settings: CleanUpSettings, at now: Timestamp) -> [AssetRecord] {
-        guard settings.unreadable.isEmpty else { return [] }
         let library = CleanUpSettings.Library(store)
+        guard settings.unreadable.isEmpty, settings.unknownAlbums(library.albums).isEmpty else {
+            return []
+        }
         let cutoff = settings.cutoff(at: now)
         return library.assets
             .records(from: Timestamp.range.lowerBound, upTo: cutoff)
@@ -138,7 +155,8 @@ extension AssetCommands {
     ///     not changed.
     /// - Returns: the ids of the assets whose local copies are gone. Durable on return.
     /// - Throws: what `delete` throws, with all earlier portions recorded; `EventError` (`refused`) if a
-    ///   setting cannot be read, which it names, and if other commands keep changing the same assets;
+    ///   setting cannot be read or the store does not know an album to keep, which it names, and if other
+    ///   commands keep changing the same assets;
     ///   `LogError` as `EventStore.append` and
     ///   `properties(of:)`.
     /// - Complexity: as `cleanUpCandidates(_:)`, and O(bytes of the changed assets); one frame to read
@@ -149,7 +167,7 @@ extension AssetCommands {
         delete: (_ localIds: [String]) async throws -> [String]
     ) async throws -> [String] {
         let settings = settings ?? CleanUpSettings(store.view(SettingsView.self))
-        try settings.requireReadable()
+        try settings.requireReadable(store.view(AlbumsView.self))
         let now = await store.timestamp
         var remaining = candidates(settings, at: now)[...]
         var freed: [String] = []

@@ -44,6 +44,14 @@ public struct CityManifest: Hashable, Sendable {
     public var cityData: [UInt8]
     /// Its images, in the manifest's order.
     public var images: [Image]
+    /// The elements of the manifest's list that break a rule, in its order. The city is stored without them.
+    private(set) var leftOut: [LeftOut] = []
+
+    /// An element of the manifest's list without which the city is stored.
+    struct LeftOut: Hashable {
+        var index: Int
+        var image: MissingImage
+    }
 
     /// The greatest number of images of a city.
     public static let imagesMax = 1_000
@@ -55,7 +63,7 @@ public struct CityManifest: Hashable, Sendable {
         self.images = images
     }
 
-    /// Reads the wire form, DL-10.
+    /// Reads the wire form, DL-10. An image that breaks a rule is left out.
     ///
     /// - Parameters:
     ///   - json: the text.
@@ -68,11 +76,17 @@ public struct CityManifest: Hashable, Sendable {
             guard let city = fields.raw("city") else {
                 throw EventError(.invalidData, "manifest.city is missing")
             }
-            self.cityId = cityId
-            cityData = city
-            images = []
-            for image in try fields.required(try fields.objects("images"), "images") {
-                images.append(try Self.image(image, url))
+            self.init(cityId: cityId, cityData: city, images: [])
+            for (index, element) in try fields.objectsAlone("images").enumerated() {
+                do throws(EventError) { images.append(try Self.image(element.get(), url)) } catch {
+                    let image = try? element.get()
+                    leaveOut(
+                        index, try? image?.identifier("id"),
+                        (try? image?.identifier("url")).flatMap {
+                            URL(string: $0, relativeTo: url)
+                        },
+                        error.detail)
+                }
             }
         } catch { throw Self.invalid(error.detail) }
         try check(city: "manifest.city")
@@ -80,7 +94,25 @@ public struct CityManifest: Hashable, Sendable {
 
     /// The name of an image, for messages: its member in the manifest. Its id and its address are text from
     /// a server, which no message may contain.
-    static func name(ofImage index: Int) -> String { "manifest.images[\(index)]" }
+    func name(ofImage index: Int) -> String { Self.name(place(ofImage: index)) }
+
+    private static func name(_ place: Int) -> String { "manifest.images[\(place)]" }
+
+    /// The index of an image in the manifest's list. O(images that are left out).
+    private func place(ofImage index: Int) -> Int {
+        leftOut.reduce(index) { place, fault in fault.index <= place ? place + 1 : place }
+    }
+
+    /// Notes an element of the list that breaks a rule. Its place stands for an id and for an address that
+    /// cannot be used.
+    private mutating func leaveOut(_ place: Int, _ id: String?, _ url: URL?, _ reason: String) {
+        let url = url.flatMap { Self.isFetchable($0) ? $0.absoluteString : nil }
+        let image = MissingImage(
+            id: id ?? Self.name(place), url: url ?? Self.name(place),
+            reason: String(reason.prefix(MissingImage.reasonMax)))
+        let next = leftOut.firstIndex { $0.index > place } ?? leftOut.count
+        leftOut.insert(LeftOut(index: place, image: image), at: next)
+    }
 
     private static func invalid(_ problem: String) -> DownloadError {
         DownloadError(.badManifest, "the city's manifest is not valid: \(problem)")
@@ -110,38 +142,64 @@ public struct CityManifest: Hashable, Sendable {
             size: try fields.count("size"), sha256: digest)
     }
 
-    /// Checks the rules that the types do not express.
+    /// Checks the rules that the types do not express, and leaves out the images that break one.
     ///
     /// - Parameter member: the name of the city's data, for messages.
-    func check(city member: String = "manifest.cityData") throws(DownloadError) {
-        func require(_ isTrue: Bool, _ problem: String) throws(DownloadError) {
-            guard isTrue else { throw Self.invalid(problem) }
-        }
+    /// - Throws: `DownloadError` with `badManifest` if the city's data cannot be used, or the list is too long.
+    mutating func check(city member: String = "manifest.cityData") throws(DownloadError) {
         let id: String
         do throws(EventError) {
             id = try CityData(members: try JSONFields(cityData, path: member)).id
         } catch {
             throw Self.invalid(error.detail)
         }
-        try require(EntityID(id) == EntityID(cityId), "it is about another city")
-        try require(images.count <= Self.imagesMax, "it has more than \(Self.imagesMax) images")
-        try require(
-            Set(images.map { EntityID($0.id) }).count == images.count, "two images share an id")
-        var contents: [URL: Image] = [:]
-        for (index, image) in images.enumerated() {
-            let name = Self.name(ofImage: index)
-            try require(
-                image.width >= 0 && image.height >= 0 && image.size ?? 0 >= 0,
-                "\(name) has a negative size, width or height")
-            try require(
-                Self.isFetchable(image.url), "\(name).url is not one of http or https")
-            if let duplicate = contents[image.url] {
-                try require(
-                    duplicate.size == image.size && duplicate.sha256 == image.sha256,
-                    "\(name) has the url of another image and differs in size or sha256")
-            }
-            contents[image.url] = image
+        guard EntityID(id) == EntityID(cityId) else {
+            throw Self.invalid("it is about another city")
         }
+        guard images.count + leftOut.count <= Self.imagesMax else {
+            throw Self.invalid("it has more than \(Self.imagesMax) images")
+        }
+        let places = images.indices.map(place(ofImage:))
+        var ids: Set<EntityID> = []
+        var contents: [URL: Image] = [:]
+        for (image, place) in zip(images, places) {
+            let isNew = !ids.contains(EntityID(image.id))
+            if let problem = Self.problem(image, isNew, contents[image.url]) {
+                leaveOut(
+                    place, Self.isIdentifier(image.id) ? image.id : nil, image.url,
+                    Self.name(place) + problem)
+            } else {
+                ids.insert(EntityID(image.id))
+                contents[image.url] = image
+            }
+        }
+        let broken = Set(leftOut.map(\.index))
+        images = zip(images, places).filter { !broken.contains($1) }.map(\.0)
+        // No two images of a copy have one id, those that it lacks included.
+        for index in leftOut.indices
+        where !ids.insert(EntityID(leftOut[index].image.id)).inserted {
+            leftOut[index].image.id = Self.name(leftOut[index].index)
+        }
+    }
+
+    private static func isIdentifier(_ id: String) -> Bool { !id.isEmpty && !id.utf8.contains(0) }
+
+    /// The rule that an image breaks; nil if it breaks none.
+    ///
+    /// - Parameters:
+    ///   - hasOwnID: whether no image before it has its id.
+    ///   - other: an image before it with its address.
+    private static func problem(_ image: Image, _ hasOwnID: Bool, _ other: Image?) -> String? {
+        guard isIdentifier(image.id) else { return ".id is empty or has U+0000" }
+        guard hasOwnID else { return ".id is that of an image before it" }
+        guard image.width >= 0, image.height >= 0, image.size ?? 0 >= 0 else {
+            return " has a negative size, width or height"
+        }
+        guard isFetchable(image.url) else { return ".url is not one of http or https" }
+        guard other.map({ $0.size == image.size && $0.sha256 == image.sha256 }) ?? true else {
+            return " has the url of another image and differs in size or sha256"
+        }
+        return nil
     }
 
     /// True for an http or https URL without user name and password. No other URL is requested.

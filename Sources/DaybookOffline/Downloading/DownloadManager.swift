@@ -534,7 +534,8 @@ extension DownloadedCity {
             }
         }
         try CityCommands.cache(
-            json: manifest.cityData, images: images, missing: missing, isExplicit: isExplicit,
+            json: manifest.cityData, images: images,
+            missing: manifest.leftOut.map(\.image) + missing, isExplicit: isExplicit,
             for: user, in: &transaction)
     }
 }

@@ -64,7 +64,7 @@ struct DownloadRun {
     }
 
     private func requestManifest() async throws -> CityManifest {
-        let manifest = try await source.manifest(of: job.cityId)
+        var manifest = try await source.manifest(of: job.cityId)
         guard manifest.cityId == job.cityId else {
             throw DownloadError(.badManifest, "the manifest is about another city")
         }
@@ -84,7 +84,7 @@ struct DownloadRun {
             guard size <= options.imageBytesMax else {
                 failures[image.url] = DownloadError(
                     .tooLarge,
-                    "\(CityManifest.name(ofImage: index)) has \(size) bytes; the limit is "
+                    "\(manifest.name(ofImage: index)) has \(size) bytes; the limit is "
                         + "\(options.imageBytesMax)")
                 continue
             }
@@ -135,14 +135,16 @@ struct DownloadRun {
     /// Fetches the images of a city. An image that the server does not have, or sends with another content than
     /// the manifest says, does not keep the others off the device.
     private func fetchAll(into city: inout DownloadedCity) async throws {
+        let manifest = city.manifest
         var urls = Set(city.failures.keys)
         // In the manifest's order: the app shows the first images first.
-        let images = city.manifest.images.enumerated().filter {
+        let images = manifest.images.enumerated().filter {
             urls.insert($0.element.url).inserted
         }
         let online = OnlineCheck { _ = try await requestManifest() }
         try await fetchInParallel(images, atOnce: options.imagesAtOnce) { item in
-            (item.element.url, try await fetch(item.element, item.offset, online))
+            let name = manifest.name(ofImage: item.offset)
+            return (item.element.url, try await fetch(item.element, name, online))
         } receive: { (url, result) in
             switch result {
             case .success(let file):
@@ -157,11 +159,11 @@ struct DownloadRun {
 
     /// - Returns: the file, or the error of an image that the server does not have.
     private func fetch(
-        _ image: CityManifest.Image, _ index: Int, _ online: OnlineCheck
+        _ image: CityManifest.Image, _ name: String, _ online: OnlineCheck
     ) async throws -> Result<DownloadedFile, DownloadError> {
         let fetch = ImageFetch(
-            image: image, name: CityManifest.name(ofImage: index), folder: folder, files: files,
-            fileSystem: fileSystem, authorizer: authorizer, meter: meter, backoff: backoff,
+            image: image, name: name, folder: folder, files: files, fileSystem: fileSystem,
+            authorizer: authorizer, meter: meter, backoff: backoff,
             options: options, kept: kept[image.url.absoluteString],
             allowsLocal: (authorizer.origin ?? HTTPOrigin(image.url))?.isLocal ?? false,
             online: online)

@@ -20,11 +20,16 @@ public struct ImageCacheLimits: Hashable, Sendable {
     /// The defaults.
     public init() {}
 
-    /// The limits of the user's settings, and the defaults for memory.
+    /// The limits of the user's settings, and the defaults for memory. A negative setting counts as none: it must
+    /// not remove the images.
     public init(_ settings: SettingsView) {
-        thumbnails = settings[.thumbnailCacheSize]
-        previews = settings[.imageCacheSize]
-        albumThumbnails = settings[.albumThumbnailCacheSize]
+        func limit(_ setting: UserSetting<Int>) -> Int {
+            let value = settings[setting]
+            return value < 0 ? setting.defaultValue : value
+        }
+        thumbnails = limit(.thumbnailCacheSize)
+        previews = limit(.imageCacheSize)
+        albumThumbnails = limit(.albumThumbnailCacheSize)
     }
 
     /// Checks that no limit is negative.

@@ -191,6 +191,9 @@ public struct AlbumsView: DeclaredView, ListableView {
         }.max()
     }
 
+    /// True if an event has named the album, also if it was removed since. O(1).
+    func isKnown(_ albumId: String) -> Bool { entries[albumId] != nil }
+
     /// True if an album is linked to an asset. O(1).
     func isLinked(_ albumId: String, asset: String) -> Bool {
         entries[albumId]?.registers.assets[EntityID(asset)]?.value ?? false

@@ -14,7 +14,8 @@ public struct Asset: Hashable, Sendable, Identifiable {
     /// The id of its owner.
     public var ownerId: String
     /// The digest of its bytes, in the app's format; nil until the app has computed it. See
-    /// `AssetCommands.setChecksums(_:)`. An asset without one is not uploaded by a backup.
+    /// `AssetCommands.setChecksums(_:)`. An asset without one is not uploaded by a backup, and its copy on the
+    /// device is not deleted to free space.
     public var checksum: String?
     /// The type of its content.
     public var type: AssetType

@@ -21,7 +21,8 @@ enum DeviceCopy {
     case same
     /// It was changed since its backup.
     case edited
-    /// Its hash differs from the checksum, which may be of another kind, or is not known.
+    /// Its hash differs from the checksum, which may be of another kind; or no checksum is known, so that nothing
+    /// shows that the server has the file.
     case different
 }
 
@@ -30,8 +31,10 @@ extension DeviceMediaView {
     func copy(of record: AssetRecord, _ hashes: DeviceHashes) -> DeviceCopy {
         guard let localId = record.localId else { return .unrecorded }
         let files = files(localId)
-        guard !files.isEmpty, let asset = record.asset else { return .unrecorded }
+        guard let asset = record.asset else { return .unrecorded }
         if files.contains(where: { isEdited($0, asset, hashes) }) { return .edited }
+        guard asset.checksum != nil else { return .different }
+        guard !files.isEmpty else { return .unrecorded }
         let isDifferent = files.contains { $0.hash != asset.checksum }
         return hashes != .ofAnotherKind && isDifferent ? .different : .same
     }

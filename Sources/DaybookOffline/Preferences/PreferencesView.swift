@@ -28,6 +28,20 @@ public struct OfflinePreferences: Hashable, Sendable {
         updatedAt = registers.newest?.time
     }
 
+    /// The bytes that cached cities may have: `maxStorageLimit`, or the greatest accepted value if an imported
+    /// event has set one that is not accepted. Such a value must not delete cities.
+    var storageLimit: Int {
+        Self.storageLimits.contains(self.maxStorageLimit)
+            ? self.maxStorageLimit : Self.storageLimits.upperBound
+    }
+
+    /// The days without access after which a city is deleted: `pruneAfterDays`, or the greatest accepted value
+    /// likewise.
+    var daysUntilPruning: Int {
+        Self.pruneDays.contains(self.pruneAfterDays)
+            ? self.pruneAfterDays : Self.pruneDays.upperBound
+    }
+
     /// The value of a setting.
     public subscript<Value>(
         dynamicMember setting: WritableKeyPath<PreferencesUpdated.Changes, Value?>

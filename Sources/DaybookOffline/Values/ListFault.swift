@@ -56,3 +56,41 @@ struct StorableElements<Element> {
         if elements.isEmpty, let first { throw first }
     }
 }
+
+extension JSONFields {
+    /// The elements of a member that must be an array of objects, each read alone: one that is no object does not
+    /// keep the others out.
+    ///
+    /// - Parameter nullIsMissing: as in `init(_:path:nullIsMissing:)`.
+    /// - Throws: `EventError` if the member is missing or is no array.
+    func objectsAlone(
+        _ name: StaticString, nullIsMissing: Bool = false
+    ) throws(EventError) -> [Result<JSONFields, EventError>] {
+        let text = try required(raw(name), name)
+        let path = "\(path).\(name)"
+        guard let elements = JSONScanner.elements(of: text) else {
+            throw EventError(.invalidData, "\(path) is not an array")
+        }
+        return elements.enumerated().map { index, range in
+            Result { () throws(EventError) in
+                try JSONFields(
+                    Array(text[range]), path: "\(path)[\(index)]", nullIsMissing: nullIsMissing)
+            }
+        }
+    }
+}
+
+extension JSONScanner {
+    /// The elements of an array as ranges of its text; nil for another value.
+    static func elements(of text: [UInt8]) -> [Range<Int>]? {
+        let span = text.span.bytes
+        var ranges: [Range<Int>] = []
+        do throws(JSONError) {
+            var scanner = JSONScanner()
+            try scanner.elements(span) { (scanner) throws(JSONError) in
+                ranges.append(try scanner.value(span))
+            }
+        } catch { return nil }
+        return ranges
+    }
+}

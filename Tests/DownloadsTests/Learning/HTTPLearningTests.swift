@@ -142,7 +142,7 @@ import Testing
     {
         let server = try ImageServer { request in
             let good = #"{"id":"r","content":{"a":1}},{"id":"s","content":{}}"#
-            let bad = #"{"id":"t"},{"content":{}},{"id":"u","content":{},"files":[1]}"#
+            let bad = #"7,{"id":"t"},{"content":{}},{"id":"u","content":{},"files":[1]}"#
             return .json(
                 #"{"reviews":[\#(request.earlier == 0 ? good : bad),{"id":"v","content":{}}]}"#)
         }

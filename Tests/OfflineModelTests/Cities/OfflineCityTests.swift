@@ -10,8 +10,7 @@ import Testing
 
 /// A store in memory and a clock that the test sets.
 private struct Bench {
-    /// The bytes that represent a megabyte in these tests.
-    static let unit = 1_024
+    static let unit = 1_048_576
     let files = InMemoryFileSystem()
     let clock: VirtualClock
     let store: OfflineStore
@@ -23,14 +22,11 @@ private struct Bench {
             at: URL(filePath: "/log"), account: "u", compaction: nil,
             environment: LogEnvironment(
                 fileSystem: files, now: { clock.milliseconds }, sleep: noTimers))
-        try await limit(100)
     }
 
-    /// Imports a storage limit in units, because the command refuses less than 50 MB.
+    /// Sets the storage limit in units.
     func limit(_ units: Int) async throws {
-        var changes = PreferencesUpdated.Changes()
-        changes.maxStorageLimit = units * Self.unit
-        try await store.append(PreferencesUpdated(userId: "u", changes: changes))
+        try await store.preferences.update(for: "u") { $0.maxStorageLimit = units * Self.unit }
     }
 
     static func json(_ cityId: String, more: String = "") -> [UInt8] {
@@ -52,17 +48,39 @@ private struct Bench {
             content: (0..<bytes).map { Array(id.utf8)[$0 % id.utf8.count] })
     }
 
-    /// Caches a city whose image has a size in units.
+    /// Caches a city whose image has a size in units on record. Its file is small.
     @discardableResult
     func cache(
         _ cityId: String, units: Int = 0, explicit: Bool = false
     ) async throws -> OfflineCity {
         clock.advance(by: .days(0.01))
-        return try await store.cities.cache(
-            json: Self.json(cityId),
-            images: units == 0
-                ? [] : [Self.image(cityId, bytes: units * Bench.unit)],
-            isExplicit: explicit, for: "u")
+        let image = Self.image(cityId, bytes: 8)
+        var images: [CachedImage] = []
+        if units > 0 {
+            images.append(
+                CachedImage(
+                    id: image.id, url: image.url,
+                    file: try await store.files.storeRetained(image.content),
+                    size: units * Self.unit, kind: image.kind, width: image.width,
+                    height: image.height))
+        }
+        let stored = images
+        func collect() async throws {
+            await store.files.release(stored.map(\.file))
+            try await store.files.collect()
+        }
+        do {
+            try await store.events.write { transaction in
+                try CityCommands.cache(
+                    json: Self.json(cityId), images: stored, isExplicit: explicit, for: "u",
+                    in: &transaction)
+            }
+        } catch {
+            try await collect()
+            throw error
+        }
+        try await collect()
+        return try #require(store.view(CitiesView.self).offline(cityId))
     }
 
     var cached: [String] { store.cities.offlineCities.current.map(\.cityId) }
@@ -291,7 +309,7 @@ private struct Bench {
         #expect(bench.cached.isEmpty)
         #expect(bench.fileNames.isEmpty)
         #expect(bench.store.cities.saved(by: "u").current == ["a"])
-        #expect(bench.store.outboxCount.current == 2)
+        #expect(bench.store.outboxCount.current == 1)
         await #expect(throws: EventError.self) { try await bench.store.cities.remove("a") }
         await #expect(throws: EventError.self) { try await bench.store.cities.remove("") }
         try await bench.store.close()
@@ -328,12 +346,12 @@ private struct Bench {
         // An unfinished explicit download stays, because it brings a new copy.
         #expect(downloads.active.current.map(\.id) == [asked.id])
 
-        try await bench.limit(3)
-        try await bench.cache("small", units: 2)
+        try await bench.limit(50)
+        try await bench.cache("small", units: 30)
         let finished = try await downloads.queue("small")
         try await downloads.start(finished.id)
         try await downloads.fail(finished.id, "gone", numbers: .initial)
-        try await bench.cache("next", units: 2)
+        try await bench.cache("next", units: 30)
         #expect(bench.cached == ["next"])
         #expect(downloads.job(finished.id).current == nil)
         try await bench.store.close()
@@ -444,13 +462,26 @@ private struct Bench {
         #expect(try await bench.cache("a").version == .max)
         bench.clock.advance(by: .days(91))
         #expect(try await bench.store.cities.cleanUp(for: "u").outdated == ["a"])
-        changes.pruneAfterDays = 0
+        try await bench.store.close()
+    }
+
+    @Test(.verifies("CITY-8", "CITY-10"), arguments: [0, 1, 50 * Bench.unit - 1, 501 * Bench.unit])
+    func `a limit or an age that no command accepts removes no city`(value: Int) async throws {
+        let bench = try await Bench()
+        try await bench.cache("a", units: 40)
+        try await bench.cache("b", units: 40)
+        var changes = PreferencesUpdated.Changes()
+        changes.maxStorageLimit = value
+        changes.pruneAfterDays = value == 1 ? 91 : value
         try await bench.store.append(PreferencesUpdated(userId: "u", changes: changes))
-        try await bench.cache("b")
-        bench.clock.advance(by: .hours(23))
-        #expect(try await bench.store.cities.cleanUp(for: "u").outdated == [])
-        bench.clock.advance(by: .hours(2))
-        #expect(try await bench.store.cities.cleanUp(for: "u").outdated == ["b"])
+        bench.clock.advance(by: .days(89))
+        let report = try await bench.store.cities.cleanUp(for: "u")
+        #expect(report.outdated + report.evicted == [])
+        // The greatest value that a command accepts holds.
+        try await bench.cache("c", units: 421)
+        #expect(bench.cached == ["c", "b"])
+        bench.clock.advance(by: .days(91))
+        #expect(try await bench.store.cities.cleanUp(for: "u").outdated == ["b", "c"])
         try await bench.store.close()
     }
 

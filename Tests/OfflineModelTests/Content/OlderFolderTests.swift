@@ -165,6 +165,30 @@ private func put(_ folder: [String: String], at root: String, _ files: InMemoryF
         try await store.close()
     }
 
+    @Test(.verifies("CONT-34", "CONT-38"))
+    func `a language or a page of a list that cannot be read is left out alone`() async throws {
+        let files = InMemoryFileSystem()
+        let store = try await openStore(files)
+        var folder = Self.of2025
+        folder["cities.json"] = folder["cities.json"]?.replacing(
+            #""name":"English"}"#, with: #""name":"English"},7,{"code":""},{"code":"de"}"#)
+        folder["resource-cache/v1/ahaus/files.json"] = folder[
+            "resource-cache/v1/ahaus/files.json"]?.replacing(
+                #"{"/ahaus/en":"#, with: #"{"https://x.example/u.png":"/data/u.png","/ahaus/en":"#)
+        put(folder, at: "/in", files)
+        let result = try await store.content.importFolder(URL(filePath: "/in"))
+        #expect(result.resources == 1)
+        #expect(store.content.languages(of: "ahaus").current?.map(\.code) == ["en", "de"])
+        let places = [
+            "cities.json: ahaus.languages[1]", "cities.json: ahaus.languages[2]",
+            "resource-cache/v1/ahaus/files.json.en.https://x.example/u.png",
+        ]
+        for place in places {
+            #expect(result.notes.contains { $0.hasPrefix(place) }, "\(place): \(result.notes)")
+        }
+        try await store.close()
+    }
+
     @Test(.verifies("CONT-35"))
     func `a folder that is older than the log replaces no page, file, list or time`() async throws {
         let files = InMemoryFileSystem()

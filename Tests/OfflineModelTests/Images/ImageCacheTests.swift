@@ -255,6 +255,9 @@ private struct NoNetwork: Error {}
         }
         try await images.setLimits(nil)
         #expect(bench.view.size(of: .preview).images == 2_048)
+        // A negative setting counts as none.
+        try await settings.put(.imageCacheSize, -1)
+        #expect(await images.limits[.preview] == 350)
         try await bench.store.close()
     }
 

@@ -157,6 +157,73 @@ private func asset(
         #expect(store.settings.tryGet(.assetETag) == "v2")
     }
 
+    @Test(.verifies("MED-20", "MED-22", "MED-23"))
+    func `a response without checksums keeps the computed one, unless the file has changed`()
+        async throws
+    {
+        let store = try await open()
+        let taken: Int64 = 1_700_000_000_000
+        func photo(_ number: Int, checksum: String? = nil, modified: Int64 = taken) -> Asset {
+            var asset = asset("p\(number)", remote: "r\(number)").asset
+            asset.fileModifiedAt = ZonedTime(Timestamp(milliseconds: modified))
+            asset.checksum = checksum
+            return asset
+        }
+        func refresh(_ answer: [Asset]) async throws -> [AssetFault] {
+            try await store.assets.refresh(of: "ada") { _, _ in
+                .changed(answer, goneRemoteIds: [], eTag: "v")
+            }.leftOut
+        }
+        func checksums() -> [String?] {
+            store.assets.assets(ownedBy: "ada").current.map(\.checksum)
+        }
+        func freeable() async -> [String] {
+            var ids: [String] = []
+            for hashes in [DeviceHashes.checksums, .undeclared, .ofAnotherKind] {
+                let settings = CleanUpSettings(cutoffDaysAgo: 1, deviceHashes: hashes)
+                ids += await store.assets.cleanUpCandidates(settings).map(\.id)
+            }
+            return ids
+        }
+        try await store.assets.putAll(
+            (1...2).map {
+                var asset = photo($0)
+                asset.localId = "l\($0)"
+                return asset
+            })
+        #expect(await freeable() == [])
+        try await store.assets.setChecksums(["p1": "c1", "p2": "c2"])
+        #expect(await freeable() == ["p1", "p2", "p1", "p2", "p1", "p2"])
+        let position = await store.events.lastDurable
+        #expect(try await refresh([photo(1), photo(2)]) == [])
+        #expect(checksums() == ["c1", "c2"])
+        let end = await store.events.lastDurable
+        #expect(end.rawValue == position.rawValue + 2, "only the tags")
+        // The file of one has changed on the server: the copy on the device is another one.
+        #expect(try await refresh([photo(1, modified: taken + 1), photo(2)]) == [])
+        #expect(checksums() == [nil, "c2"])
+        #expect(await freeable() == ["p2", "p2", "p2"])
+        // The server says that another photo has the content.
+        #expect(try await refresh([photo(2), photo(3, checksum: "c2")]) == [])
+        #expect(checksums() == [nil, nil, "c2"])
+        try await store.close()
+    }
+
+    @Test(.verifies("MED-20"))
+    func `a kept checksum that another asset has keeps no asset out`() async throws {
+        let store = try await open()
+        var moved = asset("m", remote: "r1", owner: "grace", checksum: "c").asset
+        try await store.assets.putAll([asset("x", remote: "r2", checksum: "c").asset, moved])
+        (moved.ownerId, moved.checksum) = ("ada", nil)
+        let answer = moved
+        let refresh = try await store.assets.refresh(of: "ada") { _, _ in
+            .changed([answer], goneRemoteIds: [], eTag: "v")
+        }
+        #expect(refresh.leftOut == [])
+        #expect(store.assets.assets(ownedBy: "ada").current.map(\.checksum) == [nil, "c"])
+        try await store.close()
+    }
+
     @Test(.verifies("MED-20"))
     func `a checksum that moves to another asset beside a deletion is stored`() async throws {
         let store = try await open()
@@ -199,12 +266,15 @@ private func asset(
                 // Few checksums, so that many assets share or exchange them; an empty one is invalid.
                 let checksum = choices.int(in: 0...9) == 0 ? "" : "c\(choices.int(in: 0...5))"
                 let isDeletion = choices.int(in: 0...3) == 0
-                server[remote] =
-                    isDeletion
-                    ? nil
-                    : asset(
-                        "s-\(remote)", remote: remote, checksum: checksum,
-                        name: "\(choices.int(in: 0...3))")
+                var stored = asset(
+                    "s-\(remote)", remote: remote, checksum: checksum,
+                    name: "\(choices.int(in: 0...3))")
+                // A server that sends no checksum, of a file that has changed or not.
+                if choices.int(in: 0...4) == 0 { stored.asset.checksum = nil }
+                if choices.bool() {
+                    stored.asset.fileModifiedAt = ZonedTime(Timestamp(milliseconds: 0))
+                }
+                server[remote] = isDeletion ? nil : stored
             }
             guard choices.int(in: 0...2) == 0 else { return }
             let number = localIds.count
@@ -255,7 +325,8 @@ private func asset(
                 let rows = Array(store.view(AssetsView.self).all)
                 merged += rows.count { $0.remoteId != nil && $0.localId != nil }
                 let place: Comment = "seed \(seed), step \(step)"
-                #expect(Set(rows.map(\.checksum)).count == rows.count, place)
+                let checksums = rows.compactMap(\.checksum)
+                #expect(Set(checksums).count == checksums.count, place)
                 #expect(rows.compactMap(\.localId).sorted() == world.localIds.sorted(), place)
                 let remoteIds = rows.compactMap(\.remoteId)
                 #expect(Set(remoteIds).count == remoteIds.count, place)
@@ -267,7 +338,9 @@ private func asset(
                         #expect(reported.contains(remote), place)
                         continue
                     }
-                    #expect(row?.checksum == stored.asset.checksum, place)
+                    #expect(
+                        stored.asset.checksum == nil || row?.checksum == stored.asset.checksum,
+                        place)
                     #expect(row?.fileName == stored.asset.fileName, place)
                 }
             }

@@ -60,6 +60,28 @@ private func photo(_ id: String, _ type: AssetType = .image) -> Asset {
         try await store.close()
     }
 
+    @Test(.verifies("MED-15"))
+    func `an album that the store has never had keeps every copy, and the error names it`()
+        async throws
+    {
+        let store = try await openStore()
+        try await store.assets.put(photo("a"))
+        try await store.settings.put(.cleanupCutoffDaysAgo, 30)
+        // The id of an album of the device, whose photos the store does not record.
+        try await store.settings.put(.cleanupKeepAlbumIds, ["-1739773001"])
+        #expect(await store.assets.cleanUpCandidates().isEmpty)
+        await #expect {
+            try await store.assets.freeUpSpace { $0 }
+        } throws: {
+            ($0 as? EventError)?.code == .refused && "\($0)".contains("-1739773001")
+        }
+        // A link that waits for its album says which photos are in it.
+        let links = AlbumLinks(albumId: "-1739773001", assetIds: ["b"], userIds: [])
+        try await store.events.append([EventDraft(AlbumLinked(links))])
+        #expect(await store.assets.cleanUpCandidates().map(\.id) == ["a"])
+        try await store.close()
+    }
+
     @Test(.verifies("MED-15"), arguments: [0, -1, Int.min])
     func `without a chosen age no copy is deleted`(days: Int) async throws {
         let store = try await openStore()

@@ -511,6 +511,10 @@ private actor Library {
         ])
         try await store.albums.put(album("s"))
         try await store.albums.link("s", assets: ["video"])
+        // A removed album keeps nothing.
+        try await store.albums.put(album("x"))
+        try await store.albums.link("x", assets: ["photo"])
+        try await store.albums.delete(["x"])
         func candidates(_ settings: CleanUpSettings) async -> [String] {
             await store.assets.cleanUpCandidates(settings).map(\.id)
         }

@@ -178,11 +178,16 @@ public struct ContentLayoutReader: Sendable {
             let listed = cityList?.first(where: { EntityID($0.code) == EntityID(city) }),
             let properties = listed.properties
         else { return nil }
-        return try LayoutSource.noting(&notes) {
-            let path = "\(ContentLayout.cities): \(city)"
-            return try JSONFields(properties, path: path, nullIsMissing: true)
-                .objects("languages")?.map { try ListedLanguage($0, .file) }
+        let path = "\(ContentLayout.cities): \(city)"
+        let elements = try LayoutSource.noting(&notes) {
+            let city = try JSONFields(properties, path: path, nullIsMissing: true)
+            return city.has("languages")
+                ? try city.objectsAlone("languages", nullIsMissing: true) : nil
         }
+        let languages = try elements?.compactMap { element in
+            try LayoutSource.noting(&notes) { try ListedLanguage(element.get(), .file) }
+        }
+        return languages.map { unique($0, "\(path): the language", \.code) }
     }
 
     /// The time of the last use of a city.
@@ -248,7 +253,7 @@ public struct ContentLayoutReader: Sendable {
         var resources: [ContentResource] = []
         var missing: [String] = []
         let pages = LayoutSource.members(of: language.text, language.path, &notes) ?? []
-        guard pages.first?.text.first != UInt8(ascii: "\"") else {
+        guard pages.isEmpty || pages.contains(where: { $0.text.first == UInt8(ascii: "{") }) else {
             // Folders since the end of 2025: the URLs of a language without their pages.
             notes.append("\(language.path) does not name the pages of its files")
             incomplete.insert(key)

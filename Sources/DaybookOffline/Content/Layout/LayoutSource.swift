@@ -147,15 +147,7 @@ struct LayoutSource: Sendable {
         _ path: String, _ notes: inout [String], _ element: (JSONFields) throws -> Element
     ) throws -> [Element]? {
         guard let text = try Self.noting(&notes, { try value(path) }) else { return nil }
-        let slice = text[...]
-        let span = slice.span.bytes
-        var ranges: [Range<Int>] = []
-        do throws(JSONError) {
-            var scanner = JSONScanner()
-            try scanner.elements(span) { (scanner) throws(JSONError) in
-                ranges.append(try scanner.value(span))
-            }
-        } catch {
+        guard let ranges = JSONScanner.elements(of: text) else {
             notes.append("\(path) is not an array")
             return nil
         }

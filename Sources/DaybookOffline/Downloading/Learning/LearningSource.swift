@@ -88,7 +88,7 @@ struct HTTPLearningSource: LearningSource {
         return try Self.valid(subject) { () throws(EventError) in
             let fields = try JSONFields(json)
             var sessions: [ReviewSession] = []
-            for session in try fields.required(try fields.objects("reviews"), "reviews") {
+            for session in try fields.objectsAlone("reviews") {
                 sessions.append(Self.session(session, subject))
             }
             return sessions
@@ -97,8 +97,11 @@ struct HTTPLearningSource: LearningSource {
 
     /// The session in an element of an answer. If it cannot be read, its unit has the fault, and its id is empty
     /// if that is not known.
-    private static func session(_ fields: JSONFields, _ subject: String) -> ReviewSession {
+    private static func session(
+        _ element: Result<JSONFields, EventError>, _ subject: String
+    ) -> ReviewSession {
         do throws(EventError) {
+            let fields = try element.get()
             return ReviewSession(
                 reviewId: try fields.identifier("id"),
                 courseId: fields.raw("courseId") == nil
@@ -107,7 +110,8 @@ struct HTTPLearningSource: LearningSource {
         } catch {
             var unit = LearningUnit(content: [])
             unit.fault = DownloadError(.badManifest, "\(subject): \(error.detail)")
-            return ReviewSession(reviewId: (try? fields.identifier("id")) ?? "", unit: unit)
+            let id = try? element.get().identifier("id")
+            return ReviewSession(reviewId: id ?? "", unit: unit)
         }
     }
 

@@ -48,7 +48,10 @@ package enum Media {
         _ store: OfflineStore, _ photosOfTheLibrary: [Asset]
     ) async throws -> [AssetFault] {
         // Media-9 begins
-        try await store.assets.putInBatches(photosOfTheLibrary)
+        let new = photosOfTheLibrary.filter { photo in
+            photo.localId.map { store.assets.asset(localId: $0).current == nil } ?? true
+        }
+        try await store.assets.putInBatches(new)
         let leftOut = try await store.assets.setChecksums(["asset-1": "bXPJ4d7Jb1eY6sRzFq=="])
         // Media-9 ends
         return leftOut
