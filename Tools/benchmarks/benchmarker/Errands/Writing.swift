@@ -65,7 +65,9 @@ struct Writing: Errand {
         if let batch {
             for part in parts(drafts, batch) { try await store.events.append(Array(part)) }
         } else {
-            for draft in drafts { try await store.events.append([draft], durability: .relaxed) }
+            for draft in drafts {
+                try await store.events.append(contentsOf: [draft], durability: .relaxed)
+            }
             try await store.events.flush()
         }
         figures.recorded = try counts()
