@@ -138,7 +138,7 @@ extension Mistake {
             try await store.close()
         },
         Mistake(
-            "an enum case of a newer release", "warning", "cannot be read as Mooded: mood is not"
+            "an enum case of a newer release", "warning", "cannot be read as Mooded: mood: "
         ) { _ in
             let store = try await EventStore.inMemory(views: [Texts.self])
             let data = EventDraft.Payload.json(Array(#"{"mood":"great"}"#.utf8))
