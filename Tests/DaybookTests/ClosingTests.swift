@@ -29,7 +29,7 @@ private struct Names: Projection, Codable {
         let files = InMemoryFileSystem()
         let store = try await EventStore.open(
             at: URL(filePath: "/log"), rules: [.of(Named.self)], views: [Names.self],
-            environment: LogEnvironment(fileSystem: files))
+            compaction: nil, environment: LogEnvironment(fileSystem: files))
         for start in stride(from: 0, to: entries, by: 500) {
             try await store.append(
                 contentsOf: (start..<start + 500).map { Named(key: "\($0)", name: "name \($0)") })
@@ -44,14 +44,17 @@ private struct Names: Projection, Codable {
             return nil
         }
         try await store.close(storingStates: storingStates)
-        return operations.withLock { $0 }
+        // Only what changes a file: appends may still be read back.
+        return operations.withLock { $0 }.filter {
+            !$0.hasPrefix("read") && !$0.hasPrefix("inspect")
+        }
     }
 
     @Test(.verifies("CHK-3"))
     func `closing without states does the same for a small and for a large view`() async throws {
         let small = try await Self.operations(entries: 1_000, storingStates: false)
         let large = try await Self.operations(entries: 20_000, storingStates: false)
-        #expect(small == large)
+        #expect(small == large, "\(small) \(large)")
         #expect(!large.contains { $0.contains("checkpoints") })
     }
 
