@@ -221,6 +221,15 @@ public struct OfflineStore: Sendable {
         try await events.append(contentsOf: payloads, durability: durability)
     }
 
+    /// Records events of one of the app's own types, all or none, in one commit. See
+    /// `EventStore.append(contentsOf:durability:)`.
+    @discardableResult
+    public func append(
+        contentsOf payloads: [some EventPayload], durability: Durability = .durable
+    ) async throws -> [Appended] {
+        try await events.append(contentsOf: payloads, durability: durability)
+    }
+
     /// Records an event of the app's own with an LWW timestamp greater than `lwwTimestamp`, whatever the
     /// clock says, so that it replaces the value of that event. See
     /// `EventStore.append(_:replacing:durability:)`.
