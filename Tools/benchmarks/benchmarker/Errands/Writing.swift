@@ -63,7 +63,7 @@ struct Writing: Errand {
             at: url.appending(path: "log"), compaction: nil,
             environment: LogEnvironment(fileSystem: files))
         if let batch {
-            for part in parts(drafts, batch) { try await store.events.append(Array(part)) }
+            for part in parts(drafts, batch) { try await store.events.append(contentsOf: part) }
         } else {
             for draft in drafts {
                 try await store.events.append(contentsOf: [draft], durability: .relaxed)
