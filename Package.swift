@@ -445,6 +445,8 @@ let package = Package(
                 "Daybook", "EventGenerators",
                 "DaybookOffline", "DaybookTestKit", "LogFormat", "LogStorage", "StoreHistories",
                 "TestSupport",
+                .product(name: "InMemoryLogging", package: "swift-log"),
+                .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: strict),
         .testTarget(

@@ -79,7 +79,7 @@ import Testing
             drafts.append(
                 StopNamed(trip: "trip-\(number)", name: number == 7 ? "fail late" : "stop"))
         }
-        let appended = try await store.append(try drafts.map { try EventDraft($0) })
+        let appended = try await store.append(contentsOf: try drafts.map { try EventDraft($0) })
         try await rows.reach(try #require(appended.last).position)
         let parked = try await rows.parked()
         #expect(parked.map(\.position) == [appended[7].position])
@@ -124,7 +124,8 @@ import Testing
         var counts = observation.values(in: bench.pool).makeAsyncIterator()
         #expect(try await counts.next() == 0)
         let appended = try await store.append(
-            try (0..<200).map { try EventDraft(WordWritten(text: "\($0)")) })
+            contentsOf:
+                try (0..<200).map { try EventDraft(WordWritten(text: "\($0)")) })
         try await rows.reach(try #require(appended.last).position)
         #expect(try await counts.next() == 200)
         try await store.close()
@@ -237,7 +238,8 @@ import Testing
         let store = try await bench.open()
         let rows = try await store.project(into: bench.pool, [StrictRows()])
         let appended = try await store.append(
-            try ["a", "unknown", "b"].map { try EventDraft(WordWritten(text: $0)) })
+            contentsOf:
+                try ["a", "unknown", "b"].map { try EventDraft(WordWritten(text: $0)) })
         try await rows.reach(appended[2].position)
         #expect(try await rows.parked().map(\.position) == [appended[1].position])
         let words = try await bench.pool.read { db in
@@ -279,7 +281,9 @@ import Testing
         let count = 66_000
         for start in stride(from: 0, to: count, by: 3_000) {
             try await store.append(
-                (start..<start + 3_000).map { try EventDraft(WordWritten(text: "word \($0)")) })
+                contentsOf: (start..<start + 3_000).map {
+                    try EventDraft(WordWritten(text: "word \($0)"))
+                })
         }
         let counts = Mutex<Set<Int>>([])
         let rows = try await store.project(into: bench.pool, [WordRows(), TripRows()])

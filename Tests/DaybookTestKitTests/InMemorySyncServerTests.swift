@@ -95,7 +95,7 @@ private func device() async throws -> EventStore {
         let first = try #require(server.events.last)
         func change(_ store: EventStore, basedOn base: UUID) async throws -> UUID {
             let draft = try EventDraft(Step(name: "a"), basedOn: base)
-            try await store.append([draft])
+            try await store.append(contentsOf: [draft])
             return draft.id
         }
         // The second is based on the first, and both are in one batch.
@@ -129,7 +129,7 @@ private func device() async throws -> EventStore {
         let (phone, tablet) = (try await device(), try await device())
         for store in [phone, tablet] {
             let first = try EventDraft(Step(name: "a"), basedOn: EventDraft.noBase)
-            try await store.append([first])
+            try await store.append(contentsOf: [first])
         }
         #expect(try await phone.sync(over: server).applied == 1)
         #expect(try await tablet.sync(over: server).conflict == 1)

@@ -409,7 +409,7 @@ private struct Incomparable: Projection {
         var history = try SampleHistory(rules: rules)
         let time = Timestamp(milliseconds: 7)
         let draft = try EventDraft(StopsPlanned(trip: "spring", stops: ["lake"]), time: time)
-        try await store.append([draft])
+        try await store.append(contentsOf: [draft])
         history.record(draft)
         let stored = try #require(try await store.event(at: Position(1)))
         let event = history.events[0]

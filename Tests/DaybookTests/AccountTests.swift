@@ -227,7 +227,7 @@ private func code(_ body: () async throws -> Void) async -> LogError.Code? {
             { try await store.resume() },
             { try await store.erase() },
             { try await store.erase(discardingUnsynced: true) },
-            { try await store.events.append([EventDraft]()) },
+            { try await store.events.append(contentsOf: [EventDraft]()) },
             { _ = try await store.events.event(at: Position(1)) },
             { try await store.events.flush() },
             { try await store.events.checkpoint() },

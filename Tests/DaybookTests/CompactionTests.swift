@@ -116,8 +116,8 @@ import Testing
                     }
                     choices.note("append \(drafts.map(\.type))")
                     for draft in drafts {
-                        let one = try? await compacting.store.events.append([draft])
-                        let other = try? await keeping.store.events.append([draft])
+                        let one = try? await compacting.store.events.append(contentsOf: [draft])
+                        let other = try? await keeping.store.events.append(contentsOf: [draft])
                         try #require((one == nil) == (other == nil))
                         try #require(one?.first?.position == other?.first?.position)
                     }

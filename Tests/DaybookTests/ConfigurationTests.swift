@@ -160,7 +160,7 @@ private struct Negative: Projection {
         #expect(await store.events.lastDurable == .zero)
         // An export of a later release.
         try await store.events.append(history: [draft])
-        #expect(try await store.events.append([draft])[0].isNew == false)
+        #expect(try await store.events.append(contentsOf: [draft])[0].isNew == false)
         try await store.close()
     }
 }

@@ -30,7 +30,7 @@ import Testing
     func `an event whose commit is under way counts as unsynced`() async throws {
         let store = try await OfflineStore.inMemory()
         try await store.events.append(
-            [
+            contentsOf: [
                 EventDraft(
                     type: "daybook.city.saved",
                     data: .json(Array(#"{"userId":"u","cityId":"c"}"#.utf8)))

@@ -117,7 +117,7 @@ private func lines(_ files: InMemoryFileSystem) throws -> [String] {
         let files = InMemoryFileSystem()
         var store = try await open(files, upcasters: [])
         let draft = try EventDraft(TripPlanned(trip: "a", city: "oslo"))
-        try await store.events.append([draft])
+        try await store.events.append(contentsOf: [draft])
         try await store.close()
         let before = try lines(files)
 
@@ -129,11 +129,13 @@ private func lines(_ files: InMemoryFileSystem) throws -> [String] {
         #expect(event.content.json == draft.json)
         #expect(try store.events.catalogue.upcast(event).type == TripPlannedV3.type)
         // The same event again is the same event; another content under its id is not.
-        #expect(try await store.events.append([draft])[0].isNew == false)
+        #expect(try await store.events.append(contentsOf: [draft])[0].isNew == false)
         var other = try EventDraft(
             TripPlannedV3(trip: "a", cities: ["oslo"], title: "oslo"), id: draft.id)
         other.time = event.time
-        await #expect(throws: EventError.self) { try await store.events.append([other]) }
+        await #expect(throws: EventError.self) {
+            try await store.events.append(contentsOf: [other])
+        }
         // It is shipped by the rule of the type that has replaced its own, and in its old form.
         #expect(store.view(Outbox.self).entries.map(\.action) == ["PLAN_TRIP"])
         let server = InMemorySyncServer()
@@ -167,7 +169,7 @@ private func lines(_ files: InMemoryFileSystem) throws -> [String] {
         var store = try await open(files, upcasters: upcasters + [broken])
         try await store.append(TripPlanned(trip: "a", city: "nowhere"))
         try await store.append(TripPlanned(trip: "b", city: "oslo"))
-        try await store.events.append([
+        try await store.events.append(contentsOf: [
             EventDraft(type: TripPlanned.type, data: .json(Array("[]".utf8))),
             EventDraft(type: TripPlanned.type), EventDraft(type: TripPlannedV2.type),
             EventDraft(
@@ -195,7 +197,7 @@ private func lines(_ files: InMemoryFileSystem) throws -> [String] {
             return Array(try JSONSerialization.data(withJSONObject: object))
         }
         let store = try await open(InMemoryFileSystem(), upcasters: [raw])
-        try await store.events.append([
+        try await store.events.append(contentsOf: [
             EventDraft(type: "com.example.raw", data: .json(Array(#"{"far":7}"#.utf8)))
         ])
         let event = try #require(try await store.events.event(at: Position(1)))
@@ -281,7 +283,7 @@ private func lines(_ files: InMemoryFileSystem) throws -> [String] {
             InMemoryFileSystem(), rules: [.of(TripPlannedV2.self, action: "PLAN_TRIP")])
         try await store.append(TripPlannedV2(trip: "b", cities: ["porto"]))
         // The same for an event of another log: subject and lane are computed from the data.
-        try await store.events.append([
+        try await store.events.append(contentsOf: [
             EventDraft(
                 type: TripPlannedV2.type,
                 data: .json(Array(#"{"trip":"c","cities":[],"mood":"good"}"#.utf8)))
@@ -292,7 +294,7 @@ private func lines(_ files: InMemoryFileSystem) throws -> [String] {
         #expect(outbox.map(\.entityId) == ["b", "c"])
         for (data, subject) in [(#"{"trip":"d"}"#, nil), (#"{"trip":"d","cities":[]}"#, "x")] {
             await #expect {
-                try await store.events.append([
+                try await store.events.append(contentsOf: [
                     EventDraft(
                         type: TripPlannedV2.type, subject: subject, data: .json(Array(data.utf8)))
                 ])

@@ -50,7 +50,9 @@ extension EventStore {
     func appendHikes(_ count: Int, on path: String = "lake") async throws {
         for start in stride(from: 0, to: count, by: 100) {
             try await append(
-                (start..<min(start + 100, count)).map { _ in try EventDraft(Hike(path: path)) })
+                contentsOf: (start..<min(start + 100, count)).map { _ in
+                    try EventDraft(Hike(path: path))
+                })
         }
     }
 

@@ -34,7 +34,7 @@ private struct Steps: Projection, Codable {
     /// A store that has synced some of its events.
     private func syncedStore() async throws -> EventStore {
         let store = try await open()
-        try await store.append((0..<2_500).map { try EventDraft(Step(number: $0)) })
+        try await store.append(contentsOf: (0..<2_500).map { try EventDraft(Step(number: $0)) })
         try await store.sync(over: InMemorySyncServer())
         try await store.append(Step(number: 2_500))
         return store
@@ -75,7 +75,7 @@ private struct Steps: Projection, Codable {
         let folder = try TemporaryFolder()
         defer { folder.remove() }
         let one = try await open()
-        try await one.append((0..<3).map { try EventDraft(Step(number: $0)) })
+        try await one.append(contentsOf: (0..<3).map { try EventDraft(Step(number: $0)) })
         let file = folder.appending("export.ndjson")
         try await one.export(to: file)
         var text = try String(contentsOf: file, encoding: .utf8)
@@ -165,7 +165,9 @@ private struct Steps: Projection, Codable {
         #expect(store.view(Steps.self).numbers[7] == time)
         let wrong = EventDraft(
             type: Step.type, data: .json(Array(#"{"at":"yesterday","number":7}"#.utf8)))
-        let error = await #expect(throws: EventError.self) { try await store.append([wrong]) }
+        let error = await #expect(throws: EventError.self) {
+            try await store.append(contentsOf: [wrong])
+        }
         #expect(error?.detail.contains("yesterday") == true, "\(error as Any)")
         try await store.close()
     }

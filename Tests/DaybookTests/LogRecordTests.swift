@@ -39,7 +39,9 @@ import Testing
             (error as? EventError)?.code == .refused && "\(error)".contains("daybook.sync.")
         }
         for record in try Self.records(by: store.events.incarnation, of: saved) {
-            await #expect { try await store.events.append([record]) } throws: { isRefusal($0) }
+            await #expect { try await store.events.append(contentsOf: [record]) } throws: {
+                isRefusal($0)
+            }
             await #expect {
                 try await store.write { transaction in
                     transaction.append(try EventDraft(CitySaved(userId: "ada", cityId: "bergen")))

@@ -47,7 +47,8 @@ private struct Steps: Projection, Codable {
         let files = InMemoryFileSystem()
         let store = try await open(files)
         for start in stride(from: 0, to: 2_000, by: 100) {
-            try await store.append((start..<start + 100).map { try EventDraft(Step(number: $0)) })
+            try await store.append(
+                contentsOf: (start..<start + 100).map { try EventDraft(Step(number: $0)) })
         }
         if keepsCheckpoints { try await store.checkpoint() }
         try await store.close()

@@ -20,6 +20,12 @@ extension Mistake {
         }
     }
 
+    /// A payload with some of the members of `Trip`.
+    private struct Plan: EventPayload, Codable {
+        static let type = "com.example.plan"
+        var name: String
+    }
+
     static let ofAppending = ofIdentities + ofData
 
     private static let ofIdentities: [Mistake] = [
@@ -28,8 +34,8 @@ extension Mistake {
             "belongs to the event at position 1 of the type com.example.trip"
         ) { _ in
             let store = try await store()
-            try await store.append([EventDraft(Trip(name: "a"), id: id)])
-            try await store.append([EventDraft(Trip(name: "b"), id: id)])
+            try await store.append(contentsOf: [EventDraft(Trip(name: "a"), id: id)])
+            try await store.append(contentsOf: [EventDraft(Trip(name: "b"), id: id)])
         },
         Mistake(
             "an id twice in one call", "EventError.idReused",
@@ -38,12 +44,12 @@ extension Mistake {
             let drafts = try [
                 EventDraft(Trip(name: "a"), id: id), EventDraft(Trip(name: "b"), id: id),
             ]
-            try await store().append(drafts)
+            try await store().append(contentsOf: drafts)
         },
         Mistake("a wrong event among several", "EventError.refused", "event 2 of 2: the event") {
             _ in
             let later = Timestamp(Date(timeIntervalSinceNow: 7 * 86_400))
-            try await store().append([
+            try await store().append(contentsOf: [
                 EventDraft(Trip(name: "a")), EventDraft(Trip(name: "b"), time: later),
             ])
         },
@@ -69,19 +75,19 @@ extension Mistake {
             "a record of the store among several", "EventError.refused",
             "event 2 of 2: daybook.sync.settled is a record"
         ) { _ in
-            try await store().append([
+            try await store().append(contentsOf: [
                 EventDraft(Trip(name: "a")), EventDraft(type: "daybook.sync.settled"),
             ])
         },
         Mistake("an id that is no UUID of RFC 9562", "EventError.badAttribute", "is not a UUID") {
             _ in
-            try await store().append([EventDraft(Trip(name: "a"), id: nilID)])
+            try await store().append(contentsOf: [EventDraft(Trip(name: "a"), id: nilID)])
         },
         Mistake("an empty type", "EventError.badAttribute", "type is empty") { _ in
-            try await store().append([EventDraft(type: "")])
+            try await store().append(contentsOf: [EventDraft(type: "")])
         },
         Mistake("a type of the library", "EventError.refused", "daybook.mine, which belongs") { _ in
-            try await store().append([EventDraft(type: "daybook.mine")])
+            try await store().append(contentsOf: [EventDraft(type: "daybook.mine")])
         },
         Mistake("an empty subject", "EventError.badAttribute", "subject is empty") { _ in
             try await store().append(Trip(name: ""))
@@ -90,15 +96,17 @@ extension Mistake {
             _ in
             var draft = try EventDraft(Trip(name: "a"))
             draft.subject = "b"
-            try await store().append([draft])
+            try await store().append(contentsOf: [draft])
         },
         Mistake("an attribute in camel case", "EventError.badAttribute", #""tripId" is no"#) { _ in
             let extensions = [EventDraft.Extension(name: "tripId", string: "1")]
-            try await store().append([EventDraft(Trip(name: "a"), extensions: extensions)])
+            try await store().append(contentsOf: [
+                EventDraft(Trip(name: "a"), extensions: extensions)
+            ])
         },
         Mistake("a time far ahead", "EventError.refused", "more than 24 hours ahead") { _ in
             let time = Timestamp(Date(timeIntervalSinceNow: 10 * 86_400))
-            try await store().append([EventDraft(Trip(name: "a"), time: time)])
+            try await store().append(contentsOf: [EventDraft(Trip(name: "a"), time: time)])
         },
         Mistake("a record of the store", "EventError.refused", "a record of the store's own") { _ in
             try await store().write { $0.append(EventDraft(type: "daybook.sync.settled")) }
@@ -147,7 +155,7 @@ extension Mistake {
         },
         Mistake("a time that is no number", "EventError.refused", "24 hours") { _ in
             let time = Timestamp(Date(timeIntervalSince1970: .nan))
-            try await store().append([EventDraft(Trip(name: "a"), time: time)])
+            try await store().append(contentsOf: [EventDraft(Trip(name: "a"), time: time)])
         },
         Mistake("data without a member", "EventError.invalidData", "com.example.trip: name is") {
             _ in
@@ -170,11 +178,11 @@ extension Mistake {
             try await append(data: "{")
         },
         Mistake("text that is no JSON, without a rule", "EventError.notJSON", "not JSON: ") { _ in
-            try await store().append([ruleless("{")])
+            try await store().append(contentsOf: [ruleless("{")])
         },
         Mistake("bytes that are no JSON string", "EventError.notJSON", "not JSON: ") { _ in
             let draft = EventDraft(type: "com.example.file", data: .base64(Array("AAAA".utf8)))
-            try await store().append([draft])
+            try await store().append(contentsOf: [draft])
         },
         Mistake("too large to be shipped", "EventError.tooLarge", "at most 262144 fit") { _ in
             try await store().append(Trip(name: String(repeating: "x", count: 300 * 1_024)))
@@ -183,22 +191,24 @@ extension Mistake {
             "one of several too large to be shipped", "EventError.tooLarge",
             "event 2 of 2: com.example.trip has"
         ) { _ in
-            try await store().append([
+            try await store().append(contentsOf: [
                 Trip(name: "a"), Trip(name: String(repeating: "x", count: 300 * 1_024)),
             ])
         },
         Mistake("too large for a line", "EventError.tooLarge", "at most 1048576 fit") { _ in
-            try await store().append([ruleless(text(bytes: 2 << 20))])
+            try await store().append(contentsOf: [ruleless(text(bytes: 2 << 20))])
         },
         Mistake("too large for a commit", "EventError.tooLarge", "at most 4194304 can be") { _ in
             let text = text(bytes: 900 * 1_024)
-            try await store().append((0..<5).map { _ in ruleless(text) })
+            try await store().append(contentsOf: (0..<5).map { _ in ruleless(text) })
         },
     ]
 
     /// Appends a trip with these data.
     private static func append(data json: String) async throws {
-        try await store().append([EventDraft(type: Trip.type, data: .json(Array(json.utf8)))])
+        try await store().append(contentsOf: [
+            EventDraft(type: Trip.type, data: .json(Array(json.utf8)))
+        ])
     }
 
     /// A JSON string.
@@ -210,18 +220,25 @@ extension Mistake {
         Mistake(
             "decoding as another type", "EventError.invalidData",
             "has the type com.example.trip and cannot be read as Renamed, whose type is "
-                + "com.example.renamed: newName is missing"
+                + "com.example.renamed"
         ) { _ in
             let event = try await storeWithTrip().event(at: Position(1))
             _ = try event?.payload(as: Renamed.self)
         },
         Mistake(
-            "decoding an event without data", "EventError.invalidData",
-            "the event at position 1 has the type com.example.other and cannot be read as Trip, "
-                + "whose type is com.example.trip: it has no JSON data"
+            "decoding as another type with the same members", "EventError.invalidData",
+            "cannot be read as Plan, whose type is com.example.plan"
         ) { _ in
-            let store = try await store()
-            try await store.append([EventDraft(type: "com.example.other")])
+            let event = try await storeWithTrip().event(at: Position(1))
+            _ = try event?.payload(as: Plan.self)
+        },
+        Mistake(
+            "decoding an event without data", "EventError.invalidData",
+            "the event at position 1 has the type com.example.trip and cannot be read as Trip: "
+                + "it has no JSON data"
+        ) { _ in
+            let store = try await EventStore.inMemory()
+            try await store.append(EventDraft(type: Trip.type))
             _ = try await store.event(at: Position(1))?.payload(as: Trip.self)
         },
         Mistake("a text that ends early", "JSONError", "The text is not JSON: ") { _ in

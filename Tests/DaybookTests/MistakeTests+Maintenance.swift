@@ -73,7 +73,10 @@ extension Mistake {
         ) { _ in
             try await storeWithTrip().erase()
         },
-        Mistake("a cache in the log's folder", "EventError.refused", "overlaps with the log's") {
+        Mistake(
+            "an erasure of a cache in the log's folder", "EventError.refused",
+            "overlaps with the log's"
+        ) {
             _ in
             try await store().erase(removing: [URL(filePath: "/log/cache")])
         },

@@ -82,20 +82,50 @@ extension Mistake {
 }
 
 /// A reply that is not a sync server's, and a part of the report's message.
-private struct WrongAnswer: Sendable, CustomTestStringConvertible {
+struct WrongAnswer: Sendable, CustomTestStringConvertible {
     let testDescription: String
     /// A part of the sentence.
     let text: String
     let answer: LocalServer.Answer
+    /// The kind of the failure.
+    let failure: SyncFailure
     /// The client's timeout; short where the server never answers.
     let timeoutSeconds: Double
 
-    init(
-        _ name: String, _ text: String, _ answer: LocalServer.Answer, timeoutSeconds: Double = 60
+    private init(
+        _ name: String, _ failure: SyncFailure, _ text: String, _ answer: LocalServer.Answer,
+        timeoutSeconds: Double = 60
     ) {
-        (testDescription, self.text, self.answer) = (name, text, answer)
+        (testDescription, self.failure, self.text, self.answer) = (name, failure, text, answer)
         self.timeoutSeconds = timeoutSeconds
     }
+
+    static let all: [WrongAnswer] = [
+        WrongAnswer(
+            "the login page of a network", .failed, "this network may require a login",
+            .reply(200, headers: [("Content-Type", "text/html")], body: Array("<html>".utf8))),
+        WrongAnswer(
+            "another path", .wrongEndpoint, "the server answers 404: check the endpoint",
+            .reply(404)),
+        WrongAnswer(
+            "a server that has moved", .wrongEndpoint, "the server answers 301: check the endpoint",
+            .reply(301)),
+        WrongAnswer(
+            "no token, or one that has expired", .unauthorized,
+            "log in again, or check the credentials", .reply(401)),
+        WrongAnswer(
+            "a user without permission", .wrongEndpoint, "check that the token's account may use",
+            .reply(403)),
+        WrongAnswer(
+            "too many requests", .failed, "the server asks to wait 120 s",
+            .reply(429, headers: [("Retry-After", "120")])),
+        WrongAnswer("a server that fails", .failed, "the server answers 500", .reply(500)),
+        WrongAnswer("a busy server", .failed, "the server answers 503", .reply(503)),
+        WrongAnswer("a server that hangs up", .failed, "no answer: 127.0.0.1: ", .hangUp),
+        WrongAnswer(
+            "a silent server", .failed, "no answer: 127.0.0.1: ", .script { $0.waitForEnd() },
+            timeoutSeconds: 1),
+    ]
 }
 
 /// Signals that a request was made, and never answers it.
@@ -112,30 +142,8 @@ private struct SilentTransport: Transport {
 
 extension MistakeTests {
     /// A failure of the network throws nothing: the report has the reason, and the events stay in the outbox.
-    @Test(arguments: [
-        WrongAnswer(
-            "the login page of a network", "this network may require a login",
-            .reply(200, headers: [("Content-Type", "text/html")], body: Array("<html>".utf8))),
-        WrongAnswer("another path", "the server answers 404: check the endpoint", .reply(404)),
-        WrongAnswer(
-            "a server that has moved", "the server answers 301: check the endpoint",
-            .reply(301)),
-        WrongAnswer(
-            "no token, or one that has expired",
-            "log in again, or check the credentials", .reply(401)),
-        WrongAnswer(
-            "a user without permission", "check that the token's account may use", .reply(403)),
-        WrongAnswer(
-            "too many requests", "the server asks to wait 120 s",
-            .reply(429, headers: [("Retry-After", "120")])),
-        WrongAnswer("a server that fails", "the server answers 500", .reply(500)),
-        WrongAnswer("a busy server", "the server answers 503", .reply(503)),
-        WrongAnswer("a server that hangs up", "no answer: 127.0.0.1: ", .hangUp),
-        WrongAnswer(
-            "a silent server", "no answer: 127.0.0.1: ", .script { $0.waitForEnd() },
-            timeoutSeconds: 1),
-    ])
-    private func `a failure of the network or the server is in the report`(
+    @Test(arguments: WrongAnswer.all)
+    func `a failure of the network or the server is in the report`(
         _ wrong: WrongAnswer
     ) async throws {
         let server = try LocalServer { _ in wrong.answer }
@@ -143,6 +151,7 @@ extension MistakeTests {
         let report = try await store.sync(
             to: Mistake.url(server.base), http: HTTPOptions(timeoutSeconds: wrong.timeoutSeconds))
         #expect(report.message?.contains(wrong.text) == true, "\(report.message ?? "nothing")")
+        #expect(report.failure == wrong.failure)
         #expect(report.applied == 0)
         #expect(report.pending == 1)
         #expect(!server.requests.isEmpty)
@@ -162,9 +171,12 @@ extension MistakeTests {
         #expect(report.pending == 1)
     }
 
-    @Test(arguments: [("two words", "a", TransportError.Code.badToken), ("t", "b", .wrongAccount)])
+    @Test(arguments: [
+        ("two words", "a", TransportError.Code.badToken, SyncFailure.unauthorized),
+        ("t", "b", .wrongAccount, .wrongAccount),
+    ])
     func `a token that cannot be sent, or is another account's, is refused in the report`(
-        token: String, account: String, code: TransportError.Code
+        token: String, account: String, code: TransportError.Code, failure: SyncFailure
     ) async throws {
         let server = try LocalServer { _ in .reply(200, headers: [("Daybook-Account", account)]) }
         let store = try await Mistake.storeWithTrip(account: "a")
@@ -172,6 +184,8 @@ extension MistakeTests {
             to: Mistake.url(server.base), credentials: BearerToken(token))
         let refusal = try #require(report.refusal)
         #expect(refusal.code == code)
+        #expect(report.failure == failure)
+        #expect(failure.remedy == .signIn)
         #expect(report.message == refusal.localizedDescription)
         #expect(refusal.recoverySuggestion?.isEmpty == false)
         #expect(report.applied == 0)
@@ -200,6 +214,7 @@ extension MistakeTests {
         for await _ in requests { break }
         let second = try await store.sync(over: InMemorySyncServer())
         #expect(second.isElsewhere)
+        #expect(second.failure == .elsewhere)
         #expect(second.pending == 1)
         #expect(second.message == "another run exchanges this store's events")
         first.cancel()

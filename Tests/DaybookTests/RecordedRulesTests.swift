@@ -57,7 +57,8 @@ private struct Draft: EventPayload, Codable {
         let store = try await open()
         try await store.append(Draft(text: "first"))
         #expect(recorded == nil)
-        try await store.append([Trip(name: "a"), Trip(name: "b")] as [any EventPayload])
+        try await store.append(
+            contentsOf: [Trip(name: "a"), Trip(name: "b")] as [any EventPayload])
         let expected =
             #"{"rules":[{"type":"com.example.draft"},"#
             + #"{"type":"com.example.trip","action":"PLAN_TRIP","begins":true}]}"# + "\n"

@@ -243,14 +243,14 @@ private enum Place: Hashable {
                 ThemeChosen(name: "\(ahead)"), time: Timestamp(milliseconds: Device.start + ahead))
         }
         var known = try draft(day)
-        try await store.events.append([known])
+        try await store.events.append(contentsOf: [known])
         for write in [false, true] {
             let far = try draft(day + 1)
             let error = await #expect(throws: EventError.self) {
                 if write {
                     try await store.write { $0.append(far) }
                 } else {
-                    try await store.events.append([far, try draft(0)])
+                    try await store.events.append(contentsOf: [far, try draft(0)])
                 }
             }
             #expect(error?.code == .refused)
@@ -259,7 +259,7 @@ private enum Place: Hashable {
         #expect(await store.events.lastDurable == Position(1))
         // A recorded event is recognised, whatever the clock shows by now.
         device.move(by: -2 * day)
-        #expect(try await store.events.append([known])[0].isNew == false)
+        #expect(try await store.events.append(contentsOf: [known])[0].isNew == false)
         known.id = UUID()
         try await store.events.append(history: [known])
         #expect(try await store.events.event(at: Position(2))?.time == known.time)

@@ -169,7 +169,7 @@ extension SettingKey where Value == String {
         }
         for data in [#"{"key":"k","value":null}"#, #"{"key":"k"}"#, #"{"key":"","value":1}"#] {
             await #expect(throws: EventError.self) {
-                try await store.events.append([
+                try await store.events.append(contentsOf: [
                     EventDraft(type: SettingPut.type, data: .json(Array(data.utf8)))
                 ])
             }
@@ -252,7 +252,7 @@ extension SettingKey where Value == String {
                 ($0 as? EventError)?.code == .refused
             }
             await #expect(throws: EventError.self) {
-                try await store.events.append([
+                try await store.events.append(contentsOf: [
                     EventDraft(
                         type: SettingPut.type,
                         data: .json(Array(#"{"key":"\#(key)","value":"x"}"#.utf8)))

@@ -48,7 +48,7 @@ import Testing
     {
         let store = try await HikeLog.write(files)
         let hikes = try await store.append(
-            ["lake", "forest", "hill"].map { try EventDraft(Hike(path: $0)) })
+            contentsOf: ["lake", "forest", "hill"].map { try EventDraft(Hike(path: $0)) })
         try await store.record(.parked, of: hikes[0], code: "too_long")
         try await store.record(.conflict, of: hikes[1], code: "stale_base")
         try await store.append(Hike(path: "shore"), durability: .relaxed)

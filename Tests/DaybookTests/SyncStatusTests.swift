@@ -177,7 +177,7 @@ import Testing
         try await store.cities.save("lisbon", by: "u")
         try await store.sync(over: server, until: Date(timeIntervalSinceNow: 0.2))
         #expect(store.syncStatus.current.connection == .inactive)
-        #expect([.ended, .failed].contains(store.syncStatus.current.obstacle?.kind))
+        #expect([.outOfTime, .failed].contains(store.syncStatus.current.obstacle?.kind))
         try await store.close()
     }
 }

@@ -102,7 +102,7 @@ import Testing
         let store = try await Self.store()
         var ahead = try EventDraft(Renamed(account: "a", name: "ahead"))
         ahead.time = Timestamp(Date(timeIntervalSinceNow: 3_600))
-        try await store.append([ahead])
+        try await store.append(contentsOf: [ahead])
         let read = try await store.write { transaction in
             let before = transaction.view(Accounts.self).names["a"]
             try transaction.append(
@@ -117,7 +117,7 @@ import Testing
     @Test func `an event that the log has already is not folded twice`() async throws {
         let store = try await Self.store()
         let draft = try EventDraft(Deposited(account: "a", amount: 5))
-        try await store.append([draft])
+        try await store.append(contentsOf: [draft])
         let balance = try await store.write { transaction in
             transaction.append(draft)
             return transaction.view(Accounts.self).balances["a"]

@@ -80,9 +80,9 @@ private func drafts(_ numbers: some Sequence<Int>) -> [EventDraft] {
     func `a store opens from its newest checkpoint and folds only later events`() async throws {
         let files = InMemoryFileSystem()
         var store = try await open(files)
-        try await store.append(drafts(1...500))
+        try await store.append(contentsOf: drafts(1...500))
         try await store.checkpoint()
-        try await store.append(drafts(501...520))
+        try await store.append(contentsOf: drafts(501...520))
         let sums = store.view(Sums.self)
         try await store.close()
         store = try await open(files)
@@ -98,16 +98,18 @@ private func drafts(_ numbers: some Sequence<Int>) -> [EventDraft] {
     func `checkpoints are written automatically, in the background and at closing`() async throws {
         let files = InMemoryFileSystem()
         var store = try await open(files, [Sums.self])
-        for start in 0..<30 { try await store.append(drafts(start * 100..<start * 100 + 100)) }
+        for start in 0..<30 {
+            try await store.append(contentsOf: drafts(start * 100..<start * 100 + 100))
+        }
         try await store.close()
         store = try await open(files, [Sums.self])
         #expect(store.view(Sums.self).foldsHere < 1_200)
-        try await store.append(drafts(0..<100))
+        try await store.append(contentsOf: drafts(0..<100))
         try await store.close()
         store = try await open(files, [Sums.self])
         #expect(store.view(Sums.self).foldsHere == 0)
         // A few events are not worth a checkpoint.
-        try await store.append(drafts(0..<3))
+        try await store.append(contentsOf: drafts(0..<3))
         let before = files["/log/checkpoints/a"]
         let other = files["/log/checkpoints/b"]
         try await store.close()
@@ -119,7 +121,7 @@ private func drafts(_ numbers: some Sequence<Int>) -> [EventDraft] {
     func `a view of another version is rebuilt, with progress, once`() async throws {
         let files = InMemoryFileSystem()
         var store = try await open(files, [Sums.self])
-        for _ in 0..<3 { try await store.append(drafts(1...9_000)) }
+        for _ in 0..<3 { try await store.append(contentsOf: drafts(1...9_000)) }
         try await store.checkpoint()
         try await store.close()
         let calls = Mutex<[(Int, Int)]>([])
@@ -142,7 +144,7 @@ private func drafts(_ numbers: some Sequence<Int>) -> [EventDraft] {
         for earlier in 1...2 {
             let files = InMemoryFileSystem()
             var store = try await open(files, [Sums.self])
-            try await store.append(drafts(1...200))
+            try await store.append(contentsOf: drafts(1...200))
             // So that the first slot is the newer one in one iteration, and the second in the other.
             for _ in 0..<earlier { try await store.checkpoint() }
             try await store.close()
@@ -158,7 +160,7 @@ private func drafts(_ numbers: some Sequence<Int>) -> [EventDraft] {
     func `a state of another version is not used, even if it could be decoded`() async throws {
         let files = InMemoryFileSystem()
         var store = try await open(files, [Sums.self])
-        try await store.append(drafts(1...10))
+        try await store.append(contentsOf: drafts(1...10))
         try await store.checkpoint()
         try await store.close()
         store = try await open(files, [DoubledSums.self])
@@ -172,12 +174,12 @@ private func drafts(_ numbers: some Sequence<Int>) -> [EventDraft] {
     {
         let files = InMemoryFileSystem()
         var store = try await open(files, [Sums.self])
-        try await store.append(drafts(1...50))
+        try await store.append(contentsOf: drafts(1...50))
         try await store.checkpoint()
         try await store.close()
         for round in 1...2 {
             store = try await open(files, [Count.self], keepingUnknownStates: true)
-            try await store.append(drafts([round]))
+            try await store.append(contentsOf: drafts([round]))
             try await store.checkpoint()
             try await store.close()
         }
@@ -187,7 +189,7 @@ private func drafts(_ numbers: some Sequence<Int>) -> [EventDraft] {
         try await store.close()
         for round in 1...2 {
             store = try await open(files, [Count.self])
-            try await store.append(drafts([round]))
+            try await store.append(contentsOf: drafts([round]))
             try await store.checkpoint()
             try await store.close()
         }
@@ -211,7 +213,7 @@ private func drafts(_ numbers: some Sequence<Int>) -> [EventDraft] {
                 default:
                     let more = choices.array(1...6) { $0.int(in: 0...99) }
                     numbers += more
-                    try await store.append(drafts(more))
+                    try await store.append(contentsOf: drafts(more))
                 }
             }
             for position in 0...numbers.count {
@@ -233,23 +235,23 @@ private func drafts(_ numbers: some Sequence<Int>) -> [EventDraft] {
     {
         let files = InMemoryFileSystem()
         let store = try await open(files)
-        try await store.append(drafts(1...10))
-        try await store.append(drafts([7]), durability: .relaxed)
+        try await store.append(contentsOf: drafts(1...10))
+        try await store.append(contentsOf: drafts([7]), durability: .relaxed)
         try await store.suspend()
         #expect(store.view(Count.self).count == 11)
         await #expect {
-            try await store.append(drafts([1]))
+            try await store.append(contentsOf: drafts([1]))
         } throws: { ($0 as? LogError)?.code == .suspended }
         let other = try await open(files)
         #expect(other.view(Count.self).count == 11)
-        try await other.append(drafts([100]))
+        try await other.append(contentsOf: drafts([100]))
         await #expect {
             try await store.resume()
         } throws: { ($0 as? LogError)?.code == .locked }
         try await other.close()
         try await store.resume()
         #expect(store.view(Sums.self).last == 100)
-        try await store.append(drafts([101]))
+        try await store.append(contentsOf: drafts([101]))
         #expect(store.view(Count.self).count == 13)
         try await store.close()
         let last = try await open(files)
@@ -265,7 +267,7 @@ private func drafts(_ numbers: some Sequence<Int>) -> [EventDraft] {
             path.contains("checkpoints") && operation == "write"
                 ? FileError(.io, operation: operation, path: path, reason: "no") : nil
         }
-        for _ in 0..<3 { try await store.append(drafts(1...1_000)) }
+        for _ in 0..<3 { try await store.append(contentsOf: drafts(1...1_000)) }
         await #expect(throws: LogError.self) { try await store.checkpoint() }
         try await store.close()
         files.failing(nil)
@@ -294,9 +296,9 @@ private func drafts(_ numbers: some Sequence<Int>) -> [EventDraft] {
     func `a stored state that differs from the fold of the events is a finding`() async throws {
         let files = InMemoryFileSystem()
         let store = try await open(files)
-        try await store.append(drafts(1...20))
+        try await store.append(contentsOf: drafts(1...20))
         try await store.checkpoint()
-        try await store.append(drafts(21...40))
+        try await store.append(contentsOf: drafts(21...40))
         try await store.checkpoint()
         try await store.close()
         let sound = try verify(files)

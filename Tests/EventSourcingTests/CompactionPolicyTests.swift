@@ -28,7 +28,7 @@ import Testing
     /// Events in a sealed segment, of which all but the last of each register are garbage.
     private func fill(_ store: EventStore, registers: Int, count: Int = 100) async throws {
         try await store.append(
-            (0..<count).map {
+            contentsOf: (0..<count).map {
                 EventDraft(
                     type: "set", subject: "\($0 % registers)", data: .json(Array("\($0)".utf8)))
             })
@@ -73,9 +73,9 @@ import Testing
         // A few more events, sealed: the store does not scan. Then many more, all of them garbage and in one
         // segment: whenever the store scans, it sees none of them or all.
         try await fill(store, registers: 1, count: 2)
-        try await store.append([EventDraft(type: "t")])
+        try await store.append(contentsOf: [EventDraft(type: "t")])
         try await fill(store, registers: 3, count: 1_200)
-        try await store.append([EventDraft(type: "t")])
+        try await store.append(contentsOf: [EventDraft(type: "t")])
         let next = await reports.next()
         guard case .compacted(let report)? = next else {
             Issue.record("it did not scan again: \(next.debugDescription)")
@@ -126,7 +126,7 @@ import Testing
         try await store.setCompactionPolicy(never)
         try await store.setCompactionPolicy(nil)
         try await fill(store, registers: 5)
-        try await store.append([EventDraft(type: "t")])
+        try await store.append(contentsOf: [EventDraft(type: "t")])
         #expect(try await store.compact(dryRun: true).removed == 195)
         try await store.close()
     }
@@ -150,7 +150,7 @@ import Testing
         #expect((error as? LogError)?.code == .io)
         files.failing(nil)
         for _ in 0..<2 { try await fill(store, registers: 5) }
-        try await store.append([EventDraft(type: "t")])
+        try await store.append(contentsOf: [EventDraft(type: "t")])
         guard case .compacted(let report)? = await reports.next() else {
             Issue.record("it did not try again")
             return

@@ -47,8 +47,8 @@ private func settled(_ through: UInt64) -> EventDraft {
 private func fill(_ store: EventStore) async throws -> [EventDraft] {
     var drafts: [EventDraft] = []
     for value in 1...10 { drafts += [set("a", value), set("b", value)] }
-    for draft in drafts { try await store.append([draft]) }
-    try await store.append([settled(1_000)])
+    for draft in drafts { try await store.append(contentsOf: [draft]) }
+    try await store.append(contentsOf: [settled(1_000)])
     try store.log.roll()
     return drafts
 }
@@ -92,7 +92,7 @@ private func segments(_ files: InMemoryFileSystem) -> [String: [UInt8]] {
         #expect(report.heldBackBy == [])
         #expect(!report.isDryRun)
         #expect(store.view(Registers.self) == before)
-        try await store.append([set("a", 11)])
+        try await store.append(contentsOf: [set("a", 11)])
         try await store.close()
         // From a checkpoint, and from the first event.
         for path in files.image.keys where path.hasPrefix("/log/checkpoints/") {
@@ -131,7 +131,7 @@ private func segments(_ files: InMemoryFileSystem) -> [String: [UInt8]] {
             var other = drafts[2]
             other.data = .json(Array(#"{ "p":"", "v": 2.0 }"#.utf8))
             other.lane = "another lane, which is ignored"
-            let known = try await store.append([drafts[0], drafts[1], other])
+            let known = try await store.append(contentsOf: [drafts[0], drafts[1], other])
             #expect(known.map(\.position.rawValue) == [1, 2, 3])
             #expect(known.allSatisfy { !$0.isNew })
             var later = drafts[0]
@@ -141,17 +141,17 @@ private func segments(_ files: InMemoryFileSystem) -> [String: [UInt8]] {
             var retyped = drafts[1]
             retyped.type = "other"
             for refused in [later, different, retyped] {
-                await #expect { try await store.append([refused]) } throws: {
+                await #expect { try await store.append(contentsOf: [refused]) } throws: {
                     ($0 as? EventError)?.code == .idReused
                 }
             }
             #expect(await store.lastDurable == Position(21))
         }
         clock.advance(by: .days(90) - .milliseconds(1))
-        #expect(try await store.append([drafts[0]])[0].isNew == false)
+        #expect(try await store.append(contentsOf: [drafts[0]])[0].isNew == false)
         clock.advance(by: .milliseconds(1))
         #expect(
-            try await store.append([drafts[0]])[0]
+            try await store.append(contentsOf: [drafts[0]])[0]
                 == Appended(
                     id: drafts[0].id, position: Position(22), isNew: true))
         try await store.close()
@@ -163,12 +163,12 @@ private func segments(_ files: InMemoryFileSystem) -> [String: [UInt8]] {
     {
         let files = InMemoryFileSystem()
         let store = try await open(files)
-        try await store.append([
+        try await store.append(contentsOf: [
             set("a", 1), set("a", 2), set("s", 1, type: "other"), set("x", 1, type: "unheard-of"),
             settled(1),
         ])
         try store.log.roll()
-        try await store.append([set("a", 3)])
+        try await store.append(contentsOf: [set("a", 3)])
         var report = try await store.compact()
         #expect(
             report.kept == [
@@ -177,10 +177,10 @@ private func segments(_ files: InMemoryFileSystem) -> [String: [UInt8]] {
             ])
         #expect(report.removed == 0)
         #expect(report.segmentsRewritten == 0)
-        try await store.append([settled(2)])
+        try await store.append(contentsOf: [settled(2)])
         report = try await store.compact()
         #expect(report.kept[.successorUnsettled] == 2)
-        try await store.append([settled(1_000)])
+        try await store.append(contentsOf: [settled(1_000)])
         report = try await store.compact()
         #expect(report.removed == 2)
         #expect(report.types.first { $0.type == "set" }?.kept == [.liveSegment: 1])
@@ -243,7 +243,7 @@ private func segments(_ files: InMemoryFileSystem) -> [String: [UInt8]] {
         try await store.checkpoint()
         try await store.close()
         store = try await open(files, keepingUnknownStates: true)
-        for value in 11...20 { try await store.append([set("a", value)]) }
+        for value in 11...20 { try await store.append(contentsOf: [set("a", value)]) }
         try store.log.roll()
         let report = try await store.compact()
         #expect(report.limit == Position(21))
@@ -309,7 +309,7 @@ private func segments(_ files: InMemoryFileSystem) -> [String: [UInt8]] {
             for _ in 0..<3 { group.addTask { try await store.compact().removed } }
             for number in 0..<60 {
                 group.addTask {
-                    try await store.append([set("c\(number % 7)", number)])
+                    try await store.append(contentsOf: [set("c\(number % 7)", number)])
                     return 0
                 }
             }
@@ -383,7 +383,7 @@ private func segments(_ files: InMemoryFileSystem) -> [String: [UInt8]] {
         let files = InMemoryFileSystem()
         let store = try await open(files)
         _ = try await fill(store)
-        try await store.append([set("c", 1)])
+        try await store.append(contentsOf: [set("c", 1)])
         let work = Mutex<Task<CompactionReport, any Error>?>(nil)
         files.failing { operation, path in
             if operation == "rename", path == "/log/compaction.new" {
@@ -439,7 +439,7 @@ private func segments(_ files: InMemoryFileSystem) -> [String: [UInt8]] {
         files.setQuota(files.usedBytes + 100)
         #expect(try await store.compact().removed == 18)
         files.setQuota(nil)
-        try await store.append([set("a", 11)])
+        try await store.append(contentsOf: [set("a", 11)])
         #expect(files["/log/reserve"]?.count == 65_536)
         try await store.close()
     }
@@ -457,7 +457,7 @@ private func segments(_ files: InMemoryFileSystem) -> [String: [UInt8]] {
             }.joined()
             var draft = set(subject, value)
             draft.data = .json(Array("\"\(noise)\"".utf8))
-            try await store.append([draft])
+            try await store.append(contentsOf: [draft])
         }
         // Most of the first segment stays, and nothing of the second.
         for number in 0..<30 { try await append("other\(number)", 1) }
@@ -466,7 +466,7 @@ private func segments(_ files: InMemoryFileSystem) -> [String: [UInt8]] {
         for value in 2..<40 { try await append("a", value) }
         try store.log.roll()
         try await append("a", 40)
-        try await store.append([settled(1_000)])
+        try await store.append(contentsOf: [settled(1_000)])
         for _ in 0..<2 { try await store.checkpoint() }
         let first = try #require(segments(files).min { $0.key < $1.key })
         files["/log/reserve"] = nil
@@ -480,14 +480,14 @@ private func segments(_ files: InMemoryFileSystem) -> [String: [UInt8]] {
     func `the live segment is sealed only if an event in it can be removed`() async throws {
         let files = InMemoryFileSystem()
         let store = try await open(files)
-        try await store.append([set("a", 1), set("b", 1), settled(1_000)])
+        try await store.append(contentsOf: [set("a", 1), set("b", 1), settled(1_000)])
         for _ in 0..<3 {
             let report = try await store.compact(sealing: true)
             #expect(report.segments == 1)
             #expect(report.kept[.liveSegment] == nil)
         }
         #expect(store.log.sealedCount == 0)
-        try await store.append([set("a", 2)])
+        try await store.append(contentsOf: [set("a", 2)])
         #expect(try await store.compact(sealing: true).removed == 1)
         #expect(store.log.sealedCount == 1)
         try await store.close()
@@ -497,9 +497,9 @@ private func segments(_ files: InMemoryFileSystem) -> [String: [UInt8]] {
     func `a caller who asks for it gets small segments, but no endless row of them`() async throws {
         let files = InMemoryFileSystem()
         let store = try await open(files)
-        try await store.append([settled(1_000)])
+        try await store.append(contentsOf: [settled(1_000)])
         for round in 0..<80 {
-            try await store.append([set("a", 2 * round), set("a", 2 * round + 1)])
+            try await store.append(contentsOf: [set("a", 2 * round), set("a", 2 * round + 1)])
             let report = try await store.compact(sealing: true)
             #expect((report.removed > 0) == (round <= 64), "round \(round)")
             #expect((report.kept[.liveSegment] == nil) == (round < 64), "round \(round)")
@@ -515,7 +515,9 @@ private func segments(_ files: InMemoryFileSystem) -> [String: [UInt8]] {
         let files = InMemoryFileSystem()
         let store = try await open(files)
         _ = try await fill(store)
-        try await store.append([set("a", 11), set("other", 1, type: "other"), set("b", 11)])
+        try await store.append(contentsOf: [
+            set("a", 11), set("other", 1, type: "other"), set("b", 11),
+        ])
         for (dryRun, sealing) in [(true, true), (false, false), (false, true)] {
             let told = Mutex<[(position: Position, reason: KeptReason)]>([])
             let report = try await store.compact(dryRun: dryRun, sealing: sealing) {
@@ -542,9 +544,9 @@ private func segments(_ files: InMemoryFileSystem) -> [String: [UInt8]] {
             }.joined().replacing("\\", with: "/")
             var draft = set("a", value)
             draft.data = .json(Array("\"\(noise)\"".utf8))
-            try await store.append([draft])
+            try await store.append(contentsOf: [draft])
         }
-        try await store.append([settled(1_000)])
+        try await store.append(contentsOf: [settled(1_000)])
         let report = try await store.compact()
         #expect(report.removed == 29)
         #expect(report.bytesAfter < report.bytesBefore / 2)

@@ -47,15 +47,15 @@ private struct Seen: Projection, Codable, Equatable {
     func `a view is as if retracted events had never been recorded`() async throws {
         let files = InMemoryFileSystem()
         let store = try await open(files)
-        let places = try await store.append((1...5).map { note($0) })
+        let places = try await store.append(contentsOf: (1...5).map { note($0) })
         try await discard(store, [places[1], places[3]])
         #expect(store.view(Seen.self).texts == ["1", "3", "5"])
-        try await store.append([note(6)])
+        try await store.append(contentsOf: [note(6)])
         #expect(store.view(Seen.self).texts == ["1", "3", "5", "6"])
         #expect(try await store.state(at: Position(3)).view(Seen.self).texts == ["1", "3"])
         // The line is still in the log, and its id is known.
         #expect(try await store.event(at: places[1].position)?.id == places[1].id)
-        #expect(try await !store.append([note(2, id: places[1].id)])[0].isNew)
+        #expect(try await !store.append(contentsOf: [note(2, id: places[1].id)])[0].isNew)
         try await store.close()
         let again = try await open(files)
         #expect(again.view(Seen.self).texts == ["1", "3", "5", "6"])
@@ -66,7 +66,7 @@ private struct Seen: Projection, Codable, Equatable {
     func `a stored state that has folded a retracted event is not used`() async throws {
         let files = InMemoryFileSystem()
         let store = try await open(files)
-        let places = try await store.append((1...5).map { note($0) })
+        let places = try await store.append(contentsOf: (1...5).map { note($0) })
         try await store.checkpoint()
         try await discard(store, [places[4]])
         // A kill: the store is not closed.
@@ -75,7 +75,7 @@ private struct Seen: Projection, Codable, Equatable {
         #expect(reopened.view(Seen.self).texts == ["1", "2", "3", "4"])
         // From a checkpoint that has stored the retraction.
         try await reopened.checkpoint()
-        try await reopened.append([note(6)])
+        try await reopened.append(contentsOf: [note(6)])
         let third = try await open(killed.snapshot())
         #expect(third.view(Seen.self).texts == ["1", "2", "3", "4", "6"])
         for store in [store, reopened, third] { try await store.close() }
@@ -85,7 +85,7 @@ private struct Seen: Projection, Codable, Equatable {
     func `a retracted event that the server has after all is reinstated`() async throws {
         let files = InMemoryFileSystem()
         let store = try await open(files)
-        let places = try await store.append((1...3).map { note($0) })
+        let places = try await store.append(contentsOf: (1...3).map { note($0) })
         try await discard(store, [places[1]])
         var line: [UInt8] = []
         let event = try #require(try await store.event(at: places[1].position))
@@ -107,7 +107,7 @@ private struct Seen: Projection, Codable, Equatable {
     @Test(.verifies("DIS-1"))
     func `a record of another log, or a malformed one, retracts nothing`() async throws {
         let store = try await open(InMemoryFileSystem())
-        let places = try await store.append((1...2).map { note($0) })
+        let places = try await store.append(contentsOf: (1...2).map { note($0) })
         try await store.append(
             record: EventsDiscarded(
                 by: UUID(), events: [EventTarget(position: Position(1), id: places[0].id)],
@@ -132,7 +132,7 @@ private struct Seen: Projection, Codable, Equatable {
             for step in 0..<choices.int(in: 1...30) {
                 switch choices.int(in: 0...6) {
                 case 0...2:
-                    let place = try await store.append([note(step)])[0]
+                    let place = try await store.append(contentsOf: [note(step)])[0]
                     notes.append((place, "\(step)"))
                 case 3 where !notes.isEmpty:
                     let target = choices.element(of: notes).place
@@ -186,7 +186,7 @@ private struct Seen: Projection, Codable, Equatable {
         let files = InMemoryFileSystem()
         let store = try await open(files)
         let other = UUID()
-        try await store.append([note(1)])
+        try await store.append(contentsOf: [note(1)])
         let event = try foreign(7, source: other)
         let first = try await store.receive([event, event], recordingIfNew: [note(2)])
         #expect(first.new == [Position(2)])
@@ -211,7 +211,7 @@ private struct Seen: Projection, Codable, Equatable {
         async throws
     {
         let store = try await open(InMemoryFileSystem())
-        try await store.append([note(1)])
+        try await store.append(contentsOf: [note(1)])
         let twin = try await store.receive([foreign(1, source: store.incarnation)])
         #expect(twin.isForked)
         #expect(twin.new.count == 1)

@@ -113,10 +113,10 @@ private func draft(_ subject: String, type: String = "t", bytes: Int = 0) -> Eve
     @Test(.verifies("VIEW-26"))
     func `a view counts events that it does not fold as folded`() async throws {
         let store = try await open(InMemoryFileSystem())
-        try await store.append([draft("a"), draft("b")])
+        try await store.append(contentsOf: [draft("a"), draft("b")])
         #expect(store.views.throughs[Visits.name] == Position(2))
         try await store.append(Visited(place: "Lisbon"))
-        try await store.append([draft("c")], durability: .relaxed)
+        try await store.append(contentsOf: [draft("c")], durability: .relaxed)
         #expect(store.views.throughs[Visits.name] == Position(4))
         #expect(store.view(Visits.self).places == ["Lisbon"])
         #expect(store.views.throughs[Tally.name] == Position(4))
@@ -165,14 +165,14 @@ private func draft(_ subject: String, type: String = "t", bytes: Int = 0) -> Eve
         let files = InMemoryFileSystem()
         var store = try await open(files)
         let a = draft("a")
-        let first = try await store.append([a, draft("b")])[0]
+        let first = try await store.append(contentsOf: [a, draft("b")])[0]
         #expect(
-            try await store.append([a]) == [
+            try await store.append(contentsOf: [a]) == [
                 Appended(id: a.id, position: first.position, isNew: false)
             ])
         try await store.close()
         store = try await open(files)
-        #expect(try await store.append([a])[0].position == first.position)
+        #expect(try await store.append(contentsOf: [a])[0].position == first.position)
         #expect(store.view(Tally.self).count == 2)
         try await store.close()
     }
@@ -183,26 +183,29 @@ private func draft(_ subject: String, type: String = "t", bytes: Int = 0) -> Eve
     {
         let store = try await open(InMemoryFileSystem())
         let a = draft("a")
-        try await store.append([a])
+        try await store.append(contentsOf: [a])
         var other = a
         other.subject = "b"
-        await #expect { try await store.append([draft("c"), other]) } throws: {
+        await #expect { try await store.append(contentsOf: [draft("c"), other]) } throws: {
             ($0 as? EventError)?.code == .idReused
         }
         var twin = draft("x")
         twin.id = UUID()
         var different = twin
         different.subject = "y"
-        await #expect(throws: EventError.self) { try await store.append([twin, different]) }
+        await #expect(throws: EventError.self) {
+            try await store.append(contentsOf: [twin, different])
+        }
         #expect(store.view(Tally.self).count == 1)
-        #expect(try await store.append([twin, twin]).map(\.position.rawValue) == [2, 2])
+        #expect(
+            try await store.append(contentsOf: [twin, twin]).map(\.position.rawValue) == [2, 2])
         try await store.close()
     }
 
     @Test(.verifies("EVT-9")) func `an event that its rule refuses is not recorded`() async throws {
         let store = try await open(InMemoryFileSystem())
         await #expect(throws: EventError.self) {
-            try await store.append([EventDraft(type: "shipped")])
+            try await store.append(contentsOf: [EventDraft(type: "shipped")])
         }
         #expect(await store.lastDurable == .zero)
         try await store.close()
@@ -230,12 +233,12 @@ private func draft(_ subject: String, type: String = "t", bytes: Int = 0) -> Eve
             versionZero,
         ]
         for draft in refused {
-            await #expect(throws: EventError.self) { try await store.append([draft]) }
+            await #expect(throws: EventError.self) { try await store.append(contentsOf: [draft]) }
         }
         let pretty = EventDraft(
             type: "t", dataContentType: "application/json",
             data: .json(Array("{\n \"a\": 1\r\n}".utf8)))
-        try await store.append([pretty])
+        try await store.append(contentsOf: [pretty])
         try await store.close()
         let again = try await open(files)
         #expect(again.view(Tally.self).count == 1)
@@ -247,13 +250,13 @@ private func draft(_ subject: String, type: String = "t", bytes: Int = 0) -> Eve
         async throws
     {
         let store = try await open(InMemoryFileSystem())
-        try await store.append([draft("s", type: "shipped", bytes: 255 * 1024)])
-        try await store.append([draft("s", bytes: 1023 * 1024)])
+        try await store.append(contentsOf: [draft("s", type: "shipped", bytes: 255 * 1024)])
+        try await store.append(contentsOf: [draft("s", bytes: 1023 * 1024)])
         for refused in [
             [draft("s", type: "shipped", bytes: 256 * 1024)], [draft("s", bytes: 1024 * 1024)],
             (0..<5).map { _ in draft("s", bytes: 900 * 1024) },
         ] {
-            await #expect { try await store.append(refused) } throws: {
+            await #expect { try await store.append(contentsOf: refused) } throws: {
                 ($0 as? EventError)?.code == .tooLarge
             }
         }
@@ -264,11 +267,13 @@ private func draft(_ subject: String, type: String = "t", bytes: Int = 0) -> Eve
     @Test func `typed events of several types are recorded together, or none of them`() async throws
     {
         let store = try await open(InMemoryFileSystem())
-        let appended = try await store.append([Visited(place: "Porto"), Weighed(kilograms: 7.5)])
+        let appended = try await store.append(contentsOf: [
+            Visited(place: "Porto"), Weighed(kilograms: 7.5),
+        ])
         #expect(appended.map(\.position) == [Position(1), Position(2)])
         #expect(store.view(Visits.self).places == ["Porto"])
         await #expect(throws: EventError.self) {
-            try await store.append([Visited(place: "Faro"), Weighed(kilograms: .nan)])
+            try await store.append(contentsOf: [Visited(place: "Faro"), Weighed(kilograms: .nan)])
         }
         #expect(await store.lastDurable == Position(2))
         #expect(store.view(Visits.self).places == ["Porto"])
@@ -279,7 +284,9 @@ private func draft(_ subject: String, type: String = "t", bytes: Int = 0) -> Eve
         let store = try await open(InMemoryFileSystem())
         let positions = try await withThrowingTaskGroup(of: Position.self) { group in
             for number in 0..<200 {
-                group.addTask { try await store.append([draft("\(number)")])[0].position }
+                group.addTask {
+                    try await store.append(contentsOf: [draft("\(number)")])[0].position
+                }
             }
             return try await group.reduce(into: Set()) { $0.insert($1) }
         }
@@ -293,13 +300,13 @@ private func draft(_ subject: String, type: String = "t", bytes: Int = 0) -> Eve
     {
         let files = InMemoryFileSystem()
         let store = try await open(files)
-        try await store.append([draft("r")], durability: .relaxed)
+        try await store.append(contentsOf: [draft("r")], durability: .relaxed)
         #expect(store.view(Tally.self).last == "r")
         #expect(await store.lastDurable == .zero)
-        try await store.append([draft("d")])
+        try await store.append(contentsOf: [draft("d")])
         #expect(await store.lastDurable == Position(2))
         #expect(store.view(Tally.self).count == 2)
-        try await store.append([draft("r2")], durability: .relaxed)
+        try await store.append(contentsOf: [draft("r2")], durability: .relaxed)
         try await store.close()
         let again = try await open(files)
         #expect(again.view(Tally.self).count == 3)
@@ -312,17 +319,17 @@ private func draft(_ subject: String, type: String = "t", bytes: Int = 0) -> Eve
     {
         let files = InMemoryFileSystem()
         let store = try await open(files)
-        try await store.append([draft("a")])
+        try await store.append(contentsOf: [draft("a")])
         files.setQuota(files.image.values.reduce(0) { $0 + $1.count })
-        try await store.append([draft("r")], durability: .relaxed)
+        try await store.append(contentsOf: [draft("r")], durability: .relaxed)
         // Larger than the segment's preallocated space.
         let large = draft("large", bytes: 200_000)
-        await #expect { try await store.append([large]) } throws: {
+        await #expect { try await store.append(contentsOf: [large]) } throws: {
             ($0 as? LogError)?.code == .diskFull
         }
         #expect(store.view(Tally.self).count == 2)
         files.setQuota(nil)
-        #expect(try await store.append([large])[0].position == Position(3))
+        #expect(try await store.append(contentsOf: [large])[0].position == Position(3))
         try await store.close()
         let again = try await open(files)
         #expect(again.view(Tally.self).count == 3)
@@ -369,16 +376,16 @@ private func draft(_ subject: String, type: String = "t", bytes: Int = 0) -> Eve
         ahead.time = Timestamp(milliseconds: 1_000_000 + 4 * 60_000)
         var absurd = draft("absurd")
         absurd.time = Timestamp(milliseconds: 1_000_000 + 86_400_000)
-        try await store.append([ahead, absurd, draft("now")])
+        try await store.append(contentsOf: [ahead, absurd, draft("now")])
         let third = try #require(try await store.event(at: Position(3)))
         #expect(third.time == ahead.time)
         clock.milliseconds = 990_000
-        try await store.append([draft("back a little")])
+        try await store.append(contentsOf: [draft("back a little")])
         let fourth = try #require(try await store.event(at: Position(4)))
         #expect(fourth.time == third.time)
         // The clock was wrong and has been corrected: now the times in the log are far ahead.
         clock.milliseconds = 100_000
-        try await store.append([draft("back a lot")])
+        try await store.append(contentsOf: [draft("back a lot")])
         let fifth = try #require(try await store.event(at: Position(5)))
         #expect(fifth.time == Timestamp(milliseconds: 100_000))
         try await store.close()
@@ -389,14 +396,14 @@ private func draft(_ subject: String, type: String = "t", bytes: Int = 0) -> Eve
         let clock = VirtualClock(milliseconds: 1_000_000)
         let files = InMemoryFileSystem()
         let store = try await open(files, now: { clock.milliseconds })
-        try await store.append([draft("a")])
+        try await store.append(contentsOf: [draft("a")])
         clock.milliseconds += 60_000
         files.setQuota(files.image.values.reduce(0) { $0 + $1.count })
         let large = draft("large", bytes: 200_000)
-        await #expect(throws: LogError.self) { try await store.append([large]) }
+        await #expect(throws: LogError.self) { try await store.append(contentsOf: [large]) }
         files.setQuota(nil)
         clock.milliseconds -= 30_000
-        try await store.append([draft("b")])
+        try await store.append(contentsOf: [draft("b")])
         let second = try #require(try await store.event(at: Position(2)))
         #expect(second.time == Timestamp(milliseconds: clock.milliseconds))
         try await store.close()
@@ -406,7 +413,7 @@ private func draft(_ subject: String, type: String = "t", bytes: Int = 0) -> Eve
         let store = try await open(InMemoryFileSystem())
         try await store.close()
         try await store.close()
-        await #expect { try await store.append([draft("a")]) } throws: {
+        await #expect { try await store.append(contentsOf: [draft("a")]) } throws: {
             ($0 as? LogError)?.code == .closed
         }
     }
@@ -426,7 +433,7 @@ private func draft(_ subject: String, type: String = "t", bytes: Int = 0) -> Eve
                         "s", bytes: choices.int(in: 0...choices.element(of: [10, 1_000, 90_000])))
                 }
                 let durability: Durability = choices.bool(oneIn: 3) ? .relaxed : .durable
-                try await store.append(drafts, durability: durability)
+                try await store.append(contentsOf: drafts, durability: durability)
                 expected += drafts.map(\.id)
             }
             try await store.close()
@@ -448,7 +455,7 @@ private func draft(_ subject: String, type: String = "t", bytes: Int = 0) -> Eve
         var count = 0
         await #expect {
             while true {
-                try await store.append([draft("\(count)", bytes: 2_000)])
+                try await store.append(contentsOf: [draft("\(count)", bytes: 2_000)])
                 count += 1
             }
         } throws: { ($0 as? LogError)?.code == .diskFull }
@@ -460,11 +467,11 @@ private func draft(_ subject: String, type: String = "t", bytes: Int = 0) -> Eve
         #expect(store.view(Tally.self).count == count + 300)
         #expect(files["/log/reserve"]?.count ?? 0 == 0)
         await #expect(throws: LogError.self) {
-            try await store.append([draft("x", bytes: 90_000)])
+            try await store.append(contentsOf: [draft("x", bytes: 90_000)])
         }
         #expect(try await store.event(at: Position(1)) != nil)
         files.setQuota(nil)
-        try await store.append([draft("y")])
+        try await store.append(contentsOf: [draft("y")])
         #expect(files["/log/reserve"]?.count == 64 * 1_024)
         try await store.close()
         store = try await open(files)

@@ -164,9 +164,11 @@ private let id = "0a3e8ff8-bb52-454e-9574-3045281726ad"
                     Array(repeating: UInt8(ascii: "["), count: brackets) + Array(inner.utf8)
                         + Array(repeating: UInt8(ascii: "]"), count: brackets))
                 if isTooDeep {
-                    await #expect(throws: EventError.self) { try await store.append([draft]) }
+                    await #expect(throws: EventError.self) {
+                        try await store.append(contentsOf: [draft])
+                    }
                 } else {
-                    try await store.append([draft])
+                    try await store.append(contentsOf: [draft])
                 }
             }
         }

@@ -60,22 +60,22 @@ private func draft(_ subject: String = "small") -> EventDraft {
         async throws
     {
         let store = try await open()
-        try await store.append([draft("big")])
+        try await store.append(contentsOf: [draft("big")])
         let query = store.query(Count.self) { $0.big }
         #expect(query.current == 1)
         var changes = query.changes.makeAsyncIterator()
         #expect(await changes.next() == 1)
         // Three commits without a read in between are one new value.
-        for _ in 1...3 { try await store.append([draft("big")]) }
+        for _ in 1...3 { try await store.append(contentsOf: [draft("big")]) }
         #expect(await changes.next() == 4)
         // A commit that does not change the value gives no new one.
-        for _ in 1...3 { try await store.append([draft()]) }
+        for _ in 1...3 { try await store.append(contentsOf: [draft()]) }
         let next = Task { [changes] in
             var changes = changes
             return await changes.next()
         }
-        try await store.append([draft()])
-        try await store.append([draft("big")])
+        try await store.append(contentsOf: [draft()])
+        try await store.append(contentsOf: [draft("big")])
         #expect(await next.value == 5)
         try await store.close()
     }
@@ -92,17 +92,17 @@ private func draft(_ subject: String = "small") -> EventDraft {
         }
         var changes = query.changes.makeAsyncIterator()
         #expect(await changes.next() == 0)
-        for _ in 1...20 { try await store.append([draft()]) }
+        for _ in 1...20 { try await store.append(contentsOf: [draft()]) }
         let next = Task { [changes] in
             var changes = changes
             return await changes.next()
         }
         for _ in 1...20 {
-            try await store.append([draft()])
+            try await store.append(contentsOf: [draft()])
             await Task.yield()
         }
         #expect(asked.load(ordering: .relaxed) == 1)
-        try await store.append([EventDraft(type: "named", subject: "a")])
+        try await store.append(contentsOf: [EventDraft(type: "named", subject: "a")])
         #expect(await next.value == 1)
         #expect(asked.load(ordering: .relaxed) == 2)
         try await store.close()
@@ -114,7 +114,7 @@ private func draft(_ subject: String = "small") -> EventDraft {
             at: "/log", catalogue: EventCatalogue([]), views: [Named.self],
             environment: LogEnvironment(fileSystem: InMemoryFileSystem(), sleep: noTimers))
         func append(_ name: String) async throws {
-            try await store.append([EventDraft(type: "named", subject: name)])
+            try await store.append(contentsOf: [EventDraft(type: "named", subject: name)])
         }
         try await append("b")
         let names = store.query(Named.self) { $0.names }
@@ -145,7 +145,7 @@ private func draft(_ subject: String = "small") -> EventDraft {
         }
         var changes = query.changes.makeAsyncIterator()
         #expect(await changes.next() == 0)
-        try await store.append([draft()])
+        try await store.append(contentsOf: [draft()])
         #expect(await changes.next() == 1)
         #expect(isMain.withLock { $0 } == [false, false])
         try await store.close()
@@ -166,11 +166,11 @@ private func draft(_ subject: String = "small") -> EventDraft {
             // An equal value, or one of another key, gives no new value.
             sizes.update("a") { _ in 7 }
             sizes.update("b") { _ in 1 }
-            try await store.append([draft()])
+            try await store.append(contentsOf: [draft()])
             #expect(await changes.next() == "1 7")
             sizes.update("a") { $0.map { $0 + 1 } }
             sizes.update("a") { _ in nil }
-            try await store.append([draft()])
+            try await store.append(contentsOf: [draft()])
             #expect(await changes.next() == "2 0")
         }
         #expect(query.current == "2 0")
@@ -185,8 +185,8 @@ private func draft(_ subject: String = "small") -> EventDraft {
         let query = store.query(Count.self) { $0.all }
         var changes = query.changes.makeAsyncIterator()
         #expect(await changes.next() == 0)
-        try await store.append([draft()])
-        try await store.append([draft()], durability: .relaxed)
+        try await store.append(contentsOf: [draft()])
+        try await store.append(contentsOf: [draft()], durability: .relaxed)
         try await store.close()
         #expect(await changes.next() == 2)
         #expect(await changes.next() == nil)
@@ -203,13 +203,13 @@ private func draft(_ subject: String = "small") -> EventDraft {
         let store = try await open()
         var states = store.changes(of: Last.self).makeAsyncIterator()
         #expect(await states.next()?.subject == nil)
-        try await store.append([draft("a"), draft("b")])
+        try await store.append(contentsOf: [draft("a"), draft("b")])
         #expect(await states.next()?.subject == "b")
         // Folded at once; the later commit is not a change.
-        try await store.append([draft("c")], durability: .relaxed)
+        try await store.append(contentsOf: [draft("c")], durability: .relaxed)
         #expect(await states.next()?.subject == "c")
         try await store.flush()
-        try await store.append([EventDraft(type: "other")])
+        try await store.append(contentsOf: [EventDraft(type: "other")])
         #expect(await states.next()?.subject == "c")
         var counts = store.changes(of: Count.self).makeAsyncIterator()
         #expect(await counts.next()?.all == 4)
@@ -225,7 +225,7 @@ private func draft(_ subject: String = "small") -> EventDraft {
         var changes = query.changes.makeAsyncIterator()
         #expect(await changes.next() == 0)
         for number in 1...3 {
-            try await store.append([draft()], durability: .relaxed)
+            try await store.append(contentsOf: [draft()], durability: .relaxed)
             #expect(query.current == number)
             #expect(await changes.next() == number)
         }
@@ -255,7 +255,7 @@ private func draft(_ subject: String = "small") -> EventDraft {
         try await eventually("subscribers", is: subscribers) { await store.subscriberCount }
         try await eventually("evaluations", is: subscribers) { asked.count.withLock { $0 } }
         let commits = 20
-        for _ in 1...commits { try await store.append([draft(), draft()]) }
+        for _ in 1...commits { try await store.append(contentsOf: [draft(), draft()]) }
         try await store.close()
         for task in tasks {
             let seen = await task.value
@@ -284,7 +284,8 @@ private func draft(_ subject: String = "small") -> EventDraft {
         for round in 1...40 {
             let drafts = (1...10).map { _ in draft() }
             try await store.append(
-                drafts, durability: round.isMultiple(of: 2) ? .durable : .relaxed)
+                contentsOf:
+                    drafts, durability: round.isMultiple(of: 2) ? .durable : .relaxed)
         }
         watching.isOver.store(true, ordering: .relaxed)
         for await odd in watching.odd.stream {
@@ -321,7 +322,7 @@ private func draft(_ subject: String = "small") -> EventDraft {
         }
         await takeOne()
         try await eventually("subscribers", is: 0) { await store.subscriberCount }
-        try await store.append([draft()])
+        try await store.append(contentsOf: [draft()])
         try await store.close()
     }
 }

@@ -86,8 +86,8 @@ import Testing
             for step in 0..<choices.int(in: 0...60) {
                 let place = choices.int(in: 0...most)
                 let old = model[place].map { Item(place: place, content: $0) }
-                if let old, choices.bool() {
-                    index.remove(old)
+                if choices.bool() {
+                    index.replace(old, with: nil)
                     model[place] = nil
                 } else {
                     index.replace(old, with: Item(place: place, content: step))

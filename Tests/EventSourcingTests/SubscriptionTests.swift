@@ -46,19 +46,19 @@ extension EventSequence.AsyncIterator {
     {
         let files = InMemoryFileSystem()
         let store = try await open(files)
-        try await store.append(drafts(3))
+        try await store.append(contentsOf: drafts(3))
         try store.log.roll()
-        try await store.append(drafts(2))
+        try await store.append(contentsOf: drafts(2))
         var events = store.events().makeAsyncIterator()
         #expect(try await events.readPositions(5) == [1, 2, 3, 4, 5])
-        try await store.append(drafts(2))
+        try await store.append(contentsOf: drafts(2))
         #expect(try await events.readPositions(1) == [6])
         var resumed = store.events(after: Position(6)).makeAsyncIterator()
         async let live = resumed.next()
-        try await store.append(drafts(1))
+        try await store.append(contentsOf: drafts(1))
         _ = try await live
         try store.log.roll()
-        try await store.append(drafts(1))
+        try await store.append(contentsOf: drafts(1))
         #expect(try await events.readPositions(3) == [7, 8, 9])
         try await store.close()
         let again = try await open(files)
@@ -78,7 +78,7 @@ extension EventSequence.AsyncIterator {
             let files = InMemoryFileSystem()
             let store = try await open(files)
             let starts = choices.array(1...3) { UInt64($0.int(in: 0...3)) }
-            try await store.append(drafts(3))
+            try await store.append(contentsOf: drafts(3))
             let subscribers = starts.map { start in
                 Task {
                     var seen: [UInt64] = []
@@ -95,9 +95,9 @@ extension EventSequence.AsyncIterator {
                     try await store.suspend()
                     try await store.resume()
                 case 5: try store.log.roll()
-                case 4: try await store.append(drafts(3), durability: .relaxed)
+                case 4: try await store.append(contentsOf: drafts(3), durability: .relaxed)
                 case 3: await Task.yield()
-                default: try await store.append(drafts(choices.int(in: 1...40)))
+                default: try await store.append(contentsOf: drafts(choices.int(in: 1...40)))
                 }
             }
             try await store.close()
@@ -118,11 +118,11 @@ extension EventSequence.AsyncIterator {
                 taken.positions.withLock { $0.append(event.position.rawValue) }
             }
         }
-        try await store.append(drafts(1))
+        try await store.append(contentsOf: drafts(1))
         try await eventually("delivered positions", is: [UInt64(1)]) {
             taken.positions.withLock { $0 }
         }
-        try await store.append(drafts(1), durability: .relaxed)
+        try await store.append(contentsOf: drafts(1), durability: .relaxed)
         await takeTurns { _ = await store.lastDurable }
         #expect(await store.lastDurable == Position(1))
         #expect(taken.positions.withLock { $0 } == [1])
@@ -138,7 +138,7 @@ extension EventSequence.AsyncIterator {
     func `an event that is written and not yet synced is not delivered`() async throws {
         let files = GatedFileSystem(InMemoryFileSystem())
         let store = try await open(files)
-        try await store.append(drafts(1))
+        try await store.append(contentsOf: drafts(1))
         // A subscriber knows that one event is durable, and is stopped before it reads.
         files.reads.close()
         let before = files.reads.arrivals.withLock { $0 }
@@ -156,7 +156,7 @@ extension EventSequence.AsyncIterator {
         // Meanwhile the next one is written; its sync does not return.
         files.syncs.close()
         let syncs = files.syncs.arrivals.withLock { $0 }
-        let appending = Task { try await store.append(drafts(1)) }
+        let appending = Task { try await store.append(contentsOf: drafts(1)) }
         try await eventually("syncs at the gate", where: { $0 > syncs }) {
             files.syncs.arrivals.withLock { $0 }
         }
@@ -181,7 +181,7 @@ extension EventSequence.AsyncIterator {
     {
         let files = InMemoryFileSystem()
         let store = try await open(files)
-        for _ in 1...6 { try await store.append(drafts(1_000)) }
+        for _ in 1...6 { try await store.append(contentsOf: drafts(1_000)) }
         // A running checkpoint reads too.
         try await store.checkpoint()
         final class Reads: Sendable { let count = Mutex(0) }
@@ -199,10 +199,10 @@ extension EventSequence.AsyncIterator {
         let second = reads.count.withLock { $0 }
         #expect(second > first)
         // A consumer that is behind delays no other, and misses nothing.
-        try await store.append(drafts(1))
+        try await store.append(contentsOf: drafts(1))
         #expect(try await events.readPositions(4_600).last == 6_001)
         // One event larger than a batch.
-        try await store.append(drafts(1, bytes: 400_000) + drafts(1, bytes: 400_000))
+        try await store.append(contentsOf: drafts(1, bytes: 400_000) + drafts(1, bytes: 400_000))
         #expect(try await events.readPositions(2) == [6_002, 6_003])
         files.failing(nil)
         try await store.close()
@@ -215,14 +215,14 @@ extension EventSequence.AsyncIterator {
         async throws
     {
         let store = try await open(InMemoryFileSystem())
-        try await store.append(drafts(2))
+        try await store.append(contentsOf: drafts(2))
         var behind = store.events().makeAsyncIterator()
         #expect(try await behind.readPositions(1) == [1])
         let waiting = Task {
             try await store.events(after: Position(2)).map(\.position).first { _ in true }
         }
         try await eventually("subscribers", is: 2) { await store.subscriberCount }
-        try await store.append(drafts(1), durability: .relaxed)
+        try await store.append(contentsOf: drafts(1), durability: .relaxed)
         try await store.close()
         #expect(try await behind.readPositions(9) == [2, 3])
         #expect(try await waiting.value == Position(3))
@@ -234,7 +234,7 @@ extension EventSequence.AsyncIterator {
     @Test(.verifies("FOL-6"))
     func `a cancelled subscription ends and leaves nothing behind`() async throws {
         let store = try await open(InMemoryFileSystem())
-        try await store.append(drafts(1))
+        try await store.append(contentsOf: drafts(1))
         let subscribers = (1...20).map { _ in
             Task {
                 var count = 0
@@ -261,7 +261,7 @@ extension EventSequence.AsyncIterator {
     {
         let files = InMemoryFileSystem()
         let store = try await open(files)
-        for _ in 1...4 { try await store.append(drafts(1)) }
+        for _ in 1...4 { try await store.append(contentsOf: drafts(1)) }
         var ahead = store.events(after: Position(5)).makeAsyncIterator()
         let refusal = await #expect(throws: EventError.self) { try await ahead.next() }
         #expect(refusal?.code == .refused)
@@ -292,12 +292,12 @@ extension SubscriptionTests {
             for try await event in store.recordedEvents(after: position) {
                 found.append(event.position.rawValue)
                 // Events recorded meanwhile are neither awaited nor delivered.
-                if found.count < 5 { try await store.append(drafts(1)) }
+                if found.count < 5 { try await store.append(contentsOf: drafts(1)) }
             }
             return found
         }
         #expect(try await positions(after: .zero) == [])
-        try await store.append(drafts(3))
+        try await store.append(contentsOf: drafts(3))
         try store.log.roll()
         #expect(try await positions(after: .zero) == [1, 2, 3])
         #expect(try await positions(after: Position(2)) == [3, 4, 5, 6])
@@ -307,7 +307,7 @@ extension SubscriptionTests {
             _ = try await positions(after: Position(last.rawValue + 1))
         }
         // More events than are read ahead at a time.
-        try await store.append(drafts(3_000, bytes: 300))
+        try await store.append(contentsOf: drafts(3_000, bytes: 300))
         var count = 0
         for try await _ in store.recordedEvents() { count += 1 }
         let end = await store.lastDurable
@@ -321,8 +321,8 @@ extension SubscriptionTests {
     ) async throws {
         let files = InMemoryFileSystem()
         let store = try await open(files)
-        try await store.append(drafts(3))
-        try await store.append(drafts(2))
+        try await store.append(contentsOf: drafts(3))
+        try await store.append(contentsOf: drafts(2))
         let path = "/log/" + SegmentName.of(Position(1))
         let last = try #require(files[path]?.lastIndex { $0 != 0 })
         files.flip(bit: (last - 30) * 8, of: path)
@@ -338,11 +338,11 @@ extension SubscriptionTests {
     func `events of another log that replaced the folder are not delivered`() async throws {
         let (files, others) = (InMemoryFileSystem(), InMemoryFileSystem())
         let store = try await open(files)
-        try await store.append(drafts(3))
+        try await store.append(contentsOf: drafts(3))
         let other = try await EventStore.open(
             at: "/log", catalogue: EventCatalogue([]), views: [],
             environment: LogEnvironment(fileSystem: others))
-        try await other.append(drafts(3))
+        try await other.append(contentsOf: drafts(3))
         for (path, bytes) in others.image { files[path] = bytes }
         var events = store.events().makeAsyncIterator()
         let error = await #expect(throws: LogError.self) { try await events.next() }

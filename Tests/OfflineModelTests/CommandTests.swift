@@ -140,7 +140,7 @@ private func openStore(_ files: InMemoryFileSystem = InMemoryFileSystem()) async
         let page = EventDraft(
             type: "daybook.page.removed", lane: "elsewhere",
             data: .json(Array(#"{"city":"oslo","language":"en","path":"/a/","by":7}"#.utf8)))
-        try await store.events.append([page])
+        try await store.events.append(contentsOf: [page])
         let event = try #require(try await store.events.event(at: Position(1)))
         #expect(event.content.json == page.json)
         #expect(event.subject == "/a/")

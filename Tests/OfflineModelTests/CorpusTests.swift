@@ -220,13 +220,13 @@ enum Corpus {
         for (number, draft) in zip(1..., drafts) {
             guard !Corpus.refusedToday.contains(number) else {
                 await #expect(throws: EventError.self) {
-                    try await store.events.append([draft])
+                    try await store.events.append(contentsOf: [draft])
                 }
                 continue
             }
             guard !LogRecord.isType(draft.type) else {
                 await #expect(throws: EventError.self) {
-                    try await store.events.append([draft])
+                    try await store.events.append(contentsOf: [draft])
                 }
                 // So that the lines after it get the same positions.
                 try await store.events.append(record: draft)

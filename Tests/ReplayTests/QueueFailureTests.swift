@@ -158,7 +158,7 @@ private func openStore(_ files: any FileSystem) async throws -> EventStore {
         let store = try await openStore(files)
         for start in stride(from: 0, to: 20_000, by: 1_000) {
             try await store.append(
-                (start..<start + 1_000).map {
+                contentsOf: (start..<start + 1_000).map {
                     try EventDraft(CitySaved(userId: "u", cityId: "\($0)"))
                 })
         }

@@ -193,7 +193,7 @@ private struct Bench {
             at: "/log", catalogue: EventCatalogue([EventRule(type: "t", action: "A") { _ in }]),
             views: [Outbox.self],
             environment: clock.environment(fileSystem: InMemoryFileSystem(), seed: 1))
-        try await store.append([EventDraft(type: "t")])
+        try await store.append(contentsOf: [EventDraft(type: "t")])
         let count = Mutex(0)
         struct Nobody: Transport {
             func send(_ request: TransportRequest, token: String?) async throws -> TransportReply {

@@ -118,7 +118,7 @@ private func openStore(_ files: InMemoryFileSystem) async throws -> EventStore {
         let store = try await openStore(InMemoryFileSystem())
         for batch in 0..<5 {
             try await store.append(
-                (0..<500).map {
+                contentsOf: (0..<500).map {
                     try EventDraft(CitySaved(userId: "ana", cityId: "\(batch)-\($0)"))
                 })
         }
@@ -203,7 +203,7 @@ private func openStore(_ files: InMemoryFileSystem) async throws -> EventStore {
         let files = InMemoryFileSystem()
         let store = try await openStore(files)
         try await store.append(
-            (0..<2_000).map {
+            contentsOf: (0..<2_000).map {
                 try EventDraft(CitySaved(userId: "user-\($0 % 7)", cityId: "city-\($0)"))
             })
         let server = UnreliableServer(Choices(seed: 1), isReliable: true)
@@ -452,7 +452,7 @@ private func openStore(_ files: InMemoryFileSystem) async throws -> EventStore {
     @Test func `a range of settled positions includes no event of an unknown type`() async throws {
         let store = try await openStore(InMemoryFileSystem())
         try await store.append(CitySaved(userId: "u", cityId: "c"))
-        try await store.append([EventDraft(type: "com.example.planned", subject: "s")])
+        try await store.append(contentsOf: [EventDraft(type: "com.example.planned", subject: "s")])
         try await store.append(CitySaved(userId: "u", cityId: "d"))
         let outbox = store.view(Outbox.self)
         #expect(outbox.ranges(of: [Position(1), Position(3)]) == [1...1, 3...3])

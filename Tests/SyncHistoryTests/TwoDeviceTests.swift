@@ -286,7 +286,7 @@ private struct Phone {
         ]
         for payload in again {
             let error = await #expect(throws: EventError.self) {
-                try await one.events.append([payload])
+                try await one.events.append(contentsOf: [payload])
             }
             #expect(error?.detail.contains("was deleted; add a note with another id") == true)
         }
@@ -300,11 +300,11 @@ private struct Phone {
         let (one, other) = (try await mine.open(), try await theirs.open())
         // Another device has used the id for another event.
         let id = UUID()
-        try await other.events.append([
+        try await other.events.append(contentsOf: [
             EventDraft(CitySaved(userId: "ana", cityId: "porto"), id: id)
         ])
         try await theirs.sync(other)
-        try await one.events.append([
+        try await one.events.append(contentsOf: [
             EventDraft(
                 NoteAdded(noteId: "n", cityId: "lisbon", content: "x", createdBy: "ana"), id: id)
         ])

@@ -127,7 +127,7 @@ private struct Cities: CityManifestSource {
         // Stores the needs of the view. Otherwise a checkpoint in the background may come before the reader.
         try await first.close()
         let store = try await Self.open(files)
-        try await store.append([Noted(text: "hello"), Noted(text: "goodbye")])
+        try await store.append(contentsOf: [Noted(text: "hello"), Noted(text: "goodbye")])
         let backends = Backends()
         try await backends.observe {
             let reader = try await ReadOnlyStore.open(
@@ -268,9 +268,11 @@ private struct Cities: CityManifestSource {
             let path = "/\(secret)-folder"
             let store = try await Self.open(files, at: path, account: secret)
             let id = UUID()
-            try await store.append([try EventDraft(Noted(text: secret), id: id)])
+            try await store.append(contentsOf: [try EventDraft(Noted(text: secret), id: id)])
             await #expect(throws: EventError.self) {
-                try await store.append([try EventDraft(Noted(text: secret + "!"), id: id)])
+                try await store.append(contentsOf: [
+                    try EventDraft(Noted(text: secret + "!"), id: id)
+                ])
             }
             await #expect(throws: LogError.self) {
                 try await Self.open(files, at: path, account: secret)

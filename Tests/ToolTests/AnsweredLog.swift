@@ -33,7 +33,7 @@ struct AnsweredLog {
         for (offset, payload) in payloads.enumerated() {
             clock.advance(by: .seconds(1))
             let id = try #require(UUID(uuidString: Self.id(number + offset)))
-            try await store.append([try Self.draft(payload, id)])
+            try await store.append(contentsOf: [try Self.draft(payload, id)])
         }
     }
 

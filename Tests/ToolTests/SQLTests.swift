@@ -214,7 +214,7 @@ import Testing
                 sequence += 1
                 var draft = try EventDraft(CitySaved(userId: "u", cityId: "\(sequence)"))
                 draft.time = Timestamp(milliseconds: 1_771_750_000_000 + Int64(time) * 60_000)
-                try await store.events.append([draft])
+                try await store.events.append(contentsOf: [draft])
             }
             if hour < 5 { try store.events.log.roll() }
         }

@@ -50,6 +50,7 @@ import Testing
         arguments: [
             "inspect $log", "inspect $log --events", "inspect $log --events --output table",
             "views $log", "export $log -", "import $log $sample --ack", "import $log $sample",
+            "--help", "help import",
         ])
     func `an unwritable standard output is 74, and no file of the log gets its descriptor`(
         command: String

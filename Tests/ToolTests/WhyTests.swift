@@ -93,7 +93,7 @@ import Testing
         let log = try await AnsweredLog(folder, minute: 1)
         var other = try EventDraft(NoteUpdated(noteId: "note-9", content: "x", updatedBy: "ada"))
         other.extensions = [.init(name: "causationid", string: AnsweredLog.id(6) + rest)]
-        try await log.store.append([other])
+        try await log.store.append(contentsOf: [other])
         try await log.store.close()
         let steps = try steps(why(folder, AnsweredLog.id(6)))
         #expect(steps.contains("replacement") == rest.isEmpty)

@@ -21,7 +21,21 @@ package enum StandardStream: Int32 {
             // Gets this stream's number: it is the lowest free one, since those below are open.
             _ = open("/dev/null", mode)
         }
+        // The argument parser prints help through stdio, and does not check whether that succeeds.
+        atexit {
+            guard fflush(nil) != 0 else { return }
+            let reason = errno
+            if reason == EPIPE { StandardStream.endByBrokenPipe() }
+            let program = CommandLine.arguments.first ?? ""
+            let text = "\(program.split(separator: "/").last ?? ""): standard output: "
+            _ = StandardStream.error.write(
+                Array("\(text)\(String(cString: strerror(reason)))\n".utf8))
+            _exit(StandardStream.outputFailed)
+        }
     }
+
+    /// The exit code of an output that cannot be written, as in sysexits.h.
+    private static let outputFailed: Int32 = 74
 
     /// Writes all bytes.
     ///

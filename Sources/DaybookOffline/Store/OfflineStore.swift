@@ -212,12 +212,22 @@ public struct OfflineStore: Sendable {
         try await events.append(payload, durability: durability)
     }
 
-    /// Records events of the app's own, all or none, in one commit. See `EventStore.append(_:durability:)`.
+    /// Records events of the app's own, all or none, in one commit. See
+    /// `EventStore.append(contentsOf:durability:)`.
     @discardableResult
     public func append(
-        _ payloads: [any EventPayload], durability: Durability = .durable
+        contentsOf payloads: [any EventPayload], durability: Durability = .durable
     ) async throws -> [Appended] {
-        try await events.append(payloads, durability: durability)
+        try await events.append(contentsOf: payloads, durability: durability)
+    }
+
+    /// Records events of one of the app's own types, all or none, in one commit. See
+    /// `EventStore.append(contentsOf:durability:)`.
+    @discardableResult
+    public func append(
+        contentsOf payloads: [some EventPayload], durability: Durability = .durable
+    ) async throws -> [Appended] {
+        try await events.append(contentsOf: payloads, durability: durability)
     }
 
     /// Records an event of the app's own with an LWW timestamp greater than `lwwTimestamp`, whatever the

@@ -207,7 +207,7 @@ extension Workload {
             }
             let ids = drafts.map { $0.id.integer }
             do {
-                let appended = try await store.append(drafts, durability: durability)
+                let appended = try await store.append(contentsOf: drafts, durability: durability)
                 let positions = appended.map(\.position)
                 outcome.boundaries.insert(positions.last?.rawValue ?? 0)
                 for (id, position) in zip(ids, positions) { outcome.positions[id] = position }

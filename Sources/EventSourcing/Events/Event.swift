@@ -210,29 +210,39 @@ public struct Event: Hashable, Sendable {
     /// The event's data, decoded as a type. Returns the data that the store has decoded, if it has; else
     /// decodes them, O(bytes).
     ///
-    /// The event's type is not compared with the payload's: two types with the same members can be decoded
-    /// as one. Check `type` first if that matters.
-    ///
-    /// - Throws: `EventError` for data that the type cannot decode, naming the event's type and position;
-    ///   other errors of the type.
+    /// - Throws: `EventError` for an event of another type, and for data that the type cannot decode, naming
+    ///   the event's type and position; other errors of the type.
     @inlinable
     public func payload<Payload: EventPayload>(as type: Payload.Type) throws -> Payload {
         if let decoded = record.decoded as? Decoded<Payload> { return decoded.payload }
+        guard self.type == Payload.type else {
+            throw isOfOtherType(than: "\(Payload.self)", Payload.type)
+        }
         do {
             return try Payload(json: json ?? [])
         } catch let error as EventError {
-            throw unreadable(as: "\(Payload.self)", Payload.type, error)
+            throw unreadable(as: "\(Payload.self)", error)
         }
     }
 
-    /// The error for data that cannot be decoded as a type.
+    /// The error for an event of another type than a payload's. Two types may have the same members.
     @usableFromInline
-    func unreadable(as payload: String, _ expected: String, _ error: EventError) -> EventError {
-        let other = expected == type ? "" : ", whose type is \(expected)"
-        return EventError(
+    func isOfOtherType(than payload: String, _ expected: String) -> EventError {
+        EventError(
+            .invalidData,
+            "the event at position \(position) has the type \(type) and cannot be read as \(payload), "
+                + "whose type is \(expected)")
+    }
+
+    /// The error for data that cannot be decoded as a type. A view may ignore it: the store notes it.
+    @usableFromInline
+    func unreadable(as payload: String, _ error: EventError) -> EventError {
+        let error = EventError(
             error.code,
             "the event at position \(position) has the type \(type) and cannot be read as "
-                + "\(payload)\(other): \(json == nil ? "it has no JSON data" : error.detail)")
+                + "\(payload): \(json == nil ? "it has no JSON data" : error.detail)")
+        UnreadableEvents.current?.note(error, ofType: type)
+        return error
     }
 
     /// The data if they are JSON.

@@ -103,6 +103,9 @@ public struct EventCatalogue: Sendable {
         recorded.rules.filter { storedRule(of: $0.key) == nil }
     }
 
+    /// The types that were shipped or replaced in this log, and have no rule here, sorted.
+    var typesWithoutRule: [String] { missingRules.keys.map(EntityID.init).sorted().map(\.string) }
+
     /// True if types have been used in this log, or are declared here, that are not the library's.
     package var hasOwnTypes: Bool {
         !recorded.isEmpty || !RecordedRules(of: self).isEmpty

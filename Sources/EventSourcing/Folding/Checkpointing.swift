@@ -14,7 +14,7 @@ struct Checkpointing {
     private var stateBytes = 0
     /// The checkpoint that is being written.
     var running: Task<Void, any Error>?
-    /// Stops it before the next view.
+    /// Stops it before the next view, and before it is written.
     var stop: CancellationFlag?
 
     /// True if views need events of the library's own types and no checkpoint has stored that: a program
@@ -111,6 +111,7 @@ struct CheckpointJob: Sendable {
                     name: capture.name, version: capture.version, types: capture.types,
                     position: capture.position, bytes: bytes))
         }
+        if stop.isSet { throw CancellationError() }
         states.append(try floor.stored(at: snapshot.position))
         if let discarded = discarded.stored(at: snapshot.position) { states.append(discarded) }
         states.append(try needs.stored(at: snapshot.position))

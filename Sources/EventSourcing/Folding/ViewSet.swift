@@ -155,6 +155,8 @@ struct ViewSet: Sendable {
     private let catalogue: EventCatalogue
     /// The number of events that could not be converted to their newest form, by type.
     let upcastFailures = UpcastFailures()
+    /// The events that a view could not decode.
+    let unreadable = UnreadableEvents()
     private let discarding = Discarding()
     /// True if the finally retracted events were given at creation: then records that are folded do not
     /// change them.
@@ -333,13 +335,17 @@ struct ViewSet: Sendable {
         }
         batch.concerns = batch.events.map { isPassedOver($0) ? 0 : viewsConcerned(by: $0) }
         let concerned = batch.concerns.reduce(0, |)
-        var start = ContinuousClock.now
-        for (box, bit) in bits where bit & concerned != 0 {
-            box.fold(batch, bit: bit)
-            let end = ContinuousClock.now
-            if end - start > time.longest { (time.longest, time.slowest) = (end - start, box.name) }
-            time.total += end - start
-            start = end
+        UnreadableEvents.$current.withValue(unreadable) {
+            var start = ContinuousClock.now
+            for (box, bit) in bits where bit & concerned != 0 {
+                box.fold(batch, bit: bit)
+                let end = ContinuousClock.now
+                if end - start > time.longest {
+                    (time.longest, time.slowest) = (end - start, box.name)
+                }
+                time.total += end - start
+                start = end
+            }
         }
         progress.advance(to: last)
         return time

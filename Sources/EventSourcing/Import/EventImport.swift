@@ -86,7 +86,7 @@ package struct EventImport: Sendable {
     /// - Parameters:
     ///   - appended: called after each commit, with the positions of its events in order.
     ///   - progress: called after each commit.
-    /// - Throws: `ImportError`; `LogError` as `EventStore.append(_:durability:)` and for a file that cannot
+    /// - Throws: `ImportError`; `LogError` as `EventStore.append(contentsOf:durability:)` and for a file that cannot
     ///   be read; `CancellationError` between two commits. Earlier events are recorded.
     /// - Complexity: O(bytes); memory for one commit.
     package mutating func run(

@@ -28,12 +28,12 @@ extension EventStore {
 
     /// Records a typed event.
     ///
-    /// - Throws: as `append(_:durability:)`.
+    /// - Throws: as `append(contentsOf:durability:)` for drafts, and what the payload's encoder throws.
     @discardableResult
     public nonisolated(nonsending) func append(
         _ payload: some EventPayload, durability: Durability = .durable
     ) async throws -> Appended {
-        try await append([EventDraft(payload)], durability: durability)[0]
+        try await append(EventDraft(payload), durability: durability)
     }
 
     /// Records an event. If the log has an event with the same id and content, it is not recorded again.
@@ -41,30 +41,30 @@ extension EventStore {
     /// On return with `.durable`, the event is on the disk. The views include it in both cases.
     ///
     /// - Returns: the event's position; for a known id, the position of the recorded event.
-    /// - Throws: as `append(_:durability:)` for several drafts.
+    /// - Throws: as `append(contentsOf:durability:)` for drafts.
     @discardableResult
     public nonisolated(nonsending) func append(
         _ draft: EventDraft, durability: Durability = .durable
     ) async throws -> Appended {
-        try await append([draft], durability: durability)[0]
+        try await append([draft], durability, asHistory: false)[0]
     }
 
     /// Records typed events, of one or several types, all or none, in one commit.
     ///
     /// ```swift
-    /// try await store.append([TripPlanned(city: "porto"), BagPacked(items: 7)])
+    /// try await store.append(contentsOf: [TripPlanned(city: "porto"), BagPacked(items: 7)])
     /// ```
     ///
-    /// On return with `.durable`, the events are on the disk, as with `append(_:durability:)` for drafts.
-    /// Each gets a new id; use drafts for events that may be appended twice.
+    /// On return with `.durable`, the events are on the disk. Each gets a new id; use drafts for events that
+    /// may be appended twice.
     ///
     /// - Returns: for each event, in order, its position.
-    /// - Throws: as `append(_:durability:)` for drafts, and what a payload's encoder throws; then no event
-    ///   is recorded.
+    /// - Throws: as `append(contentsOf:durability:)` for drafts, and what a payload's encoder throws; then no
+    ///   event is recorded.
     /// - Complexity: O(bytes), and an index lookup for each event.
     @discardableResult
     public nonisolated(nonsending) func append(
-        _ payloads: [any EventPayload], durability: Durability = .durable
+        contentsOf payloads: [any EventPayload], durability: Durability = .durable
     ) async throws -> [Appended] {
         let drafts = try payloads.enumerated().map { index, payload in
             do {
@@ -73,7 +73,19 @@ extension EventStore {
                 throw error.ofEvent(index, in: payloads.count)
             }
         }
-        return try await append(drafts, durability: durability)
+        return try await append(contentsOf: drafts, durability: durability)
+    }
+
+    /// Records typed events of one type, as the method for events of several types.
+    ///
+    /// - Returns: for each event, in order, its position.
+    /// - Throws: as that method.
+    // Without it, the compiler has no message for `[A(), A()]` of a type that is no payload.
+    @discardableResult
+    public nonisolated(nonsending) func append(
+        contentsOf payloads: [some EventPayload], durability: Durability = .durable
+    ) async throws -> [Appended] {
+        try await append(contentsOf: payloads as [any EventPayload], durability: durability)
     }
 
     /// Records events, all or none, in one commit. If the log has an event with the same id and content,
@@ -88,14 +100,15 @@ extension EventStore {
     ///   no event is recorded. `LogError`: `diskFull` with nothing recorded, `indeterminate`, `closed`,
     ///   `corrupt`.
     /// - Complexity: O(bytes), and an index lookup for each event.
+    // A collection, not an array: so the compiler names the draft among payloads that does not fit.
     @discardableResult
     public nonisolated(nonsending) func append(
-        _ drafts: [EventDraft], durability: Durability = .durable
+        contentsOf drafts: some Collection<EventDraft>, durability: Durability = .durable
     ) async throws -> [Appended] {
-        try await append(drafts, durability, asHistory: false)
+        try await append(Array(drafts), durability, asHistory: false)
     }
 
-    /// Records events that another log has recorded before, as `append(_:durability:)`. They keep their
+    /// Records events that another log has recorded before, as `append(contentsOf:durability:)`. They keep their
     /// times, however far ahead, and may have types that only a later release defines.
     ///
     /// - Throws: as `append(_:durability:)`.
@@ -351,6 +364,7 @@ extension EventStore {
                 .refused, "the event \(draft.id.text) (\(draft.draft.type)): \(reason)")
         }
         guard let time = draft.draft.time else { return }
+        warnOfSecondsInTime(time, draft.draft.type)
         let lead = time.milliseconds - now
         guard lead <= Self.acceptedLeadMillisecondsMax else {
             throw EventError(
@@ -486,6 +500,7 @@ extension EventStore {
     /// Folds the events of a commit into the views. Logs a warning if that takes long: every append waits meanwhile.
     private func fold(_ events: ArraySlice<Event>) {
         let time = views.fold(events)
+        warnOfUnreadableEvents()
         guard time.total >= Self.foldDelayMin + Self.foldDelayPerEvent * events.count else {
             return
         }

@@ -81,6 +81,8 @@ public actor EventStore {
     private(set) var unrecordedRules: RecordedRules
     private var commitSignals: [UUID: AsyncStream<Void>.Continuation] = [:]
     var compaction = CompactionControl()
+    /// True if a log line has said that a time may be in seconds.
+    var hasWarnedOfSeconds = false
     /// The tables of `transient(_:)`, by their `TransientState` type.
     let transients = Mutex<[ObjectIdentifier: any Sendable]>([:])
 
@@ -142,6 +144,7 @@ public actor EventStore {
                 }
             }
         }
+        await store.warnAfterOpening(knowsApp: !keepingUnknownStates)
         await store.checkpointIfDue()
         return store
     }
@@ -191,11 +194,6 @@ public actor EventStore {
 
     /// The current states of all views.
     public nonisolated var projections: [any Projection] { views.projections }
-
-    /// The number of events of each type that could not be converted to their newest form since the store
-    /// was opened. Views have folded them as they were recorded. Events that a checkpoint covers are not
-    /// counted.
-    public nonisolated var upcastFailures: [String: Int] { views.upcastFailures.byType }
 
     /// The committed event at a position, as it was recorded, or nil. `catalogue.upcast(_:)` converts it
     /// to its newest form.
@@ -500,6 +498,7 @@ public actor EventStore {
                 checkpointing.countTail(event)
             }
         }
+        warnOfUnreadableEvents()
         rebuildViewsIfStale()
     }
 

@@ -109,10 +109,11 @@ public struct SortedIndex<Element: Comparable & Sendable>: Sendable {
         if groups[place.group].chunks.isEmpty { groups.remove(at: place.group) }
     }
 
-    /// Replaces an element; inserts the new one if the old one is nil.
+    /// Replaces an element. Nil for the old one inserts the new one, nil for the new one removes the old one.
     ///
     /// - Complexity: as `insert`, twice if the two are at different places.
-    @inlinable public mutating func replace(_ old: Element?, with new: Element) {
+    @inlinable public mutating func replace(_ old: Element?, with new: Element?) {
+        guard let new else { return old.map { remove($0) } ?? () }
         guard let old else { return insert(new) }
         let place = place(of: old)
         if !(old < new), !(new < old), self[place] == old {

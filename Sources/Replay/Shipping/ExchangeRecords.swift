@@ -100,8 +100,8 @@ struct ExchangeRecords {
         else { return nil }
         guard isAllowed else {
             return .message(
-                "the server answers every resolution with a new conflict; the next run tries again"
-            )
+                "the server answers every resolution with a new conflict; the next run tries again",
+                .unresolved)
         }
         do {
             let resolution = try await resolver.resolve(conflict)

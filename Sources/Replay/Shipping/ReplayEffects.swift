@@ -74,13 +74,15 @@ struct ReplayEffects {
         try await recordCursor()
         let held = state.heldCount
         if case .at = end, snapshot().message == nil, pending > held {
-            progress.fold(.message("the deadline has passed before all events were sent"))
+            progress.fold(
+                .message("the deadline has passed before all events were sent", .outOfTime))
         }
         do {
             try await store.flush()
         } catch let error as LogError where error.code == .diskFull {
             progress.fold(
-                .message("the disk is full; records are written when there is free space"))
+                .message(
+                    "the disk is full; records are written when there is free space", .diskFull))
         }
         progress.fold(.held(held))
         return snapshot()

@@ -99,7 +99,7 @@ struct ReplaySession {
     private mutating func report(_ pause: ReplayState.Pause) {
         if case .refused(let error) = pause { exchange.progress.fold(.refused(error)) }
         let isNews = exchange.progress.report.message != pause.message
-        exchange.progress.fold(.message(pause.message))
+        exchange.progress.fold(.message(pause.message, SyncFailure(pause)))
         // Without a network or a permission nothing is published: at the start neither is known yet.
         guard isNews, pause != .offline, pause != .notAllowed else { return }
         replayer.logger.debug("\(pause.message)")

@@ -132,6 +132,7 @@ public struct Replayer: Sendable {
             report.withoutRule = store.view(Outbox.self).withoutRule
             report.isElsewhere = true
             report.message = "another run exchanges this store's events"
+            report.failure = .elsewhere
             return report
         }
         func exchange() async throws -> SyncReport {

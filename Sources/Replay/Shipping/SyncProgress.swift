@@ -12,8 +12,8 @@ struct SyncProgress {
     enum Fact {
         /// An exchange has ended with this message; nil if nothing is wrong.
         case answered(ReplayState.Answer, message: String?)
-        /// The message of the report is this one.
-        case message(String?)
+        /// The message of the report is this one; nil if nothing is wrong any more.
+        case message(String?, SyncFailure = .failed)
         /// The transport refuses to send.
         case refused(TransportError)
         /// Why the resolver left a conflict. Later answers replace the report's message, but not this one.
@@ -58,8 +58,11 @@ struct SyncProgress {
         switch fact {
         case .answered(let answer, let message):
             report.message = message
+            report.failure = message == nil ? nil : SyncFailure(answer)
             report.refusal = if case .refused(let error) = answer { error } else { nil }
-        case .message(let message): report.message = message
+        case .message(let message, let failure):
+            report.message = message
+            report.failure = message == nil ? nil : failure
         case .refused(let error): report.refusal = error
         case .resolverFailed(let message): resolverMessage = message
         case .ended(let time): fold(report.message == nil ? .succeeded(at: time) : .failed)
@@ -111,7 +114,10 @@ struct SyncProgress {
         report.pending = pending
         report.isBehind = isBehind
         report.underWay = underWay
-        report.message = report.message ?? resolverMessage
+        if report.message == nil, let resolverMessage {
+            report.message = resolverMessage
+            report.failure = .unresolved
+        }
         return report
     }
 
@@ -131,9 +137,8 @@ struct SyncProgress {
         switch result {
         case .success(let report):
             guard !Task.isCancelled else { return nil }
-            return report.message.map { message in
-                [activity.obstacle, failure].compactMap(\.self).first { $0.message == message }
-                    ?? SyncStatus.Obstacle(kind: .ended, message: message)
+            return report.message.map {
+                SyncStatus.Obstacle(kind: report.failure ?? .ended, message: $0)
             }
         case .failure(is CancellationError): return nil
         case .failure(let error):

@@ -52,6 +52,16 @@ public struct SyncReport: Hashable, Sendable {
     public var isElsewhere = false
     /// The reason why the run waits or has stopped although events that are not held are pending.
     public var message: String?
+    /// The kind of that reason, by which an app chooses what to do; nil if there is none.
+    ///
+    /// ```swift
+    /// switch report.failure?.remedy {
+    /// case nil, .wait: break
+    /// case .signIn: showSignIn()
+    /// case .update, .askUser: show(report.message)
+    /// }
+    /// ```
+    public var failure: SyncFailure?
 
     /// The error of the transport if it refused to send: a token of another account, events of no known account,
     /// or a token that is no header value. `message` has its description.

@@ -31,35 +31,14 @@ public struct SyncStatus: Hashable, Sendable {
 
     /// The reason why events are not exchanged now.
     public struct Obstacle: Hashable, Sendable {
-        /// The kind of a reason.
-        public enum Kind: String, Hashable, Sendable {
-            /// No network is reported.
-            case offline
-            /// The app's or the user's limits do not allow it.
-            case notAllowed
-            /// The server does not accept the token, and there is no new one: the user logs in again.
-            case unauthorized
-            /// The server's answers show that the endpoint is wrong.
-            case wrongEndpoint
-            /// The transport refuses to send, for example because the token belongs to another account.
-            case refused
-            /// The last request failed, or got an answer that cannot be used; it is tried again.
-            case failed
-            /// The server has asked to send some events again later.
-            case postponed
-            /// The last run has ended: because the store is suspended or closed, the disk is full, the run's
-            /// time was up, or by an error.
-            case ended
-        }
-
         /// The kind of the reason.
-        public let kind: Kind
+        public let kind: SyncFailure
         /// The reason in English, for a log or a support screen. Without a token, and without an event's
         /// content, but a server's words may be in it.
         public let message: String
 
         /// Creates a reason.
-        public init(kind: Kind, message: String) {
+        public init(kind: SyncFailure, message: String) {
             self.kind = kind
             self.message = message
         }
@@ -158,15 +137,7 @@ extension SyncStatus.Obstacle {
         kind: .postponed, message: "the server has asked to send some events again later")
 
     init(_ pause: ReplayState.Pause) {
-        message = pause.message
-        kind =
-            switch pause {
-            case .unauthorized: .unauthorized
-            case .endpoint: .wrongEndpoint
-            case .refused: .refused
-            case .offline: .offline
-            case .notAllowed: .notAllowed
-            }
+        self.init(kind: SyncFailure(pause), message: pause.message)
     }
 }
 

@@ -496,7 +496,7 @@ private struct Bench {
             try await store.cities.cache(json: Bench.json("a"), isExplicit: true, for: "u")
             for start in stride(from: 0, to: events, by: 50) {
                 try await store.events.append(
-                    (start..<start + 50).map { number in
+                    contentsOf: (start..<start + 50).map { number in
                         try EventDraft(
                             NoteAdded(
                                 noteId: "n\(number)", cityId: "a", content: "\(number)",

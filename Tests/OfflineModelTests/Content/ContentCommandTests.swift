@@ -382,7 +382,7 @@ extension OfflineStore {
         full.location = .init(address: "a", town: "t", postcode: "p", latitude: 48.4, longitude: 0)
         let waiting = try EventDraft(
             PageStored(city: "augsburg", language: "en", page: try page("/full/")))
-        try await store.events.append([waiting], durability: .relaxed)
+        try await store.events.append(contentsOf: [waiting], durability: .relaxed)
         #expect(
             try await store.content.page("/full/", city: "augsburg", language: "en")
                 == page("/full/"))

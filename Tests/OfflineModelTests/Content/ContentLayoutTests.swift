@@ -336,7 +336,7 @@ private let time = "2011-02-04T00:00:00.000Z"
             for _ in 0..<choices.int(in: 1...40) {
                 var draft = try EventDraft(choices.contentPayload())
                 draft.time = Timestamp(milliseconds: Int64(choices.int(in: 0...99)))
-                try await one.store.events.append([draft])
+                try await one.store.events.append(contentsOf: [draft])
             }
             let first = try await one.export()
             try one.files.image.filter { $0.key.hasPrefix("/out/") }.forEach { path, bytes in

@@ -203,7 +203,7 @@ private struct NoNetwork: Error {}
         // More than one commit removes.
         try await bench.store.files.store([1]) { file in
             try await bench.store.events.append(
-                (0..<2_500).map {
+                contentsOf: (0..<2_500).map {
                     try EventDraft(
                         ImageCached(kind: .thumbnail, id: "\($0)", file: file, size: 1))
                 })
@@ -249,7 +249,7 @@ private struct NoNetwork: Error {}
         // Images above the bound are removed, although the setting allows them.
         try await bench.store.files.store([1]) { file in
             try await bench.store.events.append(
-                (0..<2_060).map {
+                contentsOf: (0..<2_060).map {
                     try EventDraft(ImageCached(kind: .preview, id: "\($0)", file: file, size: 1))
                 })
         }
@@ -393,7 +393,7 @@ private struct NoNetwork: Error {}
         func removed(_ numbers: Range<Int>) async throws {
             for start in stride(from: numbers.lowerBound, to: numbers.upperBound, by: 1_000) {
                 try await bench.store.events.append(
-                    (start..<min(start + 1_000, numbers.upperBound)).map {
+                    contentsOf: (start..<min(start + 1_000, numbers.upperBound)).map {
                         try EventDraft(ImageRemoved(kind: .preview, id: "\($0)", reason: .user))
                     })
             }

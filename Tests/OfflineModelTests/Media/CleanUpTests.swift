@@ -46,7 +46,7 @@ private func photo(_ id: String, _ type: AssetType = .image) -> Asset {
         #expect(await store.assets.cleanUpCandidates().count == 2)
         let put = try SettingPut(
             json: Array(#"{"key":"\#(setting.name)","value":\#(setting.json)}"#.utf8))
-        try await store.events.append([EventDraft(put)])
+        try await store.events.append(contentsOf: [EventDraft(put)])
         #expect(await store.assets.cleanUpCandidates().isEmpty)
         #expect(CleanUpSettings(store.view(SettingsView.self)).unreadable == [setting.name])
         await #expect {
@@ -183,7 +183,7 @@ private func photo(_ id: String, _ type: AssetType = .image) -> Asset {
         let store = try await openStore()
         try await store.settings.put(.autoBackup, true)
         let put = try SettingPut(json: Array(#"{"key":"\#(key)","value":"yes"}"#.utf8))
-        try await store.events.append([EventDraft(put)])
+        try await store.events.append(contentsOf: [EventDraft(put)])
         let decision = store.deviceMedia.backupDecision(
             under: BackupConditions(network: .cellular, isCharging: false))
         let isWifi = key == "backupRequireWifi"

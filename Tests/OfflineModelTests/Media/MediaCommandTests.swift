@@ -557,8 +557,9 @@ private actor Library {
                 asset("\($0)", remote: "r\($0)", local: "l\($0)", daysAgo: 900 - Int64($0))
             })
         // Another asset has the same copy, and must remain.
-        try await store.events.append(
-            [EventDraft(AssetStored(asset("twin", local: "l650")))])
+        try await store.events.append(contentsOf: [
+            EventDraft(AssetStored(asset("twin", local: "l650")))
+        ])
         let asked = Mutex<[[String]]>([])
         try await store.assets.freeUpSpace(CleanUpSettings(cutoffDaysAgo: 1)) { localIds in
             asked.withLock { $0.append(localIds) }
@@ -578,7 +579,7 @@ private actor Library {
     func `a copy that a newer asset shares is not deleted`() async throws {
         let store = try await openStore()
         try await store.assets.put(asset("old", remote: "1", local: "l-1", daysAgo: 100))
-        try await store.events.append([
+        try await store.events.append(contentsOf: [
             EventDraft(AssetStored(asset("new", remote: "2", local: "l-1", daysAgo: 2)))
         ])
         var settings = CleanUpSettings(cutoffDaysAgo: 1)

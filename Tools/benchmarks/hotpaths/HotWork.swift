@@ -29,14 +29,16 @@ enum HotWork: String, CaseIterable {
         switch self {
         case .append:
             let store = try await log.openCopy()
-            for _ in 0..<times * events { try await store.events.append([try log.draft()]) }
+            for _ in 0..<times * events {
+                try await store.events.append(contentsOf: [try log.draft()])
+            }
         case .bulk:
             let store = try await log.openCopy()
-            for _ in 0..<times { try await store.events.append(try log.drafts(events)) }
+            for _ in 0..<times { try await store.events.append(contentsOf: try log.drafts(events)) }
         case .ship:
             let store = try await log.openCopy()
             for _ in 0..<times {
-                try await store.events.append(try log.drafts(events))
+                try await store.events.append(contentsOf: try log.drafts(events))
                 try await log.ship(store, events)
             }
         case .lookup:

@@ -54,7 +54,8 @@ final class WorkLog: Sendable {
     func fill(_ events: Int) async throws {
         try await withStore { store in
             for start in stride(from: 0, to: events, by: Self.batch) {
-                try await store.events.append(try drafts(min(Self.batch, events - start)))
+                try await store.events.append(
+                    contentsOf: try drafts(min(Self.batch, events - start)))
             }
             try await ship(store, events)
             try await store.events.checkpoint()
@@ -67,7 +68,7 @@ final class WorkLog: Sendable {
     /// Appends events after the checkpoint, one commit for each.
     func appendTail() async throws {
         try await withStore { store in
-            for _ in 0..<Self.tail { try await store.events.append([try draft()]) }
+            for _ in 0..<Self.tail { try await store.events.append(contentsOf: [try draft()]) }
         }
     }
 

@@ -41,7 +41,7 @@ package struct RowChild: Sendable {
             let isRelaxed = choices.bool(oneIn: 4)
             let drafts = try choices.array(1...40) { choices in try Self.draft(&choices) }
             let appended = try await store.append(
-                drafts, durability: isRelaxed ? .relaxed : .durable)
+                contentsOf: drafts, durability: isRelaxed ? .relaxed : .durable)
             if let last = appended.last, !isRelaxed { Self.print(last.position.rawValue) }
             if choices.bool(oneIn: 12) { try await retract(&choices, in: store) }
             // A full disk keeps them from following.

@@ -91,7 +91,7 @@ extension RowHistory {
             return draft
         }
         choices.note("append \(drafts.count)")
-        try await store.append(drafts, durability: durability)
+        try await store.append(contentsOf: drafts, durability: durability)
     }
 
     /// Records an event of another device, whose time may be before that of all others.

@@ -54,7 +54,7 @@ extension History {
         appendStory("append \(drafts.count) \(durability)")
         if isReusing { try await reuseID(of: drafts[0]) }
         model.inFlight = recorded
-        let results = try await store.events.append(drafts, durability: durability)
+        let results = try await store.events.append(contentsOf: drafts, durability: durability)
         for (result, event) in zip(results, recorded) { model.events[result.position] = event }
         model.inFlight = []
         if durability == .durable { model.durable = await store.events.lastDurable }

@@ -120,7 +120,7 @@ public struct ShippingRace: Sendable {
                 batch.append(try EventDraft(CitySaved(userId: "ana", cityId: "city-\(number)")))
             }
             if batch.count == 1_000 || number == self.events {
-                try await store.events.append(batch)
+                try await store.events.append(contentsOf: batch)
                 batch = []
             }
         }

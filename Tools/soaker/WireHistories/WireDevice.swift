@@ -156,7 +156,7 @@ actor WireDevice {
 
     private func appendBatch(_ batch: inout [EventDraft]) async throws {
         guard !batch.isEmpty else { return }
-        try await store.events.append(batch)
+        try await store.events.append(contentsOf: batch)
         acknowledged.formUnion(batch.map(\.id))
         count("devices: events recorded", by: batch.count)
         batch = []

@@ -20,7 +20,7 @@ package enum Durable {
 
     package static func appendTogether(_ store: EventStore) async throws {
         // Durability-8 begins
-        try await store.append([
+        try await store.append(contentsOf: [
             HabitDone(habit: "running", minutes: 25), PageSeen(page: "statistics"),
         ])
         // Durability-8 ends
@@ -36,9 +36,9 @@ package enum Durable {
         let drafts = try habits.map { habit in
             try EventDraft(HabitDone(habit: habit, minutes: 20))
         }
-        let appended = try await store.append(drafts)
+        let appended = try await store.append(contentsOf: drafts)
         // Durability-2 ends
-        return (appended, try await store.append(drafts))
+        return (appended, try await store.append(contentsOf: drafts))
     }
 
     package static func write(_ store: EventStore) async throws {

@@ -93,7 +93,7 @@ final class HabitApp {
                 HabitDone(habit: "running", minutes: run.minutes),
                 id: EventDraft.derivedID(from: "watch-run:\(run.number)"))
         }
-        return try await store.append(drafts).filter(\.isNew).count
+        return try await store.append(contentsOf: drafts).filter(\.isNew).count
     }
     // InAnApp-5 ends
 }

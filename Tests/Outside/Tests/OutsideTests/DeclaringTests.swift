@@ -67,8 +67,8 @@ import Testing
                 try EventDraft(rating, time: Timestamp(milliseconds: Int64(index)))
             }
             let (one, other) = (try await store(), try await store())
-            try await one.append(drafts)
-            try await other.append(drafts.reversed())
+            try await one.append(contentsOf: drafts)
+            try await other.append(contentsOf: drafts.reversed())
             try #require(one.view(HabitRatings.self).rows() == other.view(HabitRatings.self).rows())
             try await one.close()
             try await other.close()

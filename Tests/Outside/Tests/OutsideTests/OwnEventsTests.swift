@@ -190,7 +190,7 @@ import Testing
         #expect(error?.code == .refused)
         let store = try await EventStore.inMemory()
         error = await #expect(throws: EventError.self) {
-            try await store.append([EventDraft(type: "daybook.note.added")])
+            try await store.append(contentsOf: [EventDraft(type: "daybook.note.added")])
         }
         #expect(error?.code == .refused)
         try await store.close()

@@ -223,7 +223,7 @@ func theUserDecidesBetweenTwoGoals(keepsMine: Bool) async throws {
         rules: [.of(GoalSet.self, action: "SET_GOAL")], views: [Goals.self])
     let goal = GoalSet(habit: "reading", minutes: 10)
     let draft = try EventDraft(goal, basedOn: UUID())
-    try await devices.phone.append([draft])
+    try await devices.phone.append(contentsOf: [draft])
     try await devices.sync()
     let conflict = try #require(try await devices.phone.outbox.conflict(draft.id))
     #expect(conflict.current == nil)

@@ -42,11 +42,11 @@ import Testing
     let drafts = try (0..<4_000).map { _ in
         try EventDraft(HabitDone(habit: UUID().uuidString, minutes: 1))
     }
-    let error = await #expect(throws: LogError.self) { try await store.append(drafts) }
+    let error = await #expect(throws: LogError.self) { try await store.append(contentsOf: drafts) }
     #expect(error?.code == .diskFull)
     #expect(store.view(Habits.self).minutes.isEmpty)
     files.setQuota(nil)
-    try await store.append(drafts)
+    try await store.append(contentsOf: drafts)
     #expect(store.view(Habits.self).minutes.count == drafts.count)
     try await store.close()
 }

@@ -99,7 +99,9 @@ struct LogWork: Errand {
         for start in stride(from: 0, to: events, by: Self.batch) {
             let end = min(start + Self.batch, events)
             let drafts = input.drafts(start..<end)
-            figures.seconds += try await seconds { try await store.events.append(drafts) }
+            figures.seconds += try await seconds {
+                try await store.events.append(contentsOf: drafts)
+            }
             if settles, end % Self.unsettledMax == 0 || end == events { try await store.settle() }
         }
         try await store.events.checkpoint()

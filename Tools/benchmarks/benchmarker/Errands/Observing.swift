@@ -90,7 +90,7 @@ struct Observing: Errand {
                             content: "Great coffee at number \(number)", createdBy: "u"))
                 }
             }
-            try await store.events.append(drafts)
+            try await store.events.append(contentsOf: drafts)
         }
     }
 }

@@ -61,7 +61,7 @@ struct Opening: Errand {
         let store = try await open()
         for start in stride(from: 0, to: entries, by: 1_000) {
             try await store.append(
-                (start..<min(start + 1_000, entries)).map { number in
+                contentsOf: (start..<min(start + 1_000, entries)).map { number in
                     try EventDraft(
                         StopPlanned(
                             stop: "stop-\(number * 7_919)", name: "North pier, quay \(number % 40)",

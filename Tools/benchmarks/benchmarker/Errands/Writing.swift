@@ -63,9 +63,11 @@ struct Writing: Errand {
             at: url.appending(path: "log"), compaction: nil,
             environment: LogEnvironment(fileSystem: files))
         if let batch {
-            for part in parts(drafts, batch) { try await store.events.append(Array(part)) }
+            for part in parts(drafts, batch) { try await store.events.append(contentsOf: part) }
         } else {
-            for draft in drafts { try await store.events.append([draft], durability: .relaxed) }
+            for draft in drafts {
+                try await store.events.append(contentsOf: [draft], durability: .relaxed)
+            }
             try await store.events.flush()
         }
         figures.recorded = try counts()

@@ -48,7 +48,7 @@ struct Appending {
                     try await inFolder { folder in
                         let store = try await store(folder)
                         let cost = try await medianMeasured(drafts) {
-                            try await store.events.append([$0])
+                            try await store.events.append(contentsOf: [$0])
                         }
                         try await store.close()
                         return cost
@@ -97,7 +97,7 @@ struct Appending {
         let recorder = WriteRecorder()
         let store = try await store(folder.url, recorder)
         _ = recorder.drain()
-        for draft in drafts { try await store.events.append([draft]) }
+        for draft in drafts { try await store.events.append(contentsOf: [draft]) }
         let writes = recorder.drain()
         try await store.close()
         return writes
@@ -126,7 +126,7 @@ struct Appending {
                                 for part in parts {
                                     group.addTask {
                                         for draft in part {
-                                            try await store.events.append([draft])
+                                            try await store.events.append(contentsOf: [draft])
                                         }
                                     }
                                 }
@@ -184,9 +184,10 @@ struct Appending {
                         let cost = try await measured {
                             for batch in payloads {
                                 try await store.events.append(
-                                    try batch.map { draft, payload in
-                                        try EventDraft(payload, id: draft.id, time: draft.time)
-                                    })
+                                    contentsOf:
+                                        try batch.map { draft, payload in
+                                            try EventDraft(payload, id: draft.id, time: draft.time)
+                                        })
                             }
                         }
                         try await store.close()

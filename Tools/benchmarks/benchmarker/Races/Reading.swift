@@ -19,7 +19,8 @@ struct Reading {
         let url = folder.appending(path: name)
         let store = try await OfflineStore.open(at: url, compaction: nil)
         for start in stride(from: 0, to: events, by: batch) {
-            try await store.events.append(input.drafts(start..<min(start + batch, events)))
+            try await store.events.append(
+                contentsOf: input.drafts(start..<min(start + batch, events)))
         }
         try await store.close()
         try? FileManager.default.removeItem(at: url.appending(path: LogDirectory.checkpoints))
@@ -141,9 +142,10 @@ struct Reading {
             // A hundred cities, saved repeatedly, so that the states of both logs are equal.
             for start in stride(from: 0, to: count, by: 1_000) {
                 try await store.events.append(
-                    try (start..<min(start + 1_000, count)).map {
-                        try EventDraft(CitySaved(userId: "u", cityId: "city-\($0 % 100)"))
-                    })
+                    contentsOf:
+                        try (start..<min(start + 1_000, count)).map {
+                            try EventDraft(CitySaved(userId: "u", cityId: "city-\($0 % 100)"))
+                        })
                 // Pending events would be part of the state.
                 try await store.settle()
             }

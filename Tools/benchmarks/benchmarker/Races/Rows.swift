@@ -22,7 +22,7 @@ struct Rows {
             at: folder.appending(path: name), account: "local", compaction: nil)
         for start in stride(from: 0, to: events, by: 1_000) {
             try await store.events.append(
-                (start..<min(start + 1_000, events)).map { number in
+                contentsOf: (start..<min(start + 1_000, events)).map { number in
                     try EventDraft(
                         NoteAdded(
                             noteId: Input.id(number).text, cityId: "city-\(number % Self.cities)",

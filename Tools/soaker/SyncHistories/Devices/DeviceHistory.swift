@@ -143,7 +143,7 @@ final class DeviceHistory {
         }
         appendStory("\(device.name): \(draft.type) \(subject)")
         do {
-            try await store.events.append([draft])
+            try await store.events.append(contentsOf: [draft])
         } catch let error as EventError
             where notes.isDeleted(subject) && error.code == .refused
         {
