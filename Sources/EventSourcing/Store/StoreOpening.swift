@@ -15,14 +15,14 @@ struct StoreOpening {
     /// The views that need every event of their types.
     let needs: ViewNeeds
 
-    /// Restores the views' states and folds later events.
+    /// Restores the views' states and folds later events, each view noted before.
     ///
     /// - Throws: `LogError`.
     /// - Complexity: O(states + events after the checkpoint); O(events) for a view without a stored
     ///   state.
     init(
         _ log: Log, _ catalogue: EventCatalogue, _ views: ViewSet, keepsUnknownStates: Bool,
-        _ instruments: Instruments,
+        notingIn marker: FoldMarker, _ instruments: Instruments,
         progress: (@Sendable (_ folded: Int, _ total: Int) -> Void)?
     ) throws {
         self.views = views
@@ -39,10 +39,10 @@ struct StoreOpening {
             self.floor = floor
             floorThrough = position
         }
-        if keepsUnknownStates {
-            unknown = states.filter {
-                !$0.isOfStore && !views.names.contains($0.name)
-            }
+        // The state of a stopped view is kept as it is stored.
+        unknown = states.filter {
+            views.stopped.contains($0.name)
+                || keepsUnknownStates && !$0.isOfStore && !views.names.contains($0.name)
         }
         checkpointing.finish(stateBytes: states.reduce(0) { $0 + $1.bytes.count })
         checkpointing.areNeedsNew =
@@ -53,7 +53,7 @@ struct StoreOpening {
         let total = Int(clamping: log.next.rawValue - first.rawValue)
         var count = 0
         try instruments.fold(log.runs(from: first, catalogue: catalogue)) { run in
-            views.fold(run[...])
+            views.fold(run[...], notingIn: marker)
             for event in run {
                 if event.position > floorThrough { floor.include(event.time) }
                 if event.position > covered { checkpointing.countTail(event) }
@@ -63,7 +63,9 @@ struct StoreOpening {
             if count / 10_000 > before { progress?(count / 10_000 * 10_000, total) }
         }
         if views.isStale {
-            try instruments.measure(.fold) { try views.rebuild(from: states, log, catalogue) }
+            try instruments.measure(.fold) {
+                try views.rebuild(from: states, notingIn: marker, log, catalogue)
+            }
             checkpointing.makeDue()
         }
         if first <= covered { checkpointing.makeDue() }
@@ -75,8 +77,9 @@ extension ViewSet {
     ///
     /// - Throws: `LogError`; the views then stay as they were.
     func rebuild(
-        from states: [StoredState], _ log: Log, _ catalogue: EventCatalogue
+        from states: [StoredState], notingIn marker: FoldMarker? = nil, _ log: Log,
+        _ catalogue: EventCatalogue
     ) throws {
-        try rebuild(from: states) { log.runs(from: $0, catalogue: catalogue) }
+        try rebuild(from: states, notingIn: marker) { log.runs(from: $0, catalogue: catalogue) }
     }
 }
