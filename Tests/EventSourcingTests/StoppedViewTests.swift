@@ -24,8 +24,8 @@ private struct Fragile: Projection, Codable {
     }
 }
 
-/// The same view with a mended fold.
-private struct Mended: Projection, Codable {
+/// The same view with a corrected fold.
+private struct Corrected: Projection, Codable {
     static let name = "fragile"
     static let version = 2
     var subjects: [String] = []
@@ -144,9 +144,9 @@ private func endOpening(of directory: String) async {
         try await tool.close()
         #expect(FileManager.default.fileExists(atPath: marker.path))
 
-        let store = try await open(log, [Mended.self, Sturdy.self])
+        let store = try await open(log, [Corrected.self, Sturdy.self])
         #expect(store.stoppedViews == [])
-        #expect(store.view(Mended.self).subjects == ["a", "b", "trap", "c"])
+        #expect(store.view(Corrected.self).subjects == ["a", "b", "trap", "c"])
         #expect(!FileManager.default.fileExists(atPath: marker.path))
         try await store.close()
     }

@@ -17,7 +17,7 @@ public struct StoppedView: Hashable, Sendable, CustomStringConvertible {
     /// What happened, and what to do.
     public var description: String {
         "the view \(name) is not folded: the process ended at two openings while it folded the event at position "
-            + "\(position). Mend the fold of version \(version) and raise the version"
+            + "\(position). Correct the fold of version \(version) and raise the version"
     }
 }
 
@@ -40,7 +40,8 @@ final class FoldMarker {
     private static let stoppedMax = 64
 
     private let path: String
-    private let fileSystem: any FileSystem
+    /// The log's file system.
+    let fileSystem: any FileSystem
     /// Returns the build of this program; nil if that does not count.
     private let build: (() -> String)?
     /// The versions of the known views, by name.

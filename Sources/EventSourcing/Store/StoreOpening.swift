@@ -12,6 +12,8 @@ struct StoreOpening {
     private(set) var checkpointing = Checkpointing()
     /// Stored states of views that this program does not know, if they are kept.
     private(set) var unknown: [StoredState] = []
+    /// The views whose fold was changed and whose version was not, in debug builds.
+    private(set) var changedFolds: [String] = []
     /// The views that need every event of their types.
     let needs: ViewNeeds
 
@@ -34,6 +36,13 @@ struct StoreOpening {
             : views.needs.mergingRows(storedIn: states)
         views.discarded = DiscardedEvents(restoredFrom: states)
         instruments.measure(.restore) { views.restore(states) }
+        #if DEBUG
+            if let checkpoint {
+                changedFolds =
+                    (try? views.changedFolds(
+                        since: checkpoint, log, catalogue, marker.fileSystem)) ?? []
+            }
+        #endif
         var floorThrough = Position.zero
         if let (floor, position) = TimeFloor.restored(from: states) {
             self.floor = floor
@@ -69,6 +78,27 @@ struct StoreOpening {
             checkpointing.makeDue()
         }
         if first <= covered { checkpointing.makeDue() }
+    }
+}
+
+extension StoreOpening {
+    /// Logs which views are not folded, or not folded as their states were, and which events were not converted.
+    func reportFaults(_ stopped: [StoppedView], _ instruments: Instruments) {
+        for view in stopped { instruments.logger.error("\(view)") }
+        for view in changedFolds {
+            instruments.logger.error(
+                """
+                the fold of the view \(view) gives another state than the one stored under the same version; raise the \
+                version, so that the view is folded again
+                """)
+        }
+        for (type, count) in views.upcastFailures.byType {
+            instruments.logger.warning(
+                """
+                \(count) events of the type \(type) are folded as they were recorded, since an upcaster threw; correct \
+                the upcaster, and raise the versions of the views that fold them
+                """)
+        }
     }
 }
 
