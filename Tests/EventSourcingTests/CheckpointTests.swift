@@ -75,6 +75,50 @@ private func drafts(_ numbers: some Sequence<Int>) -> [EventDraft] {
     numbers.map { EventDraft(type: "t", subject: "\($0)") }
 }
 
+/// The sum with another fold, under the same version.
+private struct ChangedSums: Projection, Codable {
+    static let name = "sums"
+    static let version = 1
+    var total = 0
+    var last = 0
+    mutating func fold(_ event: Event) { total += 2 * (Int(event.subject ?? "") ?? 0) }
+}
+
+@Suite struct ChangedFoldTests {
+    /// Stores states at two positions, or at one.
+    private func files(_ parts: [ClosedRange<Int>]) async throws -> InMemoryFileSystem {
+        let files = InMemoryFileSystem()
+        let store = try await open(files)
+        for part in parts {
+            try await store.append(drafts(part))
+            try await store.checkpoint()
+        }
+        try await store.close()
+        return files
+    }
+
+    @Test(.verifies("VIEW-33"), arguments: [[1...3, 4...9], [1...3]])
+    func `a changed fold with the same version is found at opening`(
+        parts: [ClosedRange<Int>]
+    ) async throws {
+        let files = try await files(parts)
+        let same = try await open(files)
+        #expect(same.changedFolds == [])
+        try await same.close()
+        let changed = try await open(files, [ChangedSums.self, Count.self])
+        #expect(changed.changedFolds == ["sums"])
+        try await changed.close()
+    }
+
+    @Test(.verifies("VIEW-33"))
+    func `a changed fold with another version is folded again, and no finding`() async throws {
+        let store = try await open(try await files([1...3, 4...9]), [DoubledSums.self])
+        #expect(store.changedFolds == [])
+        #expect(store.view(DoubledSums.self).total == 90)
+        try await store.close()
+    }
+}
+
 @Suite struct StoredStateTests {
     @Test(.verifies("CHK-1", "CHK-3"))
     func `a store opens from its newest checkpoint and folds only later events`() async throws {

@@ -75,7 +75,7 @@ struct CompactionHorizon: Sendable {
 extension Log {
     /// True if a checkpoint belongs to this log's history: the log has its last line, or compaction has
     /// removed it.
-    fileprivate func sharesHistory(with checkpoint: Checkpoint) throws -> Bool {
+    func sharesHistory(with checkpoint: Checkpoint) throws -> Bool {
         guard checkpoint.position < next else { return false }
         guard checkpoint.position > .zero, let line = try line(at: checkpoint.position) else {
             return try checkpoint.position <= compactedThrough()

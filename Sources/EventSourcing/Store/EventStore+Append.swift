@@ -424,7 +424,7 @@ extension EventStore {
         let joinsPending = isEmpty && !pending.isEmpty
         if durability == .relaxed, pending.waiterCount == 0 {
             for event in batch.events { floor.include(event.time) }
-            fold(batch.events[...])
+            report(views.fold(batch.events[...]), events: batch.events.count)
             pending.append(batch, relaxed: true)
             signalChange()
             if pending.lines.bytes.count >= Self.relaxedBytesMax {
@@ -470,6 +470,9 @@ extension EventStore {
         try checkOpen()
         guard !pending.isEmpty else { return }
         var batch = pending
+        // Before the commit, so that a fold that ends the process leaves no event that ends every opening.
+        let folded = views.prepareFold(of: batch.events.dropFirst(batch.relaxedCount))
+        report(folded.time, events: batch.events.count - batch.relaxedCount)
         do {
             commitCount += 1
             try instruments.measure(.commit) { () throws(LogError) in
@@ -477,6 +480,7 @@ extension EventStore {
             }
             pending = PendingAppends()
         } catch {
+            views.drop(folded)
             // Relaxed events are in the views already. A log that is still usable has recorded nothing, so they
             // stay pending.
             let isUsable = (try? log.requireUsable()) != nil
@@ -488,7 +492,7 @@ extension EventStore {
         }
         instruments.count(.committedEvents, batch.events.count)
         instruments.count(.committedBytes, batch.lines.bytes.count)
-        fold(batch.events.dropFirst(batch.relaxedCount))
+        views.publish(folded)
         for event in batch.events { checkpointing.countTail(event) }
         rebuildViewsIfStale()
         batch.resumeWaiters()
@@ -497,18 +501,16 @@ extension EventStore {
         scanForGarbageIfSealed()
     }
 
-    /// Folds the events of a commit into the views. Logs a warning if that takes long: every append waits meanwhile.
-    private func fold(_ events: ArraySlice<Event>) {
-        let time = views.fold(events)
+    /// Logs what folding the events of a commit has shown: events that a view cannot decode, and a fold that took
+    /// long, for which every append waits.
+    private func report(_ time: ViewSet.FoldTime, events: Int) {
         warnOfUnreadableEvents()
-        guard time.total >= Self.foldDelayMin + Self.foldDelayPerEvent * events.count else {
-            return
-        }
+        guard time.total >= Self.foldDelayMin + Self.foldDelayPerEvent * events else { return }
         instruments.logger.warning(
             "folding a commit took long, and appends wait for it",
             metadata: [
                 "duration_ns": "\(Int64(time.total / .nanoseconds(1)))",
-                "events": "\(events.count)",
+                "events": "\(events)",
                 "view": "\(time.slowest)",
                 "view_duration_ns": "\(Int64(time.longest / .nanoseconds(1)))",
             ])
