@@ -50,14 +50,20 @@ struct Sending: Sendable {
     /// What is queued, lane by lane.
     var queue: OutboxQueue
     private var bisection = Bisection()
-    private var eventsMax = Self.batchEvents
+    /// The largest number of events that the transport takes.
+    private let eventsLimit: Int
+    private var eventsMax: Int
 
     /// The largest number of events in a batch.
     static let batchEvents = WireLimits.events
     /// The largest size of the lines of a batch in bytes.
     static let batchBytes = WireLimits.lineBytes
 
-    init(resolvesConflicts: Bool) { queue = OutboxQueue(resolvesConflicts: resolvesConflicts) }
+    init(resolvesConflicts: Bool, eventsLimit: Int = Self.batchEvents) {
+        queue = OutboxQueue(resolvesConflicts: resolvesConflicts)
+        self.eventsLimit = min(max(1, eventsLimit), Self.batchEvents)
+        eventsMax = self.eventsLimit
+    }
 
     // MARK: Batches
 
@@ -174,7 +180,7 @@ struct Sending: Sendable {
         guard !settlement.isEmpty else {
             return [.failed(reason: "the server processed no event")]
         }
-        eventsMax = min(Self.batchEvents, eventsMax * 2)
+        eventsMax = min(eventsLimit, eventsMax * 2)
         for case .record(let parked) in perform(bisection.handle(.succeeded)) {
             settlement.entries += parked.entries
         }
