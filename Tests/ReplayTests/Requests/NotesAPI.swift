@@ -5,6 +5,7 @@ import DaybookTestKit
 import EventSourcing
 import Foundation
 import LogFormat
+import LogStorage
 import Replay
 import Synchronization
 import Testing
@@ -83,7 +84,7 @@ func noteRules(suffix: String = "") -> [EventRule] {
 /// The API in memory.
 final class NotesAPI: APIClient {
     /// What happens to a request.
-    enum Fate: Equatable {
+    enum Fate {
         case answered
         /// Nothing reaches the API.
         case lostRequest
@@ -103,7 +104,7 @@ final class NotesAPI: APIClient {
         var isSentOnce: Bool
     }
 
-    private struct State {
+    fileprivate struct State {
         var notes: [Int: [String]] = [:]
         var numbers: [String: Int] = [:]
         var answers: [String: (request: Received, answer: APIAnswer)] = [:]
@@ -152,7 +153,7 @@ final class NotesAPI: APIClient {
         case .answered, .lostAnswer, .killed: break
         }
         let answer = state.withLock { $0.handle(received, honoursKeys) }
-        guard fate == .answered else { throw Lost() }
+        guard case .answered = fate else { throw Lost() }
         return answer
     }
 }
@@ -209,12 +210,6 @@ extension APIAnswer {
         APIAnswer(
             status: status, headers: ["Content-Type": "text/html"],
             body: Array("<html>Welcome</html>".utf8))
-    }
-}
-
-extension APIAnswer: @retroactive Equatable {
-    public static func == (one: APIAnswer, other: APIAnswer) -> Bool {
-        one.status == other.status && one.body == other.body
     }
 }
 

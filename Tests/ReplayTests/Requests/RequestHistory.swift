@@ -4,6 +4,7 @@
 import DaybookTestKit
 import EventSourcing
 import Foundation
+import LogStorage
 import Replay
 import Synchronization
 import Testing
@@ -26,7 +27,7 @@ enum RequestHistory {
                 guard !network.isDead else { return .lostRequest }
                 guard !network.isReliable else { return .answered }
                 let fate = Self.fate(&network.choices)
-                if fate == .killed {
+                if case .killed = fate {
                     network.isDead = true
                     network.snapshot = disk.withLock { $0?.snapshot() }
                 }
