@@ -82,7 +82,7 @@
             _ request: BoundedHTTPRequest, to origin: HTTPOrigin, _ handler: any ResponseBodyHandler
         ) async throws -> BoundedHTTPResponseHead {
             var urlRequest = URLRequest(url: request.url)
-            urlRequest.httpMethod = 
+            urlRequest.httpMethod =
                 request.method?.rawValue ?? (request.body == nil ? "GET" : "POST")
             for (name, value) in request.fields {
                 urlRequest.setValue(value, forHTTPHeaderField: name)

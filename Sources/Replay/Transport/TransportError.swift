@@ -49,7 +49,8 @@ public struct TransportError: Error, Hashable, Sendable, CustomStringConvertible
         switch code {
         case .connectionFailed, .timedOut, .malformedReply, .replyTooLong: true
         case .badHeader, .reservedHeader, .badEndpoint, .tokenInClear, .wrongAccount,
-            .accountNeeded, .otherAPI, .badToken, .badCertificate, .badProxy, .certificatesUnsupported,
+            .accountNeeded, .otherAPI, .badToken, .badCertificate, .badProxy,
+            .certificatesUnsupported,
             .foreignPage, .localAddress:
             false
         }

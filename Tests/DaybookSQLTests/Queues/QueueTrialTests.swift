@@ -13,7 +13,8 @@ import Testing
     }
     // trial ends
 
-    @Test func `the store loses nothing at an app's own API, where each change is a request`() async {
+    @Test func `the store loses nothing at an app's own API, where each change is a request`() async
+    {
         let report = await QueueTrial.run(RequestQueue.self, name: "Daybook, own API")
         #expect(report.failed.isEmpty, "\(report)")
         #expect(report.notTried.isEmpty, "\(report)")

@@ -34,7 +34,7 @@ import Testing
         static let type = "com.example.orphan"
     }
 
-    @Test(.verifies("REQ-2"))
+    @Test(.verifies("OUT-13", "REQ-2"))
     func `a request has the event's id as its key, and nothing in it can become another path`()
         throws
     {
