@@ -40,7 +40,7 @@ struct ForeignAPITests {
                 let note = prefix + "\(Int.random(in: 0..<max(1, count / 10), using: &random))"
                 let text = "line \(expected[note]?.count ?? 0)"
                 if expected[note] == nil {
-                    try await device.store.append(NoteAdded(note: note, text: text))
+                    try await device.store.append(MemoAdded(note: note, text: text))
                 } else {
                     try await device.store.append(LineAdded(note: note, text: text))
                 }

@@ -10,7 +10,7 @@ import Replay
 import Synchronization
 import Testing
 
-struct NoteAdded: EventPayload, Codable {
+struct MemoAdded: EventPayload, Codable {
     static let type = "com.example.note.added"
     var note: String
     var text: String
@@ -25,28 +25,28 @@ struct LineAdded: EventPayload, Codable {
 }
 
 /// A change of the device alone: it needs no request.
-struct NotePinned: EventPayload, Codable {
+struct MemoPinned: EventPayload, Codable {
     static let type = "com.example.note.pinned"
     var note: String
     var subject: String? { note }
 }
 
-/// What the answer to `NoteAdded` teaches.
-struct NoteNumbered: EventPayload, Codable {
+/// What the answer to `MemoAdded` teaches.
+struct MemoNumbered: EventPayload, Codable {
     static let type = "com.example.note.numbered"
     var note: String
     var number: Int
     var subject: String? { note }
 }
 
-struct NoteNumbers: Projection, Codable {
+struct MemoNumbers: Projection, Codable {
     static let name = "numbers"
     static let version = 1
     private(set) var numbers: [String: Int] = [:]
 
     mutating func fold(_ event: Event) {
-        guard event.type == NoteNumbered.type,
-            let note = try? event.payload(as: NoteNumbered.self)
+        guard event.type == MemoNumbered.type,
+            let note = try? event.payload(as: MemoNumbered.self)
         else { return }
         numbers[note.note] = note.number
     }
@@ -61,23 +61,23 @@ struct Created: Codable { var number: Int }
 /// - Parameter suffix: what a release of the app appends to each text.
 func noteRules(suffix: String = "") -> [EventRule] {
     [
-        .of(NoteAdded.self, action: "ADD_NOTE", beginsEntity: true) { note, context in
+        .of(MemoAdded.self, action: "ADD_NOTE", beginsEntity: true) { note, context in
             try APIRequest(
                 .post, "notes", query: [URLQueryItem(name: "client", value: note.note)],
                 json: Line(text: note.text + suffix))
         } learning: { answer, note in
             let created = try answer.decode(Created.self)
-            return [NoteNumbered(note: note.note, number: created.number)]
+            return [MemoNumbered(note: note.note, number: created.number)]
         },
         .of(LineAdded.self, action: "ADD_LINE") { line, context in
-            guard let number = context.view(NoteNumbers.self).numbers[line.note] else {
+            guard let number = context.view(MemoNumbers.self).numbers[line.note] else {
                 throw RequestNotReady("the note has no number yet")
             }
             return try APIRequest(
                 .post, "notes", "\(number)", "lines", json: Line(text: line.text + suffix))
         },
-        .of(NotePinned.self, action: "PIN_NOTE") { _, _ in nil },
-        .of(NoteNumbered.self),
+        .of(MemoPinned.self, action: "PIN_NOTE") { _, _ in nil },
+        .of(MemoNumbered.self),
     ]
 }
 
@@ -231,7 +231,7 @@ struct NotesDevice {
         _ files: InMemoryFileSystem, _ clock: VirtualClock, _ rules: [EventRule], seed: UInt64
     ) async throws -> EventStore {
         try await EventStore.open(
-            at: "/log", catalogue: EventCatalogue(rules), views: [Outbox.self, NoteNumbers.self],
+            at: "/log", catalogue: EventCatalogue(rules), views: [Outbox.self, MemoNumbers.self],
             environment: clock.environment(fileSystem: files, seed: seed))
     }
 

@@ -10,6 +10,10 @@ import Synchronization
 import Testing
 
 enum RequestHistory {
+    /// The number of histories; DAYBOOK_HISTORIES for a longer search.
+    static let runs =
+        ProcessInfo.processInfo.environment["DAYBOOK_HISTORIES"].flatMap { Int($0) } ?? 60
+
     /// What the network does, and the state of the disk when the app was killed.
     private struct Network {
         var choices: Choices
@@ -44,7 +48,7 @@ enum RequestHistory {
                 let note = "note-\(draw { $0.int(in: 0...2) })"
                 let text = "line \(expected[note]?.count ?? 0)"
                 if expected[note] == nil {
-                    try await device.store.append(NoteAdded(note: note, text: text))
+                    try await device.store.append(MemoAdded(note: note, text: text))
                 } else {
                     try await device.store.append(LineAdded(note: note, text: text))
                 }
@@ -67,6 +71,8 @@ enum RequestHistory {
             try await device.run()
         }
         choices = network.withLock { $0.choices }
+        choices.count("requests", by: api.requests.count)
+        choices.count("changes", by: api.applied)
         try #require(device.store.view(Outbox.self).count == 0)
         try #require(api.violations == [])
         try #require(api.notes == expected)
@@ -75,13 +81,20 @@ enum RequestHistory {
     private static func fate(_ choices: inout Choices) -> NotesAPI.Fate {
         switch choices.int(in: 0...15) {
         case 9: .lostRequest
-        case 10: .lostAnswer
-        case 11: .killed
+        case 10: counted(.lostAnswer, "lost answers", &choices)
+        case 11: counted(.killed, "kills", &choices)
         case 12: .instead(choices.bool() ? .page(404) : .page(200))
         case 13: .instead(.json([408, 425, 429][choices.int(in: 0...2)], "{}"))
         case 14: .instead(.json([500, 502, 503][choices.int(in: 0...2)], "{}"))
         case 15: .instead(.json(409, "{}"))
         default: .answered
         }
+    }
+
+    private static func counted(
+        _ fate: NotesAPI.Fate, _ label: String, _ choices: inout Choices
+    ) -> NotesAPI.Fate {
+        choices.count(label)
+        return fate
     }
 }

@@ -21,7 +21,7 @@ import Testing
     {
         let api = NotesAPI()
         var device = try await NotesDevice(api)
-        try await device.store.append(NotePinned(note: "a"))
+        try await device.store.append(MemoPinned(note: "a"))
         #expect(try await device.run().applied == 1)
         #expect(api.requests.isEmpty)
         try await device.reopen(rules: noteRules() + [.of(Orphan.self, action: "ORPHAN")])
@@ -71,9 +71,13 @@ import Testing
     func `whatever answers are lost and whenever the app is killed, each change takes effect once`()
         async throws
     {
-        try await Property.check("once", runs: 60) { choices in
+        let report = try await Property.check(
+            "once", runs: RequestHistory.runs, covering: ["lost answers", "kills"]
+        ) { choices in
             try await RequestHistory.check(&choices)
         }
+        print(
+            "\(report.counts["requests"] ?? 0) requests, \(report.counts["changes"] ?? 0) changes")
     }
 
     @Test(.verifies("OUT-12", "REQ-3"))
@@ -86,7 +90,7 @@ import Testing
             }
         }
         var device = try await NotesDevice(api)
-        try await device.store.append(NoteAdded(note: "a", text: "one"))
+        try await device.store.append(MemoAdded(note: "a", text: "one"))
         let records = try device.log().filter { $0.type == SyncRequested.type }
         #expect(records.isEmpty)
         try await device.run()
@@ -104,10 +108,10 @@ import Testing
     {
         let api = NotesAPI { $0.body.contains("two") ? .lostAnswer : .answered }
         var device = try await NotesDevice(api)
-        try await device.store.append(NoteAdded(note: "a", text: "one"))
+        try await device.store.append(MemoAdded(note: "a", text: "one"))
         try await device.store.append(LineAdded(note: "a", text: "two"))
         try await device.run()
-        for note in 0..<40 { try await device.store.append(NotePinned(note: "\(note)")) }
+        for note in 0..<40 { try await device.store.append(MemoPinned(note: "\(note)")) }
         try await device.store.compact()
         let kept = try device.log().filter { $0.type == SyncRequested.type }
         let record = try #require(
@@ -138,12 +142,12 @@ import Testing
                 confirm: parked
                     ? nil
                     : Confirmation { context in
-                        let note = try context.event.payload(as: NoteAdded.self).note
+                        let note = try context.event.payload(as: MemoAdded.self).note
                         return try APIRequest(
                             .get, "notes", query: [URLQueryItem(name: "client", value: note)],
                             json: Line(text: ""))
                     })
-            try await device.store.append(NoteAdded(note: "a", text: "one"))
+            try await device.store.append(MemoAdded(note: "a", text: "one"))
             #expect(try await device.run().pending == 1)
             isLost.withLock { $0 = false }
             api.forgetKeys()
@@ -161,7 +165,7 @@ import Testing
             }
             #expect(api.notes == ["a": ["one"]])
             #expect(api.applied == 1)
-            #expect(device.store.view(NoteNumbers.self).numbers == ["a": 1])
+            #expect(device.store.view(MemoNumbers.self).numbers == ["a": 1])
         }
     }
 
@@ -184,7 +188,7 @@ import Testing
                     ? Confirmation(
                         { _ in APIRequest(.get, "notes", "1") }, isApplied: { _ in true })
                     : nil)
-            try await device.store.append(NoteAdded(note: "a", text: "one"))
+            try await device.store.append(MemoAdded(note: "a", text: "one"))
             try await device.store.append(LineAdded(note: "a", text: "two"))
             #expect(try await device.run().pending == 0)
             #expect(api.notes["a"] == (asks ? ["one", "two"] : ["one", "two", "two"]))
@@ -241,7 +245,7 @@ import Testing
                 }
             }
             let device = try await NotesDevice(api)
-            try await device.store.append(NoteAdded(note: "a", text: "one"))
+            try await device.store.append(MemoAdded(note: "a", text: "one"))
             let report = try await device.run()
             #expect(report.pending == 0, "\(answer)")
             #expect(report.rejected == 0, "\(answer)")
@@ -254,7 +258,7 @@ import Testing
         let api = NotesAPI()
         let device = try await NotesDevice(api)
         for note in ["a", "b"] {
-            try await device.store.append(NoteAdded(note: note, text: "one"))
+            try await device.store.append(MemoAdded(note: note, text: "one"))
             let text = note == "a" ? "refused" : "two"
             try await device.store.append(LineAdded(note: note, text: text))
         }
@@ -278,19 +282,19 @@ import Testing
             isBad.withLock { $0 } ? .instead(.json(201, #"{"id":1}"#)) : .answered
         }
         var device = try await NotesDevice(api)
-        try await device.store.append(NoteAdded(note: "a", text: "one"))
+        try await device.store.append(MemoAdded(note: "a", text: "one"))
         #expect(try await device.run().held == 1)
         let entry = try #require(device.store.view(Outbox.self).entries.first { _ in true })
         #expect(entry.code == RequestTransport.Code.unusableAnswer)
         isBad.withLock { $0 = false }
         try await OutboxCommands(device.store).retry(entry.id)
         #expect(try await device.run().pending == 0)
-        #expect(device.store.view(NoteNumbers.self).numbers == ["a": 1])
+        #expect(device.store.view(MemoNumbers.self).numbers == ["a": 1])
         try await device.store.flush()
         try await device.reopen()
         let types = try device.log().map(\.type)
         let settled = try #require(types.lastIndex(of: SyncSettled.type))
-        #expect(types[settled + 1] == NoteNumbered.type)
+        #expect(types[settled + 1] == MemoNumbered.type)
     }
 
     @Test(.verifies("REQ-2"))
@@ -318,7 +322,7 @@ import Testing
     {
         let api = NotesAPI()
         let device = try await NotesDevice(api)
-        try await device.store.append(NoteAdded(note: "a", text: "one"))
+        try await device.store.append(MemoAdded(note: "a", text: "one"))
         try await device.run()
         #expect(device.store.syncPeer.server == "notes")
         try await device.store.append(LineAdded(note: "a", text: "two"))
@@ -352,7 +356,7 @@ import Testing
         }
         let clock = VirtualClock()
         let rules: [EventRule] = [
-            .of(NoteAdded.self, action: "ADD_NOTE") { note, _ in
+            .of(MemoAdded.self, action: "ADD_NOTE") { note, _ in
                 try APIRequest(.put, "notes", note.note, json: Line(text: note.text))
             },
             .of(LineAdded.self, action: "ADD_LINE") { line, _ in
@@ -362,7 +366,7 @@ import Testing
         let store = try await EventStore.open(
             at: "/log", catalogue: EventCatalogue(rules), views: [Outbox.self],
             environment: clock.environment(fileSystem: InMemoryFileSystem(), seed: 1))
-        let added = try await store.append(NoteAdded(note: "a", text: "one"))
+        let added = try await store.append(MemoAdded(note: "a", text: "one"))
         try await store.append(LineAdded(note: "a", text: ""))
         let transport = try RequestTransport(
             store, api: "notes", at: try #require(URL(string: server.base + "/v1/")),
