@@ -71,7 +71,7 @@ public struct RequestTransport: Transport {
         }
         for type in store.catalogue.types {
             guard let rule = store.catalogue[type], let action = rule.action,
-                rule.request == nil
+                rule.request == nil, store.catalogue.newestType(of: type) == type
             else { continue }
             throw EventError(
                 .refused,
@@ -86,6 +86,11 @@ public struct RequestTransport: Transport {
         self.evidence = evidence
         self.verdict = verdict
         origin = try HTTPOrigin(endpoint: base)
+        guard base.query == nil, base.fragment == nil else {
+            throw TransportError(
+                .badEndpoint, location: origin.host,
+                "the address of the API has a query; put it into the requests")
+        }
         let address = base.absoluteString
         self.base = address.hasSuffix("/") ? address : address + "/"
         if let client {
@@ -313,8 +318,10 @@ extension RequestTransport {
                 "the answer \(answer.status) says nothing of the change: it may come from a proxy, or "
                     + "this network may require a login")
         }
-        return TransportReply(
-            status: answer.status, body: answer.body, retryAfterSeconds: answer.retryAfterSeconds)
+        return named(
+            TransportReply(
+                status: answer.status, body: answer.body,
+                retryAfterSeconds: answer.retryAfterSeconds))
     }
 
     private func reply(_ verdict: APIVerdict, _ context: RequestContext) -> TransportReply {

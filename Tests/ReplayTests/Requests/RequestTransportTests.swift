@@ -366,8 +366,8 @@ import Testing
         let store = try await EventStore.open(
             at: "/log", catalogue: EventCatalogue(rules), views: [Outbox.self],
             environment: clock.environment(fileSystem: InMemoryFileSystem(), seed: 1))
-        let added = try await store.append(MemoAdded(note: "a", text: "one"))
-        try await store.append(LineAdded(note: "a", text: ""))
+        let added = try await store.append(MemoAdded(note: "a/b c", text: "one"))
+        try await store.append(LineAdded(note: "a/b c", text: ""))
         let transport = try RequestTransport(
             store, api: "notes", at: try #require(URL(string: server.base + "/v1/")),
             promise: .once(keysKeptFor: nil))
@@ -377,7 +377,7 @@ import Testing
         #expect(report.applied == 2)
         let put = try #require(server.requests.first)
         #expect(put.method == "PUT")
-        #expect(put.target == "/v1/notes/a")
+        #expect(put.target == "/v1/notes/a%2Fb%20c")
         #expect(put.values("Idempotency-Key") == [added.id.text])
         #expect(put.values("Authorization") == ["Bearer t0ken"])
         #expect(put.text == #"{"text":"one"}"#)
