@@ -153,7 +153,7 @@ public struct RequestContext: Sendable {
 
 /// The error of a request that cannot be built yet, because another one must be answered before. The event is tried
 /// again as after a `retry` of the server.
-public struct RequestNotReady: Error, Hashable, Sendable, CustomStringConvertible {
+public struct RequestNotReady: LocalizedError, Hashable, Sendable, CustomStringConvertible {
     /// What the request waits for.
     public var description: String
 
@@ -161,4 +161,9 @@ public struct RequestNotReady: Error, Hashable, Sendable, CustomStringConvertibl
     ///
     /// - Parameter reason: what the request waits for.
     public init(_ reason: String) { description = reason }
+
+    /// The same as `description`.
+    public var errorDescription: String? { description }
+    /// The next step.
+    public var recoverySuggestion: String? { "Wait: the change is sent after the earlier one." }
 }
