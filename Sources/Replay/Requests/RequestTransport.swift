@@ -307,16 +307,14 @@ extension RequestTransport {
 
     /// The answer as the reply to the whole request: the run waits, renews the token or sets the event aside.
     private func passedOn(_ answer: APIAnswer) throws(TransportError) -> TransportReply {
-        let isWait = [401, 429].contains(answer.status) || answer.status >= 500
-        // The run would take these for an answer about the event, or for the end of all requests.
-        let isMistakable =
-            answer.isHTML || 200..<300 ~= answer.status
-            || [400, 404, 408, 409, 410, 412, 422, 425].contains(answer.status)
-        guard isWait || !isMistakable else {
+        guard [401, 413, 429].contains(answer.status) || answer.status >= 500,
+            answer.status != 413 || !answer.isHTML
+        else {
+            // The run would take others for the end of all requests, or for an answer about the event.
             throw TransportError(
                 .malformedReply, location: origin.host,
-                "the answer \(answer.status) says nothing of the change: it may come from a proxy, or "
-                    + "this network may require a login")
+                "the answer \(answer.status) says nothing of the change: it may come from a proxy, "
+                    + "this network may require a login, or the account may not do this")
         }
         return named(
             TransportReply(

@@ -148,6 +148,8 @@ struct LaneSet: Sendable {
     private var waiting = Heap<Waiting>()
     /// The newest position of the outbox, enqueued or not.
     private var newest: UInt64 = 0
+    /// The turn of the last lane that was moved to the end.
+    private var lastTurn: UInt64 = 0
     /// Whether a lane was deferred since the last `replace(by:)`.
     private(set) var hasDeferredLanes = false
 
@@ -462,6 +464,13 @@ struct LaneSet: Sendable {
         let turn = newest + 1
         hasDeferredLanes = true
         updateLane(of: item) { $0.turnMin = turn }
+    }
+
+    /// Moves a lane after all others, deferred ones included.
+    mutating func moveLaneToEnd(of item: ReplayItem) {
+        lastTurn = max(lastTurn, newest) + 1
+        hasDeferredLanes = true
+        updateLane(of: item) { [lastTurn] in $0.turnMin = lastTurn }
     }
 
     // MARK: Holding

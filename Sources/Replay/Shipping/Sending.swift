@@ -100,7 +100,15 @@ struct Sending: Sendable {
     }
 
     /// Makes the lanes of an answered request ready again unless they are held.
-    mutating func release(_ items: [ReplayItem]) { queue.lanes.releaseItems(items) }
+    ///
+    /// - Parameter hasVerdicts: whether the answer says something of the events.
+    mutating func release(_ items: [ReplayItem], hasVerdicts: Bool) {
+        // REQ-9: a lone event that fails again and again would go before all others.
+        if !hasVerdicts, eventsLimit == 1 {
+            for item in items { queue.lanes.moveLaneToEnd(of: item) }
+        }
+        queue.lanes.releaseItems(items)
+    }
 
     // MARK: Answers
 

@@ -271,6 +271,31 @@ import Testing
         #expect(api.notes == ["a": ["one"], "b": ["one", "two"]])
     }
 
+    @Test(.verifies("REQ-9"))
+    func `a change on which the API fails holds no other, also after an outage`() async throws {
+        let answers: [APIAnswer?] = [
+            nil, .json(403, "{}"), .json(500, "{}"), .page(302), .json(418, "{}"),
+        ]
+        for answer in answers {
+            let count = Mutex(0)
+            let api = NotesAPI { request in
+                let isOut = count.withLock {
+                    $0 += 1; return $0 <= 3
+                }
+                guard isOut || request.body.contains("poison") else { return .answered }
+                return answer.map { .instead($0) } ?? .lostRequest
+            }
+            let device = try await NotesDevice(api)
+            for note in ["a", "b", "c"] {
+                let text = note == "a" ? "poison" : "one"
+                try await device.store.append(MemoAdded(note: note, text: text))
+            }
+            let report = try await device.run()
+            #expect(report.applied == 2, "\(String(describing: answer))")
+            #expect(report.pending == 1)
+        }
+    }
+
     // MARK: Learning
 
     @Test(.verifies("REQ-8"))
