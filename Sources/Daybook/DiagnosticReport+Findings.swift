@@ -85,6 +85,14 @@ extension DiagnosticReport {
                 .parked, "\(outbox.parked.counted("action")) parked",
                 "see `logtool parked`; each is retried or discarded")
         }
+        for entry in outbox.held where entry.parking == OutboxEntry.Parking.setAside.rawValue {
+            appendFinding(
+                .parked,
+                "the event \(entry.id.text) is set aside: requests with it alone fail "
+                    + "(\(entry.code ?? "no code")), and the server accepts others",
+                "find out what refuses its content, such as a proxy; it is sent again by itself, or edit or "
+                    + "discard it with `logtool parked`")
+        }
         if outbox.inConflict > 0 {
             appendFinding(
                 .inConflict, "\(outbox.inConflict.counted("action")) in conflict",

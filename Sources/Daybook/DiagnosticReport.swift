@@ -115,7 +115,7 @@ public struct DiagnosticReport: Codable, Hashable, Sendable {
         public var action: String
         /// `FAILED` or `CONFLICT`.
         public var status: String
-        /// Why it is parked: `rejected` or `exhausted`.
+        /// Why it is parked: `rejected`, `exhausted` or `setAside`.
         public var parking: String?
         /// The number of verdicts `retry`.
         public var retryCount: Int

@@ -62,10 +62,10 @@ extension Mistake {
             _ in
             try await store().outbox.retry(UUID())
         },
-        Mistake("a discard of what may be sent", "DecisionError.notHeld", "on its way to") { _ in
+        Mistake("a retry of what may be sent", "DecisionError.notHeld", "on its way to") { _ in
             let store = try await store()
             let trip = try await store.append(Trip(name: "a"))
-            try await store.outbox.discard(trip.id)
+            try await store.outbox.retry(trip.id)
         },
     ]
 

@@ -129,6 +129,7 @@ import Testing
             "127.0.0.1", "127.1", "2130706433", "0x7f.1", "10.1.2.3", "172.16.0.1", "192.168.178.1",
             "169.254.169.254", "100.64.0.1", "0.0.0.0", "224.0.0.1", "[::1]", "[::]", "[fe80::1]",
             "[fd00::1]", "[ff02::1]", "[::ffff:192.168.0.1]", "[64:ff9b::a00:1]", "localhost",
+            "[2002:a00:1::1]", "[64:ff9b:1::808:808]",
             "router", "router.local", "x.home.arpa", "LOCALHOST.", "metadata.internal",
         ])
     func `a redirect to this machine or its network is not followed from elsewhere`(
@@ -143,7 +144,7 @@ import Testing
         .verifies("DL-12"),
         arguments: [
             "x.example", "8.8.8.8", "172.32.0.1", "192.169.0.1", "[2001:db8::1]", "local.example",
-            "[64:ff9b::808:808]", "1.example",
+            "[64:ff9b::808:808]", "[2002:808:808::1]", "1.example",
         ])
     func `a redirect to another machine is followed`(host: String) throws {
         let answer = try Self.answer(

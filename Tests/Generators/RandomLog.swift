@@ -66,7 +66,8 @@ package struct RandomLog: Sendable {
                         retryCount: choices.int(in: 0...5),
                         code: choices.bool() ? "code" : nil,
                         detail: choices.bool() ? detail(&choices) : nil,
-                        isFinal: choices.bool(oneIn: 4)))
+                        isFinal: choices.bool(oneIn: 4),
+                        failuresAlone: choices.element(of: [0, 0, 0, 1, 16])))
             default: break
             }
         }

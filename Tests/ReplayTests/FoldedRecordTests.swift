@@ -58,7 +58,7 @@ private struct Bench {
         bench.add(EventDraft(type: "com.example.planned"))
         try bench.save("d")
         var entry = Bench.entry(stuck, .parked, code: "no", detail: "never")
-        (entry.retryCount, entry.isFinal) = (5, true)
+        (entry.retryCount, entry.isFinal, entry.failuresAlone) = (5, true, 3)
         try bench.record(at: 77) { record in
             record.duplicate = [4...4, 7...7]
             record.clockCandidate = -9_000_000_000

@@ -552,12 +552,19 @@ private struct Bench {
                 case .paused: bench.state.resume()
                 case .busy: break
                 case .idle:
-                    for entry in bench.state.resolveSuspect().settlement.entries {
+                    for entry in bench.state.resolveSuspect().settlement.entries
+                    where entry.failuresAlone == 0 {
                         held.insert(waiting[entry.position] ?? "")
                     }
                     guard isCalm, open.isEmpty, bench.next() == .idle else { continue }
                     steps = 3_000
-                case .send(.read, _): Issue.record("a read without a demand")
+                case .send(.read, let number):
+                    // The probe after a failed batch (N1).
+                    try #require(open.isEmpty)
+                    let isWell = isCalm || choices.bool()
+                    let page = bench.reply(number, isWell ? 200 : 500, body: "[]").page
+                    if let page { bench.state.pageRecorded(page, isLast: true) }
+                    if page == nil { bench.state.pageRefused() }
                 }
                 guard answers, !open.isEmpty else { continue }
                 let (number, items) = open.remove(at: choices.int(in: 0...open.count - 1))
@@ -587,7 +594,9 @@ private struct Bench {
                     settled[item.lane, default: []].append(item.position.rawValue)
                     waiting[item.position.rawValue] = nil
                 }
-                for entry in outcome.settlement.entries where entry.outcome != .retry {
+                // An event that is set aside is sent again.
+                for entry in outcome.settlement.entries
+                where entry.outcome != .retry && entry.failuresAlone == 0 {
                     held.insert(waiting[entry.position] ?? "")
                 }
             }

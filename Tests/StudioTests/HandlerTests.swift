@@ -337,7 +337,7 @@ extension APIReply {
         let large = ",\"x\":\"\(String(repeating: "x", count: 64 * 1_024))\""
         for (path, body, status, code) in [
             ("retry", body(1), 404, "notInOutbox"), ("retry", body(2), 409, "notHeld"),
-            ("discard", body(2), 409, "notHeld"), ("discard", body(3), 409, "hasDependents"),
+            ("discard", body(3), 409, "hasDependents"),
             ("resolve", body(1, ",\"keep\":\"mine\""), 404, "notInOutbox"),
             ("resolve", body(5), 400, "badRequest"),
             ("resolve", body(5, ",\"keep\":\"both\""), 400, "badRequest"),

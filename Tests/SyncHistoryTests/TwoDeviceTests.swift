@@ -331,8 +331,10 @@ private struct Phone {
         try await one.cities.save("porto", by: "ana")
         let pending = try #require(one.outbox.entries.first { _ in true }).id
         await #expect(throws: DecisionError(.notHeld, pending)) {
-            try await one.outbox.discard(pending)
+            try await one.outbox.retry(pending)
         }
+        #expect(try await one.outbox.discard(pending) == [pending])
+        #expect(one.view(Outbox.self).count == 0)
     }
 
     @Test(.verifies("OUT-9", "RPL-9", "RPL-10"))

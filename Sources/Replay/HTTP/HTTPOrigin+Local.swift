@@ -38,6 +38,11 @@ extension HTTPOrigin {
 
     /// Whether an IPv6 address is that of this machine or of a local network.
     private static func isLocal(_ bytes: [UInt8]) -> Bool {
+        // 6to4 (RFC 3056): 2002:a.b.c.d::/48. Local-use translation (RFC 8215): 64:ff9b:1::/48, whatever it has.
+        if bytes.starts(with: [0x20, 0x02]) {
+            return isLocal(bytes[2..<6].reduce(UInt32(0)) { $0 << 8 | UInt32($1) })
+        }
+        if bytes.starts(with: [0, 0x64, 0xFF, 0x9B, 0, 1]) { return true }
         // An IPv4 address: ::a.b.c.d with ::1 and ::, mapped, or translated (RFC 6052).
         let zeros = [UInt8](repeating: 0, count: 10)
         let prefixes = [

@@ -61,6 +61,7 @@ extension OutboxEntry.Answer {
     fileprivate func entry(at position: UInt64, _ id: UUID) -> SyncSettled.Entry {
         SyncSettled.Entry(
             position: position, id: id, outcome: outcome, retryCount: retryCount, code: code,
-            detail: detail, at: at, current: current, isFinal: isFinal)
+            detail: detail, at: at, current: current, isFinal: isFinal, failuresAlone: failuresAlone
+        )
     }
 }

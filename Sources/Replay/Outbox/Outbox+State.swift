@@ -195,6 +195,7 @@ extension OutboxEntry.Answer {
         writer.write(count: retryCount)
         writer.write(at)
         writer.write(isFinal)
+        writer.write(count: failuresAlone)
         writer.write(current != nil)
         if let current { writer.write(current) }
         for text in [code, detail] {
@@ -211,11 +212,15 @@ extension OutboxEntry.Answer {
         retryCount = try reader.nonNegative()
         at = try reader.time()
         isFinal = try reader.bool()
+        failuresAlone = try reader.nonNegative()
         if try reader.bool() { current = try reader.uuid() }
         code = try Self.text(SyncSettled.codeBytesMax, &reader)
         detail = try Self.text(SyncSettled.detailBytesMax, &reader)
         guard retryCount <= Retries.max else {
             throw reader.fault("a retry count is more than \(Retries.max)")
+        }
+        guard failuresAlone <= Retries.failuresAloneMax else {
+            throw reader.fault("a count of failures is more than \(Retries.failuresAloneMax)")
         }
     }
 

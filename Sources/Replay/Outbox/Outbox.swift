@@ -139,7 +139,7 @@ public struct Outbox: Projection {
             let answer = OutboxEntry.Answer(
                 outcome: entry.outcome, retryCount: entry.retryCount, at: entry.at ?? event.time,
                 code: entry.code, detail: entry.detail, current: entry.current,
-                isFinal: entry.isFinal)
+                isFinal: entry.isFinal, failuresAlone: entry.failuresAlone)
             if unknown.intersects(entry.position...entry.position) {
                 unknownAnswers[entry.position] = UnknownAnswer(id: entry.id, answer: answer)
                 continue

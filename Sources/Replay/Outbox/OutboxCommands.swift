@@ -109,15 +109,15 @@ public struct OutboxCommands: Sendable {
         }
     }
 
-    /// Discards an event that is parked or in conflict, or that is after one in its lane. The event is
-    /// retracted: views are what they would be without it. Its line stays in the log. Durable on return.
+    /// Discards an event of the outbox. The event is retracted: views are what they would be without it. Its line
+    /// stays in the log. Durable on return. An event that is neither parked nor in conflict may be on its way to the
+    /// server: if the server accepts it, it is reinstated when it is read back.
     ///
     /// - Parameters:
     ///   - id: the event's id.
     ///   - dependents: true to discard the events that depend on it, too.
     /// - Returns: the ids of the discarded events.
-    /// - Throws: `DecisionError` (`notInOutbox`, `notHeld`; `hasDependents` with their ids);
-    ///   `LogError`.
+    /// - Throws: `DecisionError` (`notInOutbox`; `hasDependents` with their ids); `LogError`.
     /// - Complexity: O(events): the views are rebuilt.
     @discardableResult
     public func discard(_ id: UUID, withDependents dependents: Bool = false) async throws -> [UUID]
@@ -130,9 +130,6 @@ public struct OutboxCommands: Sendable {
                 throw DecisionError(.notInOutbox, id)
             }
             let lane = outbox.entries.filter { EntityID($0.lane) == EntityID(entry.lane) }
-            guard let first = lane.first, first.status != .pending else {
-                throw DecisionError(.notHeld, id)
-            }
             let later = Outbox.dependents(of: entry, in: lane, catalogue)
             guard later.isEmpty || dependents else {
                 throw DecisionError(.hasDependents, id, dependents: later.map(\.id))

@@ -46,6 +46,7 @@ public struct OutboxEntry: Hashable, Sendable, Identifiable {
         var detail: String?
         var current: UUID?
         var isFinal = false
+        var failuresAlone = 0
     }
 
     /// The recorded state of an unsettled action.
@@ -65,6 +66,9 @@ public struct OutboxEntry: Hashable, Sendable, Identifiable {
         /// The server has answered `retry` five times. The replayer sends the action again every 30 to
         /// 60 minutes until the server gives another answer; the user or the app may decide before.
         case exhausted
+        /// Requests with this action alone fail, and the server accepts others. The replayer sends it again, alone,
+        /// after 1, 2, 4 … minutes, at most 60, and once a run; the user or the app may decide before.
+        case setAside
     }
 
     /// The event's fields.
@@ -126,15 +130,27 @@ public struct OutboxEntry: Hashable, Sendable, Identifiable {
     /// The reason why the action is parked; nil if it is not.
     public var parking: Parking? {
         guard let answer, answer.outcome == .parked else { return nil }
+        if answer.failuresAlone > 0 { return .setAside }
         return answer.retryCount == Retries.max && !answer.isFinal
             ? .exhausted : .rejected
     }
-    /// The earliest time at which the replayer sends an exhausted action again; nil for other actions.
+    /// The earliest time at which the replayer sends an exhausted action, or one that is set aside, again; nil for
+    /// other actions.
     public var nextAttemptAt: Timestamp? {
-        guard parking == .exhausted, let answer else { return nil }
-        return Timestamp(
-            milliseconds: answer.at.milliseconds + Retries.exhaustedDelay(of: id))
+        guard let answer else { return nil }
+        switch parking {
+        case nil, .rejected: return nil
+        case .exhausted:
+            return Timestamp(
+                milliseconds: answer.at.milliseconds + Retries.exhaustedDelay(of: id))
+        case .setAside:
+            return Timestamp(
+                milliseconds: answer.at.milliseconds
+                    + Retries.setAsideDelay(of: id, afterFailures: failuresAlone))
+        }
     }
+    /// How often requests with this action alone failed; not 0 if it is set aside.
+    var failuresAlone: Int { parking == nil ? 0 : answer?.failuresAlone ?? 0 }
     /// The number of `retry` verdicts: 0 to 5.
     public var retryCount: Int { answer?.retryCount ?? 0 }
     /// The time of the last attempt, recorded or of this process.

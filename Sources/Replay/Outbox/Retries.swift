@@ -1,5 +1,5 @@
 // How often an event is sent again after a `retry`, and how long an exhausted event waits. The outbox shows
-// both; shipping applies them. Spec/protocol/parking.md, PRK-4.
+// both; shipping applies them. Spec/protocol/parking.md, PRK-4 and PRK-5.
 
 import Foundation
 import LogFormat
@@ -18,5 +18,16 @@ enum Retries {
         let spread = exhaustedRange.upperBound - exhaustedRange.lowerBound
         let fraction = Int64(truncatingIfNeeded: id.integer & 0xFFFF)
         return exhaustedRange.lowerBound + spread * fraction / 0xFFFF
+    }
+
+    /// The largest recorded number of failures alone.
+    static let failuresAloneMax = 16
+
+    /// The time until an event that is set aside is sent again, in milliseconds: 1, 2, 4 … minutes, at most that of
+    /// an exhausted event.
+    static func setAsideDelay(of id: UUID, afterFailures failures: Int) -> Int64 {
+        min(
+            60_000 << Int64(Swift.min(Swift.max(1, failures), failuresAloneMax) - 1),
+            exhaustedDelay(of: id))
     }
 }

@@ -37,7 +37,7 @@ public struct SyncSettled: EventPayload, Hashable {
         public var outcome: Outcome
         /// The number of `retry` verdicts so far.
         public var retryCount: Int
-        /// The server's code, or one that begins with `http_`.
+        /// The server's code, or one of `FailureCode`.
         public var code: String?
         /// The server's message.
         public var detail: String?
@@ -51,12 +51,14 @@ public struct SyncSettled: EventPayload, Hashable {
         /// True for an event that was rejected after its retries had been used up. If false, a parked event
         /// with five retries is exhausted and is sent again later (PRK-4).
         public var isFinal: Bool
+        /// How often requests with this event alone failed; not 0 for an event that is set aside (PRK-5).
+        public var failuresAlone: Int
 
         /// Creates an entry.
         public init(
             position: UInt64, id: UUID, outcome: Outcome, retryCount: Int, code: String? = nil,
             detail: String? = nil, at: Timestamp? = nil, current: UUID? = nil,
-            isFinal: Bool = false
+            isFinal: Bool = false, failuresAlone: Int = 0
         ) {
             self.position = position
             self.id = id
@@ -67,6 +69,7 @@ public struct SyncSettled: EventPayload, Hashable {
             self.at = at
             self.current = current
             self.isFinal = isFinal
+            self.failuresAlone = failuresAlone
         }
     }
 
@@ -119,18 +122,21 @@ public struct SyncSettled: EventPayload, Hashable {
                 case .string(let outcome)? = entry["outcome"],
                 let outcome = Outcome(rawValue: outcome)
             else { throw EventError(.invalidData, "data.entries has a malformed entry") }
-            var count = 0
-            if case .number(let number)? = entry["retryCount"] { count = number.integerValue ?? 0 }
+            func count(_ name: String, max limit: Int) -> Int {
+                guard case .number(let number)? = entry[name] else { return 0 }
+                return min(Swift.max(0, number.integerValue ?? 0), limit)
+            }
             return Entry(
                 position: UInt64(position), id: id, outcome: outcome,
-                retryCount: min(max(0, count), Retries.max),
+                retryCount: count("retryCount", max: Retries.max),
                 code: entry["code"]?.stringValue.map { Self.truncated($0, Self.codeBytesMax) },
                 detail: entry["detail"]?.stringValue.map {
                     Self.truncated($0, Self.detailBytesMax)
                 },
                 at: entry["at"]?.stringValue.flatMap(Timestamp.init),
                 current: entry["current"]?.stringValue.flatMap(UUID.init(text:)),
-                isFinal: entry["final"] == .bool(true))
+                isFinal: entry["final"] == .bool(true),
+                failuresAlone: count("failuresAlone", max: Retries.failuresAloneMax))
         }
     }
 
@@ -208,6 +214,9 @@ public struct SyncSettled: EventPayload, Hashable {
                 if let at = entry.at { writer.appendMember("at", at.description) }
                 if let current = entry.current { writer.appendMember("current", current.text) }
                 if entry.isFinal { writer.appendMember("final", true) }
+                if entry.failuresAlone > 0 {
+                    writer.appendMember("failuresAlone", raw: Array("\(entry.failuresAlone)".utf8))
+                }
                 return writer.finished()
             }
             writer.appendMember("entries", raw: JSONObjectWriter.array(list))

@@ -15,7 +15,7 @@ enum AnswerRow {
     /// W4.
     case wrongEndpoint(TransportReply)
     /// W5.
-    case wait(seconds: Double)
+    case wait(seconds: Double, status: Int)
     /// W6.
     case failed(TransportReply)
     /// W7, with the reason.
@@ -37,7 +37,9 @@ enum AnswerRow {
         case 401: .unauthorized
         case 413: .tooLarge(reply)
         case 400, 422: .malformed(reply)
-        case 429, 503: reply.retryAfterSeconds.map { .wait(seconds: $0) } ?? .failed(reply)
+        case 429, 503:
+            reply.retryAfterSeconds.map { .wait(seconds: $0, status: reply.status) }
+                ?? .failed(reply)
         case 300..<500: .wrongEndpoint(reply)
         default: .failed(reply)
         }

@@ -47,3 +47,13 @@ struct AnsweredBatch {
         }
     }
 }
+
+extension SyncSettled.Entry {
+    /// V3.
+    init(conflict verdict: Verdict, _ item: ReplayItem) {
+        self.init(
+            position: item.position.rawValue, id: item.id, outcome: .conflict,
+            retryCount: item.retryCount, code: verdict.code, detail: verdict.detail,
+            current: verdict.currentID)
+    }
+}

@@ -99,7 +99,7 @@ struct ExchangeRecords {
     /// Records the server's event of a conflict: the resolver, or the user later, needs it to decide.
     func record(current: JSONValue?) async throws -> [Fact] {
         guard let event = EventStore.event(current) else { return [] }
-        let (received, unusable) = try await receive([event][...], recordingIfNew: [])
+        let (received, unusable, _) = try await receive([event][...], recordingIfNew: [])
         var facts: [Fact] = [.received(received), .unusable(unusable)]
         if received.isForked { facts.append(try await renewIncarnation()) }
         return facts
@@ -165,9 +165,9 @@ struct ExchangeRecords {
                     by: store.incarnation, next: cursor, peer: peer.current)
                 drafts = [try EventDraft(record, id: store.newID())]
             }
-            let (received, unusable) = try await receive(part, recordingIfNew: drafts)
+            let (received, unusable, isRecorded) = try await receive(part, recordingIfNew: drafts)
             result.facts += [.received(received), .unusable(unusable)]
-            if !drafts.isEmpty, !received.new.isEmpty {
+            if isRecorded {
                 reading.cursorRecorded()
                 peer.didRecord(peer.current)
             }
@@ -182,22 +182,26 @@ struct ExchangeRecords {
     }
 
     /// Records events in one commit, or one by one if one of them cannot be recorded.
+    ///
+    /// - Returns: what was received, and whether the drafts were recorded: with the last event, if it is new.
     private func receive(
         _ events: ArraySlice<ForeignEvent>, recordingIfNew drafts: [EventDraft]
-    ) async throws -> (Received, unusable: Int) {
-        var received = Received()
-        var unusable = 0
+    ) async throws -> (Received, unusable: Int, isRecorded: Bool) {
         do {
-            received = try await store.receive(Array(events), recordingIfNew: drafts)
+            let received = try await store.receive(Array(events), recordingIfNew: drafts)
+            return (received, 0, !drafts.isEmpty && !received.new.isEmpty)
         } catch is EventError {
+            var (received, unusable, isRecorded) = (Received(), 0, false)
             for (index, event) in events.enumerated() {
+                let own = index == events.count - 1 ? drafts : []
                 do {
-                    received += try await store.receive(
-                        [event], recordingIfNew: index == events.count - 1 ? drafts : [])
+                    let part = try await store.receive([event], recordingIfNew: own)
+                    isRecorded = !own.isEmpty && !part.new.isEmpty
+                    received += part
                 } catch is EventError { unusable += 1 }
             }
+            return (received, unusable, isRecorded)
         }
-        return (received, unusable)
     }
 
     /// G5: settles own events that the server has sent: it has them, whatever it answered before.

@@ -15,12 +15,18 @@ struct OutboxQueue: Sendable {
     private var loaded = Position.zero
     /// The last decision that was taken into account.
     private var lastDecision = Position.zero
+    /// The cursor on record, after which a probe reads.
+    private(set) var cursor: String?
+    /// The oldest event that was set aside before the run: the run tries it at once, and so shows whether the others
+    /// need to wait.
+    private var trial: UUID?
 
     init(resolvesConflicts: Bool) { self.resolvesConflicts = resolvesConflicts }
 
     /// Loads new events of the outbox, as many as can change the next batch or all.
     mutating func load(_ outbox: Outbox, clockOffset: Int64, all: Bool) {
         defer { lastDecision = outbox.lastDecision }
+        cursor = outbox.cursor
         // Before the first load, the queue has no event that a decision could have changed.
         if outbox.lastDecision > lastDecision, loaded > .zero {
             return reload(outbox, clockOffset: clockOffset)
@@ -46,7 +52,9 @@ struct OutboxQueue: Sendable {
 
     /// Replaces all events.
     mutating func replace(by entries: some Sequence<OutboxEntry>, clockOffset: Int64) {
-        lanes.replace(by: entries.map { ($0, hold(for: $0, clockOffset)) })
+        var held: [(entry: OutboxEntry, hold: LaneSet.Hold)] = []
+        for entry in entries { held.append((entry, hold(for: entry, clockOffset))) }
+        lanes.replace(by: held)
     }
 
     /// Appends an event to its lane.
@@ -58,13 +66,18 @@ struct OutboxQueue: Sendable {
     /// none, unless a lane was deferred: it comes after them.
     var wantsMore: Bool { lanes.readyCount < Sending.batchEvents || lanes.hasDeferredLanes }
 
-    private func hold(for entry: OutboxEntry, _ clockOffset: Int64) -> LaneSet.Hold {
+    private mutating func hold(for entry: OutboxEntry, _ clockOffset: Int64) -> LaneSet.Hold {
         switch entry.status {
-        case .pending: .none
+        case .pending: return .none
         case .failed:
-            entry.nextAttemptAt.map { .until($0.milliseconds - clockOffset) } ?? .forever
+            if entry.parking == .setAside, (trial ?? entry.id) == entry.id {
+                trial = entry.id
+                return .none
+            }
+            return entry.nextAttemptAt.map { .until($0.milliseconds - clockOffset) } ?? .forever
         case .conflict:
-            resolvesConflicts && resolutions.mayResolve(EntityID(entry.lane)) ? .none : .forever
+            return resolvesConflicts && resolutions.mayResolve(EntityID(entry.lane))
+                ? .none : .forever
         }
     }
 }

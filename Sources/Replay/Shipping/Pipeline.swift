@@ -90,6 +90,24 @@ struct Pipeline: Sendable {
         return conditions.isAllowed || isDemanded ? nil : .notAllowed  // C2
     }
 
+    /// Whether a read may go before the next batch: also in a pause after an answer to a batch, which may say nothing
+    /// of reads.
+    func mayReadFirst(now: Int64) -> Bool {
+        guard conditions.isReachable, conditions.isAllowed || isDemanded, mayRead else {
+            return false
+        }
+        switch state {
+        case .open, .paused(.endpoint): return notBefore <= now
+        case .paused: return false
+        }
+    }
+
+    /// Whether a read may go although the pipeline waits or pauses, unless the server has asked to wait.
+    func mayProbe(now: Int64) -> Bool {
+        conditions.isReachable && (conditions.isAllowed || isDemanded) && mayRead
+            && askedToWaitUntil <= now
+    }
+
     /// The earliest time of the next request.
     var notBefore: Int64 { max(backoffEnd, askedToWaitUntil) }
 

@@ -61,6 +61,29 @@ extension ReplayEffects {
             ?? (stream == nil ? nil : StreamSchedule.pollMilliseconds)
     }
 
+    // MARK: Triggers
+
+    mutating func handle(_ trigger: Replayer.Trigger) {
+        switch trigger {
+        case .conditions(let conditions):
+            state.set(conditions)
+            guard stream != nil else { return }
+            handleStream(.networkChanged)
+            startReading()
+        case .now:
+            state.demand()
+            // The system may have closed the connection while the app was suspended.
+            handleStream(.closed)
+            guard replayer.options.reads else { return }
+            // The read at which the wait of a refused stream ends stays planned.
+            let planned = stream == nil ? nil : state.reading.nextRead
+            startReading()
+            if let planned, let next = state.reading.nextRead {
+                state.reading.plan(at: min(planned, next), now: store.deviceNow)
+            }
+        }
+    }
+
     // MARK: Following
 
     /// PUSH-10 to PUSH-16: records pushed events, and opens a stream once all events are read.

@@ -49,7 +49,8 @@ struct ReplayEffects {
     /// - Parameter all: false to load only as many events as can change the next batch.
     mutating func loadOutbox(all: Bool = false) {
         guard replayer.options.ships, !peer.holdsOutbox else { return }
-        state.load(store.view(Outbox.self), all: all)
+        state.sending.queue.load(
+            store.view(Outbox.self), clockOffset: state.token.clockOffset, all: all)
     }
 
     /// Uses a new token, or none.

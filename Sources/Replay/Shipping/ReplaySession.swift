@@ -88,7 +88,7 @@ struct ReplaySession {
             }
             if case .paused(let pause) = action { report(pause) }
             switch step {
-            case .end: return false
+            case .end: return exchange.state.probeBeforeEnd(now: now)
             case .resume: exchange.state.resume()
             case .wait(let time): return try await wait(until: time, now)
             }
@@ -170,37 +170,20 @@ struct ReplaySession {
         case nil, .stopped: return false
         case .failed(let error): throw error
         case .committed, .timer: break
-        case .trigger(let trigger): handle(trigger)
+        case .trigger(let trigger):
+            if case .conditions = trigger { waits.knowsConditions = true }
+            exchange.handle(trigger)
         case .stream(let signal): exchange.handleStream(.signal(signal))
         case .answered(let answer):
             tasks[answer.number] = nil
             if let (number, request) = try await exchange.handle(answer) {
                 send(number) { request }
             }
-            if answer.hasTimedOut, waits.endsAfterTimeout { return false }
-        }
-        return true
-    }
-
-    private mutating func handle(_ trigger: Replayer.Trigger) {
-        switch trigger {
-        case .conditions(let conditions):
-            waits.knowsConditions = true
-            exchange.state.set(conditions)
-            guard exchange.stream != nil else { return }
-            exchange.handleStream(.networkChanged)
-            exchange.startReading()
-        case .now:
-            exchange.state.demand()
-            // The system may have closed the connection while the app was suspended.
-            exchange.handleStream(.closed)
-            guard replayer.options.reads else { return }
-            // The read at which the wait of a refused stream ends stays planned.
-            let planned = exchange.stream == nil ? nil : exchange.state.reading.nextRead
-            exchange.startReading()
-            if let planned, let next = exchange.state.reading.nextRead {
-                exchange.state.reading.plan(at: min(planned, next), now: store.deviceNow)
+            let isSearched = exchange.state.isSearching
+            if answer.hasTimedOut, !isSearched, waits.endsAfterTimeout {
+                return exchange.state.probeBeforeEnd(now: store.deviceNow)
             }
         }
+        return true
     }
 }

@@ -13,17 +13,21 @@ import SyncWire
 /// Each input goes to the machine that it concerns: `Sending`, `Reading`, `TokenUse` or `Pipeline`. This type knows
 /// only the requests under way.
 public struct ReplayState: Sendable {
-    private var pipeline = Pipeline()
-    private var token = TokenUse()
-    private var sending: Sending
+    var pipeline = Pipeline()
+    var token = TokenUse()
+    var sending: Sending
     /// The reading of the account's events.
     var reading = Reading()
-    private var underWay: [Int: Request] = [:]
-    private var lastNumber = 0
+    var underWay: [Int: Request] = [:]
+    private(set) var lastNumber = 0
     /// The largest number of requests under way at the same time.
     private let requestsMax: Int
+    /// Whether the read under way was not due.
+    var isProbing = false
+    /// Whether a read was sent because the run was about to end.
+    private var hasProbed = false
     /// The number of the batch of the recovery that is under way.
-    private(set) var recoveryNumber: Int?
+    var recoveryNumber: Int?
 
     /// Creates an empty state.
     ///
@@ -38,13 +42,6 @@ public struct ReplayState: Sendable {
     }
 
     // MARK: The outbox
-
-    /// Loads new events and decisions of the outbox.
-    ///
-    /// - Parameter all: false to load only as many events as can change the next batch.
-    mutating func load(_ outbox: Outbox, all: Bool = false) {
-        sending.queue.load(outbox, clockOffset: token.clockOffset, all: all)
-    }
 
     /// Loads the whole outbox anew, after events of it were settled by a page. O(outbox).
     mutating func reload(_ outbox: Outbox) {
@@ -74,6 +71,9 @@ public struct ReplayState: Sendable {
 
     /// The number of events in lanes that are held by a parked event or a conflict. O(lanes).
     public var heldCount: Int { sending.queue.lanes.heldCount }
+
+    /// Whether parts of a refused or failed batch are left.
+    var isSearching: Bool { sending.isBisecting }
 
     /// Whether a request is unanswered.
     public var isBusy: Bool { !underWay.isEmpty }
@@ -153,66 +153,6 @@ public struct ReplayState: Sendable {
         recoveryNumber = nil
     }
 
-    // MARK: Conditions and tokens
-
-    /// C1, C2: sets the conditions. If the network comes back, the backoff ends.
-    public mutating func set(_ conditions: Conditions) { pipeline.handle(.conditions(conditions)) }
-
-    /// Whether pages may be read (C3, C4).
-    package var mayRead: Bool { pipeline.mayRead }
-
-    /// Whether a stream of the account's events may be open.
-    package var mayFollow: Bool { pipeline.mayFollow && token.isUsable }
-
-    /// C4: ends all waits and allows requests, whatever `isAllowed` and `mayRead` say, until nothing is left
-    /// to do. Without a network no request is sent.
-    public mutating func demand() {
-        resume()
-        pipeline.handle(.demand)
-        _ = sending.handle(.demand)
-    }
-
-    /// Ends a pause and the backoff.
-    public mutating func resume() {
-        pipeline.handle(.resume)
-        _ = token.handle(.resumed)
-    }
-
-    /// T1: handles a new token, or that none is needed.
-    ///
-    /// - Parameters:
-    ///   - expiresAt: the token's end by the server's clock, in milliseconds since 1970.
-    ///   - now: the device's time.
-    ///   - isRenewed: true if an earlier renewal has returned the token.
-    public mutating func tokenChanged(
-        expiresAt: Int64? = nil, now: Int64 = 0, isRenewed: Bool = false
-    ) {
-        _ = token.handle(
-            .received(
-                expiresAt: expiresAt, now: now, lastRequest: lastNumber, isRenewed: isRenewed))
-        pipeline.handle(.tokenChanged)
-    }
-
-    /// Whether a token is being renewed because it has ended by the clock, which may be wrong.
-    func isRenewingEndedToken(now: Int64) -> Bool { token.isRenewingEndedToken(now: now) }
-
-    /// T3: pauses, because the issuer refuses a new token.
-    public mutating func tokenRefused() {
-        _ = token.handle(.refusedByIssuer)
-        pipeline.handle(.pause(.unauthorized))
-    }
-
-    /// T4: handles a token request that failed. No retry is counted; the pipeline backs off.
-    public mutating func tokenFailed(_ reason: String, now: Int64, random: Double) -> [Effect] {
-        guard token.handle(.failed(now: now)).isEmpty else {
-            return backOff(Moment(now: now, random: random), reason)
-        }
-        return [.report(reason)]
-    }
-
-    /// Sets the offset of the server's clock, server time − device time, in milliseconds.
-    public mutating func setClock(offset: Int64) { _ = token.handle(.clock(offset: offset)) }
-
     // MARK: The next action
 
     /// Returns the next action. After `send`, the caller must call `handleAnswer`; it may send other requests
@@ -220,6 +160,7 @@ public struct ReplayState: Sendable {
     public mutating func next(now: Int64) -> Action {
         sending.releaseDueLanes(now: now)
         pipeline.limitWaits(now: now)
+        if let action = readFirst(now: now) { return action }
         guard sending.isReady || (reading.isReading && mayRead) else {
             if isBusy { return busy(now) }
             // An exhausted event may wait for ever, so the demand does not wait for it.
@@ -241,6 +182,27 @@ public struct ReplayState: Sendable {
         return send(.read(after: reading.cursor))
     }
 
+    /// N1: after a failed batch, a read that is due goes first. If none is, a read shows whether the endpoint is well.
+    private mutating func readFirst(now: Int64) -> Action? {
+        guard sending.readsFirst, !isBusy, pipeline.mayReadFirst(now: now) else { return nil }
+        if !reading.isReading {
+            guard sending.wantsProbe, !sending.isBisecting else { return nil }
+            reading.begin(after: sending.queue.cursor)
+            isProbing = true
+        }
+        return token.actionNeeded(now: now) ?? send(.read(after: reading.cursor))
+    }
+
+    /// N1: whether a read is sent before a run ends that waits or pauses after a failed batch. Once in a run.
+    mutating func probeBeforeEnd(now: Int64) -> Bool {
+        guard !hasProbed, !isBusy, pipeline.mayProbe(now: now), sending.narrowing.probeNow() else {
+            return false
+        }
+        hasProbed = true
+        resume()
+        return true
+    }
+
     /// The action while requests are unanswered. It has a time if another request may be sent then.
     private func busy(_ now: Int64) -> Action {
         guard underWay.count < requestsMax, !sending.isBisecting, recoveryNumber == nil else {
@@ -259,142 +221,5 @@ public struct ReplayState: Sendable {
         lastNumber += 1
         underWay[lastNumber] = request
         return lastNumber
-    }
-
-    // MARK: The answer
-
-    /// Handles the answer to a request.
-    ///
-    /// - Parameters:
-    ///   - answer: the answer, or the reason why there is none.
-    ///   - verdicts: the verdicts of the answer, if the caller has parsed them already.
-    ///   - number: the number of the request.
-    ///   - now: the time, in milliseconds since 1970.
-    ///   - random: a random number between 0 and 1, for the backoff.
-    /// - Returns: the effects, to be performed in this order.
-    public mutating func handleAnswer(
-        _ answer: Answer, with verdicts: [Verdict]? = nil, to number: Int, now: Int64,
-        random: Double
-    ) -> [Effect] {
-        guard let request = underWay.removeValue(forKey: number) else {
-            preconditionFailure("there is no request \(number) under way")
-        }
-        if number == recoveryNumber { recoveryNumber = nil }
-        let (row, moment) = (AnswerRow(answer), Moment(now: now, random: random))
-        switch request {
-        case .append(let items):
-            let effects = handle(row, verdicts, to: items, number, moment)
-            let hasVerdicts = effects.settlement.isServers
-            sending.release(items, hasVerdicts: hasVerdicts)
-            guard !hasVerdicts else { return effects }
-            return effects + [.noteAttempt(items)]
-        case .read(let cursor):
-            return handle(row, toReadAfter: cursor, number, moment)
-        }
-    }
-
-    private mutating func handle(
-        _ row: AnswerRow, _ verdicts: [Verdict]?, to items: [ReplayItem], _ number: Int,
-        _ moment: Moment
-    ) -> [Effect] {
-        switch row {
-        case .complete(let reply):
-            guard let verdicts = verdicts ?? Verdict.parse(reply.body) else {  // W7
-                return backOff(
-                    moment,
-                    "the answer does not come from a sync server: this network may require a login, "
-                        + "or the endpoint may be wrong")
-            }
-            return perform(sending.handle(.verdicts(verdicts, items, moment)), moment)
-        case .tooLarge(let reply):
-            return perform(sending.handle(.tooLarge(items, reply, isAlone: !isBusy)))
-        case .malformed(let reply):
-            return perform(sending.handle(.malformed(items, reply, isAlone: !isBusy)))
-        case .wrongEndpoint(let reply): return pause(.endpoint(status: reply.status))
-        case .failed(let reply):
-            return backOff(
-                moment,
-                "the server answers \(reply.status); events that it did not accept are sent again later"
-            )
-        case .unauthorized, .wait, .unanswered, .refused: return handle(row, number, moment)
-        }
-    }
-
-    private mutating func handle(
-        _ row: AnswerRow, toReadAfter cursor: String?, _ number: Int, _ moment: Moment
-    ) -> [Effect] {
-        switch row {
-        case .complete(let reply):  // G1
-            succeeded()
-            return [.recordPage(Page(body: reply.body, after: cursor, next: reply.next))]
-        case .tooLarge(let reply), .malformed(let reply), .wrongEndpoint(let reply):
-            return reading.handleRefusal(reply, to: cursor).map {
-                switch $0 {
-                case .report(let message): .report(message)
-                case .recover(let restore): .recover(restore)
-                }
-            }
-        case .failed(let reply):
-            return backOff(
-                moment, "the server answers \(reply.status); its events are read later")
-        case .unauthorized, .wait, .unanswered, .refused: return handle(row, number, moment)
-        }
-    }
-
-    /// The rows that hold for batches and for reads.
-    private mutating func handle(_ row: AnswerRow, _ number: Int, _ moment: Moment) -> [Effect] {
-        switch row {
-        case .unauthorized:  // W1
-            guard !token.handle(.unauthorized(request: number)).isEmpty else { return [] }
-            return pause(.unauthorized)
-        case .wait(let seconds):  // W5
-            pipeline.handle(.asked(seconds: seconds, moment))
-            _ = sending.handle(.interrupted)
-            return [
-                .report("the server asks to wait \(Pipeline.wait(asked: seconds) / 1_000) s")
-            ]
-        case .unanswered(let reason): return backOff(moment, reason)  // W7
-        case .refused(let error):  // W8
-            _ = sending.handle(.interrupted)
-            // The next attempt asks for the token again: it may be another one by then.
-            _ = token.handle(.forgotten)
-            return pause(.refused(error))
-        case .complete, .tooLarge, .malformed, .wrongEndpoint, .failed: return []
-        }
-    }
-
-    private mutating func perform(
-        _ effects: [Sending.Effect], _ moment: Moment = Moment(now: 0, random: 0)
-    ) -> [Effect] {
-        effects.flatMap { effect -> [Effect] in
-            switch effect {
-            case .record(let settlement): return [.record(settlement)]
-            case .resolve(let item, let current): return [.resolve(item, current: current)]
-            case .succeeded:
-                succeeded()
-                return []
-            case .failed(let reason): return backOff(moment, reason)
-            case .pause(let status): return pause(.endpoint(status: status))
-            }
-        }
-    }
-
-    /// An answer counts, or a page was read.
-    private mutating func succeeded() {
-        pipeline.handle(.succeeded)
-        _ = token.handle(.accepted)
-    }
-
-    private mutating func pause(_ pause: Pause) -> [Effect] {
-        pipeline.handle(.pause(pause))
-        return [.report(pause.message)]
-    }
-
-    /// W6, W7, T4: makes the whole pipeline wait. No retry is counted.
-    private mutating func backOff(_ moment: Moment, _ reason: String) -> [Effect] {
-        // The events of the parts are still in their lanes.
-        _ = sending.handle(.interrupted)
-        pipeline.handle(.failed(moment))
-        return [.report(reason)]
     }
 }

@@ -158,20 +158,6 @@ public struct Replayer: Sendable {
     }
 }
 
-extension Replayer {
-    /// Sends a request for the log's account (SYNC-47, SYNC-51).
-    ///
-    /// - Throws: `TransportError` (`wrongAccount`, `accountNeeded`) before anything is sent; what the transport throws.
-    func send(_ request: TransportRequest, token: String?) async throws -> TransportReply {
-        let (recorded, hasContent) = { ($0.peer, $0.hasContent) }(store.view(Outbox.self))
-        let account = try PeerCheck.account(
-            ofLog: store.account, recorded,
-            known: transport.knownAccount(ofLog: store.account, token: token),
-            hasContent: hasContent, at: transport.serverAddress)
-        return try await transport.send(request, token: token, account: account)
-    }
-}
-
 /// The exclusive right to exchange a store's events.
 private struct ShippingClaim {
     /// The run that has the right. Kept in memory.

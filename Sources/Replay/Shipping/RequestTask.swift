@@ -60,16 +60,31 @@ struct RequestTask: Sendable {
         _ call: TransportRequest, _ token: String?
     ) async throws -> TransportReply {
         let instruments = replayer.instruments
-        let reply = try await instruments.measure(
+        let reply: TransportReply = try await instruments.measure(
             .syncRequest, failure: { $0.status == 200 ? nil : "http-\($0.status)" }
         ) {
-            try await withDeadline {
-                try await replayer.send(call, token: token)
-            }
+            try await withDeadline { try await sendForAccount(call, token) }
         }
         if case .append(let batch) = call { instruments.count(.sentBytes, batch.count) }
         instruments.count(.receivedBytes, reply.body.count)
         return reply
+    }
+
+    /// Sends a request for the log's account (SYNC-47, SYNC-51).
+    ///
+    /// - Throws: `TransportError` (`wrongAccount`, `accountNeeded`) before anything is sent; what the transport
+    ///   throws.
+    private func sendForAccount(
+        _ call: TransportRequest, _ token: String?
+    ) async throws -> TransportReply {
+        let (store, transport) = (replayer.store, replayer.transport)
+        let (recorded, hasContent) = { (outbox: Outbox) in (outbox.peer, outbox.hasContent) }(
+            store.view(Outbox.self))
+        let account = try PeerCheck.account(
+            ofLog: store.account, recorded,
+            known: transport.knownAccount(ofLog: store.account, token: token),
+            hasContent: hasContent, at: transport.serverAddress)
+        return try await transport.send(call, token: token, account: account)
     }
 
     /// Runs `body`. In a run that ends at a time, cancels it then and throws `timedOut`.

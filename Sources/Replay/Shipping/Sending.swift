@@ -1,4 +1,4 @@
-// The machine that ships the outbox: it alone knows what is queued, under way and held. V1 to V5, W2 and W3 of
+// The machine that ships the outbox: it alone knows what is queued, under way and held. V1 to V5, W2 to W7 of
 // Spec/protocol/replay.md.
 
 import EventSourcing
@@ -12,7 +12,7 @@ import SyncWire
 /// |---|---|---|
 /// | ready | under way | its events are in a batch |
 /// | under way | ready | an answer without a verdict for the lane; V1; V5 |
-/// | under way | waiting | V4 |
+/// | under way | waiting | V4; N3, N5 |
 /// | under way | held | V2, V3, W2 and W3 of a lone event |
 /// | waiting | ready | the time has come; a demand, for an exhausted event |
 /// | held | ready | a decision; a suspect that is released |
@@ -27,6 +27,10 @@ struct Sending: Sendable {
         case tooLarge([ReplayItem], TransportReply, isAlone: Bool)
         /// W3: the batch is refused as malformed.
         case malformed([ReplayItem], TransportReply, isAlone: Bool)
+        /// W1, W4 to W7: the events may be the reason, or the endpoint.
+        case failed([ReplayItem], Refusal, ReplayState.Moment)
+        /// A page was read, or a read failed.
+        case read(isPage: Bool)
         /// W5 to W8, T4: nothing is sent for now.
         case interrupted
         /// Nothing else is left to send or to wait for.
@@ -41,15 +45,20 @@ struct Sending: Sendable {
         case resolve(ReplayItem, current: JSONValue?)
         /// The answer counts.
         case succeeded
-        /// The answer processed no event.
-        case failed(reason: String)
+        /// W1, W4 to W7: wait as after a failure of the endpoint.
+        case wait(Refusal)
+        /// N2: a failed batch is searched; the pipeline goes on.
+        case search
+        /// N5: an event is set aside, with the reason.
+        case report(String)
         /// The endpoint is wrong.
         case pause(status: Int)
     }
 
     /// What is queued, lane by lane.
     var queue: OutboxQueue
-    private var bisection = Bisection()
+    var bisection = Bisection()
+    var narrowing = Narrowing()
     /// The largest number of events that the transport takes.
     private let eventsLimit: Int
     private var eventsMax: Int
@@ -68,10 +77,21 @@ struct Sending: Sendable {
     // MARK: Batches
 
     /// Whether events may be sent now.
-    var isReady: Bool { queue.lanes.isReady || bisection.hasParts }
+    var isReady: Bool { queue.lanes.isReady || isBisecting }
 
-    /// Whether parts of a refused batch are left: one request at a time is under way then.
-    var isBisecting: Bool { bisection.hasParts }
+    /// Whether parts of a refused or failed batch are left: one request at a time is under way then.
+    var isBisecting: Bool { bisection.hasParts || narrowing.isSearching }
+
+    /// Whether a failure of these events says more of them than of the endpoint, which has accepted others.
+    func isTrial(_ items: [ReplayItem]) -> Bool {
+        narrowing.isPartUnderWay || narrowing.hasSearched || items.first?.isAlone == true
+    }
+
+    /// Whether a read, if one is due, goes before the next batch.
+    var readsFirst: Bool { narrowing.readsFirst }
+
+    /// Whether a read is due for its answer alone.
+    var wantsProbe: Bool { narrowing.wantsProbe }
 
     /// Whether a lane is ready, apart from parts.
     var hasReadyLanes: Bool { queue.lanes.isReady }
@@ -88,12 +108,20 @@ struct Sending: Sendable {
         queue.lanes.releaseDueLanes(now: now, latest: now + Pipeline.retryAfterMax)
     }
 
-    /// The next events to send: of a refused batch those that are still next in their lanes, else of the ready
-    /// lanes. Nil if there are none.
+    /// The next events to send: of a refused or failed batch those that are still next in their lanes, else of the
+    /// ready lanes. Nil if there are none.
     mutating func dequeueBatch() -> [ReplayItem]? {
+        if !narrowing.failed.contains(where: { queue.lanes.isQueued($0) }) {
+            narrowing.forgetFailures()
+        }
         while let part = bisection.popPart() {
             let items = queue.lanes.dequeueAgain(part)
             if !items.isEmpty { return items }
+        }
+        while let part = narrowing.nextPart() {
+            let items = queue.lanes.dequeueAgain(part)
+            if !items.isEmpty { return items }
+            narrowing.partSkipped()
         }
         let items = queue.lanes.dequeueBatch(eventsMax: eventsMax, bytesMax: Self.batchBytes)
         return items.isEmpty ? nil : items
@@ -108,6 +136,7 @@ struct Sending: Sendable {
             for item in items { queue.lanes.moveLaneToEnd(of: item) }
         }
         queue.lanes.releaseItems(items)
+        narrowing.partEnded()
     }
 
     // MARK: Answers
@@ -117,45 +146,29 @@ struct Sending: Sendable {
         case .verdicts(let verdicts, let items, let moment):
             return apply(verdicts, items, moment)
         case .tooLarge(let items, let reply, let isAlone):
+            _ = narrowing.handle(.aborted)
             guard items.count == 1 else {
                 eventsMax = max(1, items.count / 2)
                 return []
             }
             // A page in HTML is no answer of a sync server.
             return reply.isHTML ? narrow(items, reply, isAlone) : park(items[0], reply)
-        case .malformed(let items, let reply, let isAlone): return narrow(items, reply, isAlone)
+        case .malformed(let items, let reply, let isAlone):
+            _ = narrowing.handle(.aborted)
+            return narrow(items, reply, isAlone)
+        case .failed(let items, let refusal, let moment):
+            return perform(narrowing.handle(.failed(items, refusal)), moment)
+        case .read(let isPage):
+            let wasSearching = narrowing.isSearching
+            _ = narrowing.handle(isPage ? .pageRead : .readFailed)
+            return narrowing.isSearching && !wasSearching ? [.search] : []
         case .interrupted: return perform(bisection.handle(.interrupted))
         case .exhausted: return perform(bisection.handle(.exhausted))
         case .runEnded: return perform(bisection.handle(.runEnded))
         case .demand:
-            queue.lanes.releaseExhausted()
+            queue.lanes.releaseParked(all: true)
             return []
         }
-    }
-
-    private mutating func perform(_ effects: [Bisection.Effect]) -> [Effect] {
-        effects.flatMap { effect -> [Effect] in
-            switch effect {
-            case .hold(let item): queue.lanes.holdLane(of: item)
-            case .release(let item): queue.lanes.releaseLane(of: item)
-            case .deferLane(let item): queue.lanes.deferLane(of: item)
-            case .park(let item, let reply): return park(item, reply)
-            case .pause(let status): return [.pause(status: status)]
-            }
-            return []
-        }
-    }
-
-    /// W3. If no other event is left to send, the suspect is the cause, unless the answer to another request may
-    /// still show that the endpoint is right.
-    private mutating func narrow(
-        _ items: [ReplayItem], _ reply: TransportReply, _ isAlone: Bool
-    ) -> [Effect] {
-        let effects = perform(bisection.handle(.refused(items, reply)))
-        guard items.count == 1, effects.isEmpty, !isReady, !reply.isHTML || isAlone else {
-            return effects
-        }
-        return handle(.exhausted)
     }
 
     private mutating func apply(
@@ -186,14 +199,16 @@ struct Sending: Sendable {
             }
         }
         guard !settlement.isEmpty else {
-            return [.failed(reason: "the server processed no event")]
+            let refusal = Refusal(noVerdicts: "the server processed no event")
+            return handle(.failed(items, refusal, moment))
         }
         eventsMax = min(eventsLimit, eventsMax * 2)
         for case .record(let parked) in perform(bisection.handle(.succeeded)) {
             settlement.entries += parked.entries
         }
         settlement.isServers = true
-        return [.succeeded, .record(settlement)] + conflicts
+        return perform(narrowing.handle(.accepted(items)), moment)
+            + [.succeeded, .record(settlement)] + conflicts
     }
 
     /// V1: removes an event that the server has.
@@ -205,7 +220,7 @@ struct Sending: Sendable {
         if code == Verdict.Code.sourceFork.rawValue { settlement.forked.insert(item.source) }
     }
 
-    private mutating func park(_ item: ReplayItem, _ reply: TransportReply) -> [Effect] {
+    mutating func park(_ item: ReplayItem, _ reply: TransportReply) -> [Effect] {
         var settlement = ReplayState.Settlement()
         settlement.entries = park(
             item, "http_\(reply.status)",
@@ -213,7 +228,7 @@ struct Sending: Sendable {
         return settlement.isEmpty ? [] : [.record(settlement)]
     }
 
-    private mutating func park(
+    mutating func park(
         _ item: ReplayItem, _ code: String, _ detail: String
     ) -> [SyncSettled.Entry] {
         // A decision may have removed the event meanwhile.
@@ -244,15 +259,5 @@ struct Sending: Sendable {
             position: item.position.rawValue, id: item.id,
             outcome: isExhausted ? .parked : .retry, retryCount: count, code: verdict.code,
             detail: verdict.detail)
-    }
-}
-
-extension SyncSettled.Entry {
-    /// V3.
-    fileprivate init(conflict verdict: Verdict, _ item: ReplayItem) {
-        self.init(
-            position: item.position.rawValue, id: item.id, outcome: .conflict,
-            retryCount: item.retryCount, code: verdict.code, detail: verdict.detail,
-            current: verdict.currentID)
     }
 }

@@ -12,7 +12,7 @@ import Foundation
 /// | refused | usable | a new token |
 /// | refused | unknown | T3, W8, `resume` |
 ///
-/// T4 changes no state.
+/// T4 and a doubt change no state.
 struct TokenUse: Sendable {
     enum Input {
         /// T1: there is a token, or none is needed. The end is by the server's clock. `isRenewed`: an earlier renewal
@@ -26,6 +26,8 @@ struct TokenUse: Sendable {
         case unauthorized(request: Int)
         /// An answer counts, or a page was read.
         case accepted
+        /// W1 for an event that is set aside.
+        case doubted
         /// W8: by the next attempt it may be another token.
         case forgotten
         /// A pause ends.
@@ -50,6 +52,8 @@ struct TokenUse: Sendable {
     private var state = State.unknown
     /// True if the token was renewed after a refusal and the server has not accepted it yet.
     private var isNew = false
+    /// True once the server has accepted the token, until that is in doubt.
+    private(set) var isAccepted = false
     private var expiresAt: Int64?
     /// The time of the next renewal, by the server's clock.
     private var renewAt: Int64?
@@ -70,11 +74,14 @@ struct TokenUse: Sendable {
     /// Whether requests may be sent with the token.
     var isUsable: Bool { state == .usable }
 
+    /// Whether a request was sent with the present token, and the server has not refused it since.
+    func isUsed(by request: Int) -> Bool { state == .usable && request > since }
+
     mutating func handle(_ input: Input) -> [Effect] {
         switch input {
         case .received(let end, let now, let lastRequest, let wasRenewed):
             isRenewed = wasRenewed || isRenewing || state == .refused
-            isNew = state == .refused
+            (isNew, isAccepted) = (state == .refused, false)
             state = .usable
             since = lastRequest
             expiresAt = end
@@ -96,7 +103,8 @@ struct TokenUse: Sendable {
             }
             isNew = false
             return handle(.refusedByIssuer)
-        case .accepted: isNew = false
+        case .accepted: (isNew, isAccepted) = (false, true)
+        case .doubted: isAccepted = false
         case .forgotten: state = .unknown
         case .resumed: if state == .refused { state = .unknown }
         case .clock(let offset):

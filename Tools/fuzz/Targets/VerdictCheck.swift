@@ -31,6 +31,7 @@ struct VerdictCheck {
         let status = Self.statuses[Int(mode & 15) % Self.statuses.count]
         let reply = TransportReply(status: status, body: bytes, retryAfterSeconds: nil)
         var now: Int64 = 1_000
+        var hasFailed = false
         for _ in 0..<4 {
             switch state.next(now: now) {
             case .send(.append(let items), let number):
@@ -38,6 +39,7 @@ struct VerdictCheck {
                 let outcome = state.handleAnswer(
                     .reply(reply), to: number, now: now, random: 0.5
                 ).settlement
+                hasFailed = hasFailed || outcome.settled.isEmpty
                 try check(outcome, items, status == 200 ? verdicts ?? [] : [])
                 for position in outcome.settled.keys {
                     waiting = waiting.filter { $0.value.position != position }
@@ -48,8 +50,16 @@ struct VerdictCheck {
                 try expect(time > now, "it waits for a time in the past")
                 now = time
             case .getToken, .refreshToken: state.tokenChanged()
-            case .send(.read, _), .busy:
-                throw BrokenProperty(description: "it sends a read, or is busy without a request")
+            case .send(.read, let number):
+                try expect(hasFailed, "it sends a read, and no batch has failed")
+                let answer = state.handleAnswer(
+                    .reply(reply), to: number, now: now, random: 0.5)
+                try expect(
+                    answer.settlement.settled.isEmpty && answer.settlement.entries.isEmpty,
+                    "the answer to a read settles events")
+                if let page = answer.page { state.pageRecorded(page, isLast: true) }
+                state.pageRefused()
+            case .busy: throw BrokenProperty(description: "it is busy without a request")
             case .paused: state.resume()
             case .idle: return
             }

@@ -16,9 +16,14 @@ extension History {
                 return try await network.send(request, token: token)
             }
             let sent = try await history.checkBatch(batch)
-            let reply = try await network.send(request, token: token)
-            await history.recordReply(reply, to: sent)
-            return reply
+            do {
+                let reply = try await network.send(request, token: token)
+                await history.recordReply(reply, to: sent)
+                return reply
+            } catch {
+                await history.recordFailure(of: sent)
+                throw error
+            }
         }
     }
 
@@ -45,6 +50,8 @@ extension History {
     func recordReply(_ reply: TransportReply, to sent: [UUID]) {
         model.recordReply(reply, to: sent)
     }
+
+    func recordFailure(of sent: [UUID]) { model.recordFailure(of: sent) }
 
     /// Checks what the replayer is about to send.
     ///

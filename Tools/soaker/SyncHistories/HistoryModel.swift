@@ -20,6 +20,8 @@ struct HistoryModel {
         /// Whether it was rejected, or refused alone in a request.
         var isRefused = false
         var isConflict = false
+        /// The number of requests with it alone that brought no verdict.
+        var failuresAlone = 0
     }
 
     /// An event of the server.
@@ -152,8 +154,16 @@ struct HistoryModel {
             throw HistoryFailure("a batch has events of lane \(lane) before earlier ones")
         }
         for entry in unsettled
-        where entry.status != .pending && entry.parking != .exhausted && sent[entry.lane] != nil {
-            throw HistoryFailure("events of the held lane \(entry.lane) are sent")
+        where entry.status == .conflict || entry.parking == .rejected {
+            guard sent[entry.lane] == nil else {
+                throw HistoryFailure("events of the held lane \(entry.lane) are sent")
+            }
+        }
+        for entry in unsettled where entry.parking == .setAside && batch.contains(entry.id) {
+            guard batch.count == 1 else {
+                throw HistoryFailure(
+                    "the event \(entry.id), which is set aside, is sent with others")
+            }
         }
     }
 
@@ -173,7 +183,13 @@ struct HistoryModel {
             switch entry.status {
             case .pending: break
             case .failed:
-                guard entry.parking == .exhausted ? entry.retryCount == 5 : answers.isRefused else {
+                let isRight =
+                    switch entry.parking {
+                    case .exhausted: entry.retryCount == 5
+                    case .setAside: answers.failuresAlone >= 2
+                    case .rejected, nil: answers.isRefused
+                    }
+                guard isRight else {
                     throw HistoryFailure("the event at \(position) is parked without a reason")
                 }
             case .conflict:
@@ -185,10 +201,20 @@ struct HistoryModel {
         }
     }
 
+    /// RPL-17: notes that a batch brought no verdict.
+    mutating func recordFailure(of batch: [UUID]) {
+        if batch.count == 1 { answers[batch[0], default: Answers()].failuresAlone += 1 }
+    }
+
     /// I12: checks that only parked and conflicting events are pending, and later ones of their lanes.
     func checkAllPendingAreHeld(_ unsettled: [OutboxEntry]) throws {
         var heldLanes: Set<String> = []
         for entry in unsettled {
+            guard entry.parking != .setAside else {
+                throw HistoryFailure(
+                    "I12: the event at \(entry.position) is set aside, although every request succeeds"
+                )
+            }
             if entry.status != .pending { heldLanes.insert(entry.lane) }
             guard heldLanes.contains(entry.lane) else {
                 throw HistoryFailure(
@@ -202,8 +228,10 @@ struct HistoryModel {
         if [400, 413, 422].contains(reply.status), batch.count == 1 {
             answers[batch[0], default: Answers()].isRefused = true
         }
-        guard reply.status == 200 else { return }
-        for verdict in Verdict.parse(reply.body) ?? [] {
+        guard reply.status == 200, let verdicts = Verdict.parse(reply.body),
+            verdicts.contains(where: { $0.status != .unprocessed && batch.contains($0.id) })
+        else { return recordFailure(of: batch) }
+        for verdict in verdicts {
             switch verdict.status {
             case .retry: answers[verdict.id, default: Answers()].retries += 1
             case .rejected: answers[verdict.id, default: Answers()].isRefused = true

@@ -49,7 +49,7 @@ package struct Decisions {
 
     /// The other events that depend on some events, by position.
     ///
-    /// - Throws: `DecisionError` (`notInOutbox`, `notHeld`).
+    /// - Throws: `DecisionError` (`notInOutbox`).
     package func dependents(of ids: [UUID]) throws -> [OutboxEntry] {
         var dependents: [UUID: OutboxEntry] = [:]
         for target in try targets(ids) {
@@ -63,7 +63,7 @@ package struct Decisions {
     /// Retracts events. Durable on return.
     ///
     /// - Parameter withDependents: true to retract the events that depend on them, too.
-    /// - Throws: `DecisionError` (`notInOutbox`, `notHeld`, `hasDependents`); `LogError`.
+    /// - Throws: `DecisionError` (`notInOutbox`, `hasDependents`); `LogError`.
     package func discard(_ ids: [UUID], withDependents: Bool) async throws -> [Done] {
         var discarded: [Done] = []
         for target in try targets(ids) {
@@ -76,13 +76,7 @@ package struct Decisions {
     /// The entries of ids, the last event first: dependents are discarded before the events that they
     /// depend on.
     private func targets(_ ids: [UUID]) throws -> [OutboxEntry] {
-        let targets = try ids.map { try entry($0) }.sorted { $0.position > $1.position }
-        for target in targets {
-            let lane = EntityID(target.lane)
-            let first = commands.entries.first { EntityID($0.lane) == lane }
-            guard first?.status != .pending else { throw DecisionError(.notHeld, target.id) }
-        }
-        return targets
+        try ids.map { try entry($0) }.sorted { $0.position > $1.position }
     }
 
     // MARK: Resolving

@@ -1,0 +1,194 @@
+// The machine that tells a failing event from a failing endpoint: it narrows a batch that fails again and again down
+// to the event that is the reason. N1 to N6 of Spec/protocol/replay.md.
+
+import Foundation
+
+/// The search for the event on which requests fail.
+///
+/// | state | next | by |
+/// |---|---|---|
+/// | none | halving | a batch failed twice, and another request was answered well since (N2) |
+/// | halving | halving | a part fails: it has the reason; it is accepted: the rest has it |
+/// | halving | none | one event is left, and another batch was accepted (N3) |
+/// | halving | comparing | one event is left, and no batch was accepted |
+/// | comparing | none | the other event is accepted, or fails: the endpoint is the reason (N4) |
+struct Narrowing: Sendable {
+    enum Input {
+        /// A batch failed.
+        case failed([ReplayItem], Refusal)
+        /// The answer to a batch counts.
+        case accepted([ReplayItem])
+        /// A page was read.
+        case pageRead
+        /// A read failed.
+        case readFailed
+        /// W2, W3: the answer is about the form of the batch.
+        case aborted
+    }
+
+    enum Effect {
+        /// Send an event alone, and after a wait if it has failed alone before.
+        case suspect(ReplayItem, failures: Int)
+        /// The endpoint is the likelier reason: send the event with others, after them.
+        case clear(ReplayItem)
+        /// The event is the reason.
+        case setAside(ReplayItem, Refusal)
+        /// The way is well again for an event that failed.
+        case releaseSetAside
+        /// The endpoint may be the reason.
+        case wait(Refusal)
+    }
+
+    enum Search {
+        case none
+        /// One of the events is a reason. `part`: those of them that are under way.
+        case halving([ReplayItem], part: [ReplayItem]?)
+        /// No event was accepted yet: the other one is sent alone.
+        case comparing(ReplayItem, with: ReplayItem, isUnderWay: Bool)
+    }
+
+    struct Suspect {
+        /// The number of its failures alone.
+        var failures: Int
+        /// The number of accepted batches before the first failure of a batch with the event.
+        var acceptedBefore: Int
+    }
+
+    var search = Search.none
+    /// The number of batches that failed since one with the same events was accepted.
+    var failures = 0
+    /// The events of the last of them that are not accepted since.
+    var failed: [ReplayItem] = []
+    /// The number of failures at which the next search may begin.
+    var searchAt = 0
+    /// The number of accepted batches, and the number when the failures, or the last search, began.
+    var accepted = 0
+    var acceptedBefore = 0
+    var suspects: [UUID: Suspect] = [:]
+    /// Whether a read goes before the next batch, if one is due.
+    var readsFirst = false
+
+    /// Whether the parts of a failed batch are sent: one request at a time is under way then.
+    var isSearching: Bool { if case .none = search { false } else { true } }
+
+    /// Whether a read is sent for its answer alone: it shows whether the endpoint is well.
+    var wantsProbe: Bool { readsFirst && failed.count > 1 && failures >= searchAt }
+
+    /// Whether the next failure of a batch begins a search.
+    var isProven: Bool {
+        accepted > acceptedBefore && failures > 0 && failures + 1 >= max(2, searchAt)
+    }
+
+    /// Whether batches were accepted in the last search, and others of the events that failed are left.
+    var hasSearched: Bool { isProven && failures > 1 }
+
+    /// Whether the request under way is a part.
+    var isPartUnderWay: Bool {
+        switch search {
+        case .none: false
+        case .halving(_, let part): part != nil
+        case .comparing(_, _, let isUnderWay): isUnderWay
+        }
+    }
+
+    /// The next part to send; nil if there is none.
+    mutating func nextPart() -> [ReplayItem]? {
+        switch search {
+        case .none: return nil
+        case .halving(let items, _):
+            // A few at once, as long as no event was accepted: N4 has the number of requests.
+            let isSmall = items.count < 8 && accepted == acceptedBefore
+            let part = Array(items.prefix(isSmall ? 1 : max(1, items.count / 2)))
+            search = .halving(items, part: part)
+            return part
+        case .comparing(let suspect, let other, _):
+            search = .comparing(suspect, with: other, isUnderWay: true)
+            return [other]
+        }
+    }
+
+    /// N1: a read is sent before the events that failed wait for another run. False if it would show nothing.
+    mutating func probeNow() -> Bool {
+        guard failures > 0, failed.count > 1, !isSearching else { return false }
+        (readsFirst, searchAt) = (true, min(searchAt, failures))
+        return true
+    }
+
+    /// The events of the part are settled, held or under way by now.
+    mutating func partSkipped() {
+        switch search {
+        case .none, .comparing: search = .none
+        case .halving(let items, let part):
+            let remaining = Array(items.dropFirst(part?.count ?? 0))
+            search = remaining.isEmpty ? .none : .halving(remaining, part: nil)
+        }
+    }
+
+    /// The part was answered.
+    mutating func partEnded() {
+        switch search {
+        case .none: break
+        case .halving(let items, _): search = .halving(items, part: nil)
+        case .comparing(let suspect, let other, _):
+            search = .comparing(suspect, with: other, isUnderWay: false)
+        }
+    }
+
+    /// The events that failed have left the queue without an accepted batch: a page has settled them, or a decision
+    /// has removed them. Otherwise the next failure, of other events, would count as one of theirs.
+    mutating func forgetFailures() {
+        guard !isSearching, !failed.isEmpty else { return }
+        (failures, failed, readsFirst) = (0, [], false)
+    }
+
+    mutating func handle(_ input: Input) -> [Effect] {
+        switch input {
+        case .failed(let items, let refusal): return handleFailure(items, refusal)
+        case .accepted(let items): return handleSuccess(items)
+        case .pageRead:
+            if !isSearching, wantsProbe { begin() }
+        case .readFailed:
+            if wantsProbe { postponeSearch() }
+            readsFirst = false
+        case .aborted: if isPartUnderWay { search = .none }
+        }
+        return []
+    }
+
+    // MARK: Successes
+
+    private mutating func handleSuccess(_ items: [ReplayItem]) -> [Effect] {
+        accepted += 1
+        for item in items where item.isAlone { suspects[item.id] = nil }
+        var effects: [Effect] = items.first?.isAlone == true ? [.releaseSetAside] : []
+        if case .halving(let bad, let part?) = search {
+            let ids = Set(part.map(\.id))
+            let remaining = bad.filter { !ids.contains($0.id) }
+            remove(part)
+            search = remaining.count > 1 ? .halving(remaining, part: nil) : .none
+            if remaining.count == 1 {
+                remove(remaining)
+                suspects[remaining[0].id] = Suspect(failures: 0, acceptedBefore: acceptedBefore)
+                effects.append(.suspect(remaining[0], failures: 0))
+            }
+        } else if case .comparing(_, _, true) = search {
+            search = .none
+            remove(items)
+        } else if remove(items) {
+            failed = []
+            effects.append(.releaseSetAside)
+        }
+        if failed.isEmpty { (failures, readsFirst) = (0, false) }
+        return effects
+    }
+
+    /// Removes events from those that failed. False if there is none of them.
+    @discardableResult
+    mutating func remove(_ items: [ReplayItem]) -> Bool {
+        guard failures > 0 else { return false }
+        let ids = Set(items.map(\.id))
+        let count = failed.count
+        failed.removeAll { ids.contains($0.id) }
+        return failed.count < count
+    }
+}
