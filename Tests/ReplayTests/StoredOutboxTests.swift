@@ -105,7 +105,9 @@ import Testing
     func `impossible positions are refused`(
         what: String, through: UInt64, lastRecord: UInt64, runs: [UInt64]
     ) throws {
-        func bytes(_ through: UInt64, _ lastRecord: UInt64, _ runs: [UInt64]) -> [UInt8] {
+        func bytes(
+            _ through: UInt64, _ lastRecord: UInt64, _ runs: [UInt64], request: UInt64? = nil
+        ) -> [UInt8] {
             var writer = StateWriter()
             writer.write(count: 0)
             writer.write(through)
@@ -119,10 +121,22 @@ import Testing
             writer.write(count: runs.count / 2)
             for number in runs { writer.write(number) }
             writer.write(count: 0)
+            writer.write(count: request == nil ? 0 : 1)
+            if let request {
+                writer.write(UInt64(3))
+                writer.write(request)
+                writer.write(Timestamp(milliseconds: 0))
+            }
             writer.write(count: 0)
             return writer.bytes
         }
         #expect(try Outbox(encodedState: bytes(9, 9, [3, 0, 2, 0, 2, 2])).unknown.runs.count == 3)
+        #expect(try Outbox(encodedState: bytes(9, 9, [], request: 4)).requests.count == 1)
+        for request: UInt64 in [3, 10] {
+            #expect(throws: EventError.self) {
+                try Outbox(encodedState: bytes(9, 9, [], request: request))
+            }
+        }
         #expect(throws: EventError.self) {
             try Outbox(encodedState: bytes(through, lastRecord, runs))
         }

@@ -1,5 +1,5 @@
 // The types of a log's own records: the server's answers, the position to which the server's events were
-// read, retracted events. Spec/model/events.md, EVT-8 and EVT-14.
+// read, requests to an app's API, retracted events. Spec/model/events.md, EVT-8 and EVT-14.
 
 /// The records that only the store itself writes.
 package enum LogRecord {
@@ -7,7 +7,7 @@ package enum LogRecord {
     package static let typePrefix = "daybook.sync."
 
     /// The rules of the records of this release. They check nothing: readers of the records do.
-    static let rules = ["settled", "pulled", "discarded", "reinstated"].map { name in
+    static let rules = ["settled", "pulled", "requested", "discarded", "reinstated"].map { name in
         EventRule(type: typePrefix + name, action: nil) { _ in }
     }
 

@@ -132,10 +132,27 @@ extension EventStore {
 
     /// Records a server's answer, relaxed. On a full disk it uses the log's reserve file.
     ///
+    /// - Parameters:
+    ///   - payload: the record.
+    ///   - drafts: events to record in the same commit.
     /// - Throws: as `append(_:durability:)`.
-    package nonisolated(nonsending) func record(_ payload: some EventPayload) async throws {
+    package nonisolated(nonsending) func record(
+        _ payload: some EventPayload, with drafts: [EventDraft] = []
+    ) async throws {
         let draft = try EventDraft(payload, id: newID())
-        _ = try await enqueueAppend(.relaxed, drawingOnReserve: true) { try $0.prepare([draft]) }
+        _ = try await enqueueAppend(.relaxed, drawingOnReserve: true) {
+            try $0.prepare([draft] + drafts)
+        }
+    }
+
+    /// Records what is about to be sent. Durable on return.
+    ///
+    /// - Throws: as `append(_:durability:)`.
+    package nonisolated(nonsending) func recordDurably(
+        _ payload: some EventPayload
+    ) async throws {
+        let draft = try EventDraft(payload, id: newID())
+        _ = try await enqueueAppend(.durable) { try $0.prepare([draft]) }
     }
 
     /// A new id for an event that the store itself creates.

@@ -19,19 +19,9 @@ extension BoundedHTTPClient {
         if let account { request.set(account: account) }
         let body = ReplyBody()
         let head = try await send(request, token: token, to: body)
-        let location = request.url.host ?? "server"
-        guard head.isPlain else {
-            throw TransportError(
-                .malformedReply, location: location,
-                "the reply has a content encoding, which is not allowed")
-        }
-        // Before the status: nothing in a reply for another account may be used.
-        try Self.checkAccount(account, of: head, from: request.url)
-        guard let bytes = body.bytes else {
-            throw TransportError(
-                .replyTooLong, location: location,
-                "the reply has more than \(ReplyBody.bytesMax) bytes")
-        }
+        // Before the body: nothing in a reply for another account may be used.
+        if head.isPlain { try Self.checkAccount(account, of: head, from: request.url) }
+        let bytes = try body.checked(head, from: request.url)
         return TransportReply(
             status: head.status, body: bytes, date: head["Date"].flatMap(HTTPDate.parse),
             retryAfterSeconds: head["Retry-After"].flatMap {
@@ -95,6 +85,24 @@ final class ReplyBody: ResponseBodyHandler {
 
     /// The bytes; nil if there were more than `bytesMax`.
     var bytes: [UInt8]? { content.withLock { $0 } }
+
+    /// The bytes of a complete reply.
+    ///
+    /// - Throws: `TransportError`: `malformedReply` for a content encoding, `replyTooLong`.
+    func checked(_ head: BoundedHTTPResponseHead, from url: URL) throws(TransportError) -> [UInt8] {
+        let location = url.host ?? "server"
+        guard head.isPlain else {
+            throw TransportError(
+                .malformedReply, location: location,
+                "the reply has a content encoding, which is not allowed")
+        }
+        guard let bytes else {
+            throw TransportError(
+                .replyTooLong, location: location,
+                "the reply has more than \(Self.bytesMax) bytes")
+        }
+        return bytes
+    }
 
     func begin(_ head: BoundedHTTPResponseHead) -> Bool {
         guard head["Content-Length"].flatMap({ Int($0) }) ?? 0 <= Self.bytesMax else {

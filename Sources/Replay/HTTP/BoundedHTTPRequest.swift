@@ -9,8 +9,12 @@ public struct BoundedHTTPRequest: Sendable {
     public var url: URL
     /// The header fields, each name once.
     public private(set) var fields: [(name: String, value: String)] = []
-    /// The body. A request with a body is a POST, one without a GET.
+    /// The method; nil for POST with a body, and GET without one.
+    public var method: RequestMethod?
+    /// The body.
     public var body: [UInt8]?
+    /// True if the client must not repeat the request by itself: the server would apply it twice.
+    public var isSentOnce = false
     /// True to refuse a server whose name resolves to an address of this machine or its network: the request
     /// ends with `localAddress`. On Apple systems, and through a proxy, which resolves the name, the address is
     /// not known and not checked.

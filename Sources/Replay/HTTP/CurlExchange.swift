@@ -62,7 +62,7 @@
         ///
         /// The server may have closed an idle connection meanwhile. If it ends without a byte of a reply, the
         /// whole request is repeated once, at once, on a new connection: the server recognises events that
-        /// are sent twice by their ids.
+        /// are sent twice by their ids. A request that may be sent once only is not repeated.
         ///
         /// - Parameter deliver: receives the result, and whether the handle can be used for another
         ///   request. Called once, before any cleanup that may take time.
@@ -122,6 +122,9 @@
                 } else {
                     curl_set_string(easy, CURLOPT_COPYPOSTFIELDS, "")
                 }
+            }
+            if let method = request.method {
+                curl_set_string(easy, CURLOPT_CUSTOMREQUEST, method.rawValue)
             }
             let this = Unmanaged.passUnretained(self).toOpaque()
             curl_set_pointer(easy, CURLOPT_HEADERDATA, this)
@@ -291,7 +294,7 @@
 
         /// Whether a reused connection broke before the reply began.
         private func isStale(_ end: End, _ easy: UnsafeMutableRawPointer) -> Bool {
-            guard case .finished(let code) = end, headBytes == 0,
+            guard case .finished(let code) = end, headBytes == 0, !request.isSentOnce,
                 [CURLE_GOT_NOTHING, CURLE_SEND_ERROR, CURLE_RECV_ERROR].contains(code)
             else { return false }
             var connections = 0

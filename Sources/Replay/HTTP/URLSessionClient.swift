@@ -82,7 +82,8 @@
             _ request: BoundedHTTPRequest, to origin: HTTPOrigin, _ handler: any ResponseBodyHandler
         ) async throws -> BoundedHTTPResponseHead {
             var urlRequest = URLRequest(url: request.url)
-            urlRequest.httpMethod = request.body == nil ? "GET" : "POST"
+            urlRequest.httpMethod =
+                request.method?.rawValue ?? (request.body == nil ? "GET" : "POST")
             for (name, value) in request.fields {
                 urlRequest.setValue(value, forHTTPHeaderField: name)
             }

@@ -24,6 +24,10 @@ extension Outbox: CompactableView {
             guard event.lwwTimestamp != pulled.lwwTimestamp else { return .needed(.current) }
             return .superseded(by: [pulled.lwwTimestamp])
         }
+        if event.type == SyncRequested.type {
+            // Without the record, the event's next request could have other bytes.
+            return isNeeded(requestAt: event.position) ? .needed(.unsettled) : .superseded(by: [])
+        }
         // It must stay as long as the lines that it retracts or reinstates.
         if event.type == EventsDiscarded.type || event.type == EventsReinstated.type {
             return .needed(.deletion)

@@ -42,6 +42,14 @@ extension Outbox {
             answered.answer.encode(to: &writer)
             end = position
         }
+        writer.write(count: requests.count)
+        end = 0
+        for (position, request) in requests.sorted(by: { $0.key < $1.key }) {
+            writer.write(position - end)
+            writer.write(request.position.rawValue)
+            writer.write(request.since)
+            end = position
+        }
         writer.write(count: count)
         writer.reserve(bytes: writer.bytes.count + count * OutboxEntry.encodedBytes)
         var last = Position.zero
@@ -96,6 +104,15 @@ extension Outbox {
             }
             unknownAnswers[last] = UnknownAnswer(
                 id: try reader.uuid(), answer: try OutboxEntry.Answer(&reader))
+        }
+        last = 0
+        for _ in 0..<(try reader.count()) {
+            last = try position(after: last, atLeast: 1, &reader)
+            let record = Position(try reader.integer())
+            guard record.rawValue > last, record <= through else {
+                throw reader.fault("a request is recorded before its event")
+            }
+            requests[last] = RecordedRequest(position: record, since: try reader.time())
         }
         last = 0
         for _ in 0..<(try reader.count()) {

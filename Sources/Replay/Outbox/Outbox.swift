@@ -9,7 +9,7 @@ import LogFormat
 /// The actions that the server has not settled.
 public struct Outbox: Projection {
     public static let name = "outbox"
-    public static let version = 6
+    public static let version = 7
     public static let dependsOnRules = true
 
     /// The entries, by ascending position. Settled entries in the middle stay as tombstones until they are
@@ -26,6 +26,8 @@ public struct Outbox: Projection {
     /// The last recorded answer to each event of an unknown type, by position: a release that knows the
     /// type needs the answer, even after compaction has removed the record.
     var unknownAnswers: [UInt64: UnknownAnswer] = [:]
+    /// The recorded requests for unsettled events, by the events' positions.
+    var requests: [UInt64: RecordedRequest] = [:]
     /// The last position folded.
     public internal(set) var through = Position.zero
     /// The last record of this log.
@@ -103,6 +105,8 @@ public struct Outbox: Projection {
                 pulled = Pulled(
                     cursor: record.next, peer: record.peer, lwwTimestamp: event.lwwTimestamp)
             }
+        } else if event.type == SyncRequested.type {
+            foldRequested(event)
         } else if event.type == EventsDiscarded.type {
             foldDiscarded(event)
         } else if event.type == EventsReinstated.type {
@@ -146,7 +150,10 @@ public struct Outbox: Projection {
             if !queue[index].isSettled { adjustCounts(for: queue[index], by: -1) }
             queue[index].answer = answer
             if !queue[index].isSettled { adjustCounts(for: queue[index], by: 1) }
-            if entry.isDecision { lastDecision = event.position }
+            if entry.isDecision {
+                lastDecision = event.position
+                requests[entry.position]?.since = entry.at ?? event.time
+            }
         }
         dropTombstones()
     }
@@ -192,6 +199,7 @@ public struct Outbox: Projection {
         if !unknownAnswers.isEmpty {
             unknownAnswers = unknownAnswers.filter { !range.contains($0.key) }
         }
+        dropRequests(of: range)
         var index = firstIndex(from: Position(range.lowerBound))
         while index < queue.count, queue[index].position.rawValue <= range.upperBound {
             if !queue[index].isSettled {

@@ -18,12 +18,24 @@ struct ExchangeRecords {
 
     // MARK: Outcomes
 
-    /// Records the outcomes of a request, with what is new of the server's clock.
-    func record(_ settlement: ReplayState.Settlement, clock: ServerClock?) async throws -> [Fact] {
+    /// Records the outcomes of a request, with what is new of the server's clock, and the events that the answer
+    /// teaches, in one commit.
+    func record(
+        _ settlement: ReplayState.Settlement, clock: ServerClock?, learned: [EventDraft] = []
+    ) async throws -> [Fact] {
         let (record, fact) = settledRecord(of: settlement, clock: clock)
-        if !record.isEmpty { try await store.record(record) }
-        guard settlement.forked.contains(store.incarnation) else { return [fact] }
-        return [fact, try await renewIncarnation()]
+        var facts = [fact]
+        do {
+            if !record.isEmpty || !learned.isEmpty { try await store.record(record, with: learned) }
+        } catch let error as EventError where !learned.isEmpty {
+            // The server has applied the events, whatever the log refuses to learn.
+            if !record.isEmpty { try await store.record(record) }
+            facts.append(.message("what the answer teaches is refused: \(error.detail)"))
+        }
+        if settlement.forked.contains(store.incarnation) {
+            facts.append(try await renewIncarnation())
+        }
+        return facts
     }
 
     /// The record of outcomes. On return no snapshot of the outbox is referenced: otherwise the store would copy

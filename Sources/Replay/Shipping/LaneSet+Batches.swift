@@ -141,6 +141,15 @@ extension LaneSet {
         updateReadiness(of: number)
     }
 
+    /// Moves a lane after all others, deferred ones included.
+    mutating func moveLaneToEnd(of item: ReplayItem) {
+        guard let number = number(of: item) else { return }
+        lastTurn = max(lastTurn, newest) + 1
+        lanes[number].turnMin = lastTurn
+        hasDeferredLanes = true
+        updateReadiness(of: number)
+    }
+
     mutating func setDeferred(_ number: Int) {
         lanes[number].turnMin = newest + 1
         hasDeferredLanes = true

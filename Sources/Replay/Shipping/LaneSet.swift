@@ -32,6 +32,8 @@ struct LaneSet: Sendable {
     var waiting = Heap<Waiting>()
     /// The newest position of the outbox, enqueued or not.
     var newest: UInt64 = 0
+    /// The turn of the last lane that was moved to the end.
+    var lastTurn: UInt64 = 0
     /// Whether a lane was deferred since the last `replace(by:)`.
     var hasDeferredLanes = false
 

@@ -38,7 +38,8 @@ struct ReplayEffects {
         progressHandler = progress
         state = ReplayState(
             requestsMax: replayer.options.requestsMax,
-            resolvesConflicts: replayer.options.resolver != nil)
+            resolvesConflicts: replayer.options.resolver != nil,
+            eventsMax: replayer.transport.eventsMax)
         state.set(conditions)
         peer = PeerCheck(replayer.store.syncPeer, address: replayer.transport.serverAddress)
         recovery = RecoveryDriver(replayer.store, ships: replayer.options.ships)
@@ -143,7 +144,8 @@ struct ReplayEffects {
             let clock = settlement.isServers ? await measureClock(exchange) : nil
             // Before the verdicts: events that are settled belong to a known peer.
             if settlement.isServers { try await recordCursor() }
-            fold(try await records.record(settlement, clock: clock))
+            let learned = settlement.isServers ? exchange?.answer.learned ?? [] : []
+            fold(try await records.record(settlement, clock: clock, learned: learned))
             if settlement.isServers { records.dropSettledAttempts() }
         case .noteAttempt(let items):
             await records.noteAttempt(

@@ -29,8 +29,9 @@ extension ReplayState {
         switch request {
         case .append(let items):
             let effects = handle(row, verdicts, to: items, number, moment)
-            sending.release(items)
-            guard !effects.settlement.isServers else { return effects }
+            let hasVerdicts = effects.settlement.isServers
+            sending.release(items, hasVerdicts: hasVerdicts)
+            guard !hasVerdicts else { return effects }
             return effects + [.noteAttempt(items)]
         case .read(let cursor):
             return handle(row, toReadAfter: cursor, number, moment)

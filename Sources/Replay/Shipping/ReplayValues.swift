@@ -88,6 +88,9 @@ extension ReplayState {
         case failure(String)
         /// The transport refuses to send, or refuses the answer.
         case refused(TransportError)
+
+        /// The events that a complete answer teaches.
+        var learned: [EventDraft] { if case .reply(let reply) = self { reply.learned } else { [] } }
     }
 
     /// A page of the account's events.

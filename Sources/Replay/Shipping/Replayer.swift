@@ -14,7 +14,7 @@ public struct Replayer: Sendable {
     let store: EventStore
     let transport: any Transport
     let credentials: any Credentials
-    let options: Options
+    private(set) var options: Options
     let instruments: Instruments
     var logger: Logger { instruments.logger }
     let sleep: @Sendable (Duration) async throws -> Void
@@ -66,6 +66,7 @@ public struct Replayer: Sendable {
         self.transport = transport
         self.credentials = credentials
         self.options = options
+        self.options.reads = options.reads && transport.hasPages
         var instruments = store.instruments
         if let logger { instruments.logger = logger }
         self.instruments = instruments

@@ -59,14 +59,20 @@ struct Sending: Sendable {
     var queue: OutboxQueue
     var bisection = Bisection()
     var narrowing = Narrowing()
-    private var eventsMax = Self.batchEvents
+    /// The largest number of events that the transport takes.
+    private let eventsLimit: Int
+    private var eventsMax: Int
 
     /// The largest number of events in a batch.
     static let batchEvents = WireLimits.events
     /// The largest size of the lines of a batch in bytes.
     static let batchBytes = WireLimits.lineBytes
 
-    init(resolvesConflicts: Bool) { queue = OutboxQueue(resolvesConflicts: resolvesConflicts) }
+    init(resolvesConflicts: Bool, eventsLimit: Int = Self.batchEvents) {
+        queue = OutboxQueue(resolvesConflicts: resolvesConflicts)
+        self.eventsLimit = min(max(1, eventsLimit), Self.batchEvents)
+        eventsMax = self.eventsLimit
+    }
 
     // MARK: Batches
 
@@ -122,7 +128,13 @@ struct Sending: Sendable {
     }
 
     /// Makes the lanes of an answered request ready again unless they are held.
-    mutating func release(_ items: [ReplayItem]) {
+    ///
+    /// - Parameter hasVerdicts: whether the answer says something of the events.
+    mutating func release(_ items: [ReplayItem], hasVerdicts: Bool) {
+        // REQ-9: a lone event that fails again and again would go before all others.
+        if !hasVerdicts, eventsLimit == 1 {
+            for item in items { queue.lanes.moveLaneToEnd(of: item) }
+        }
         queue.lanes.releaseItems(items)
         narrowing.partEnded()
     }
@@ -190,7 +202,7 @@ struct Sending: Sendable {
             let refusal = Refusal(noVerdicts: "the server processed no event")
             return handle(.failed(items, refusal, moment))
         }
-        eventsMax = min(Self.batchEvents, eventsMax * 2)
+        eventsMax = min(eventsLimit, eventsMax * 2)
         for case .record(let parked) in perform(bisection.handle(.succeeded)) {
             settlement.entries += parked.entries
         }

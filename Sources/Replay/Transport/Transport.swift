@@ -1,6 +1,7 @@
 // The transport of requests to the server. An app that ships by itself implements it.
 // Spec/protocol/sync-protocol.md.
 
+import EventSourcing
 import Foundation
 // An app that implements a transport gets its restores and verdicts.
 @_exported import SyncWire
@@ -35,6 +36,9 @@ public struct TransportReply: Hashable, Sendable {
     public var server: String?
     /// The token's account, if the server names it (SYNC-48).
     public var account: String?
+    /// The events that the verdicts of the body teach, such as an id that the server has made. They are recorded in
+    /// one commit with the verdicts.
+    public var learned: [EventDraft] = []
 
     /// Creates a reply.
     public init(
@@ -93,9 +97,21 @@ public protocol Transport: Sendable {
     ///   - account: the account that owns the log; nil if none does.
     ///   - token: the token of the requests; nil if there is none.
     func knownAccount(ofLog account: String?, token: String?) -> String?
+
+    /// The largest number of events in one request, from 1 to 500.
+    var eventsMax: Int { get }
+
+    /// Whether the server has events to read. If not, a run reads only to learn which server it is.
+    var hasPages: Bool { get }
 }
 
 extension Transport {
+    /// 500, the limit of the sync protocol.
+    public var eventsMax: Int { WireLimits.events }
+
+    /// True.
+    public var hasPages: Bool { true }
+
     /// Nil: the address is unknown.
     public var serverAddress: String? { nil }
 

@@ -20,6 +20,8 @@ public struct TransportError: Error, Hashable, Sendable, CustomStringConvertible
         case wrongAccount = "wrong-account"
         /// The log has events of no known account, which must not get into the token's account unasked.
         case accountNeeded = "account-needed"
+        /// The log belongs to another API, which has the events that it has sent.
+        case otherAPI = "other-api"
         /// A token that is not a valid header value.
         case badToken = "bad-token"
         /// A client certificate that cannot be opened.
@@ -47,7 +49,8 @@ public struct TransportError: Error, Hashable, Sendable, CustomStringConvertible
         switch code {
         case .connectionFailed, .timedOut, .malformedReply, .replyTooLong: true
         case .badHeader, .reservedHeader, .badEndpoint, .tokenInClear, .wrongAccount,
-            .accountNeeded, .badToken, .badCertificate, .badProxy, .certificatesUnsupported,
+            .accountNeeded, .otherAPI, .badToken, .badCertificate, .badProxy,
+            .certificatesUnsupported,
             .foreignPage, .localAddress:
             false
         }
@@ -108,6 +111,7 @@ extension TransportError: LocalizedError {
         case .wrongAccount: "Sign in with the account of the log."
         case .accountNeeded:
             "Open the log with its account, or call adoptUnsentEvents() to give its events to this one."
+        case .otherAPI: "Name the API that the log has sent its events to, or open another log."
         case .badToken: "Sign in again."
         case .badCertificate: "Choose another certificate, or correct its password."
         case .badProxy: "Correct the proxy in HTTPOptions."

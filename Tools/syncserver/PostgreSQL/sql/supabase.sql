@@ -130,6 +130,7 @@ INSERT INTO daybook.event_type (type, schema) VALUES
     ('daybook.sync.discarded', NULL),
     ('daybook.sync.pulled', NULL),
     ('daybook.sync.reinstated', NULL),
+    ('daybook.sync.requested', NULL),
     ('daybook.sync.settled', NULL),
     ('daybook.user.stored', NULL),
     ('daybook.vocabulary.cached', NULL)

@@ -1,0 +1,346 @@
+// Ships events to the API that an app already has: one request for each. The run makes batches of one event, keeps
+// their order, waits, parks and records, as with every transport; this one only builds requests and reads answers.
+// Spec/protocol/requests.md.
+
+import EventSourcing
+import Foundation
+import LogFormat
+import LogStorage
+import SyncWire
+
+/// The transport to an app's own API.
+///
+/// ```swift
+/// let transport = try RequestTransport(
+///     store, api: "habits", at: URL(string: "https://api.example.com/v1")!,
+///     promise: .once(keysKeptFor: .seconds(86_400)))
+/// try await store.sync(over: transport, credentials: credentials)
+/// ```
+///
+/// The requests are declared with the rules of the event types. A request is built once, before its first attempt,
+/// and recorded in the log; every further attempt, also after a restart, sends the same bytes.
+public struct RequestTransport: Transport {
+    /// The codes of events that are parked without an answer of the API.
+    public enum Code {
+        /// The request could not be built, or not be recorded.
+        public static let noRequest = "no_request"
+        /// The API may have forgotten the key, and there is no `confirm`.
+        public static let keyExpired = "key_expired"
+        /// What the answer teaches cannot be recorded. A retry by decision gets the answer again.
+        public static let unusableAnswer = "unusable_answer"
+    }
+
+    private let store: EventStore
+    private let api: String
+    private let base: String
+    private let origin: HTTPOrigin
+    private let account: String?
+    private let key: RequestKey
+    private let promise: RequestPromise
+    private let evidence: APIEvidence
+    private let client: any APIClient
+    private let verdict: @Sendable (APIAnswer) throws -> APIVerdict?
+
+    /// Creates a transport.
+    ///
+    /// - Parameters:
+    ///   - store: the store whose events are sent.
+    ///   - api: the name of the API, which the log remembers. Another address with the same name is the same API; a
+    ///     log that has sent events to an API with another name sends none here.
+    ///   - base: the address below which the paths of the requests are: `https://api.example.com/v1`.
+    ///   - account: the account of the credentials; nil for that of the log. The log remembers it, and another one
+    ///     is refused.
+    ///   - key: where a request has its key, the event's id.
+    ///   - promise: how often a change takes effect.
+    ///   - evidence: what shows that an answer comes from the API.
+    ///   - http: headers, certificate, proxy and limits.
+    ///   - client: sends the requests; nil for the library's, with `http`.
+    ///   - verdict: what an answer says of a change; nil for that of Spec/protocol/requests.md.
+    /// - Throws: `EventError` (`refused`) for a shipped type without a request, naming it, and for an empty name;
+    ///   `TransportError` as `HTTPTransport`.
+    public init(
+        _ store: EventStore, api: String, at base: URL, account: String? = nil,
+        key: RequestKey = .idempotencyKey, promise: RequestPromise,
+        evidence: APIEvidence = .json, http: HTTPOptions = HTTPOptions(),
+        client: (any APIClient)? = nil,
+        verdict: @escaping @Sendable (APIAnswer) throws -> APIVerdict? = { _ in nil }
+    ) throws {
+        guard 1...SyncPeer.nameBytesMax ~= api.utf8.count else {
+            throw EventError(
+                .refused, "the name of the API has no bytes, or more than \(SyncPeer.nameBytesMax)")
+        }
+        for type in store.catalogue.types {
+            guard let rule = store.catalogue[type], let action = rule.action,
+                rule.request == nil, store.catalogue.newestType(of: type) == type
+            else { continue }
+            throw EventError(
+                .refused,
+                "the event type \(type) has the action \(action) and no request; declare one with "
+                    + "its rule, or leave the action out to keep the type on the device")
+        }
+        self.store = store
+        self.api = api
+        self.account = account ?? store.account
+        self.key = key
+        self.promise = promise
+        self.evidence = evidence
+        self.verdict = verdict
+        origin = try HTTPOrigin(endpoint: base)
+        guard base.query == nil, base.fragment == nil else {
+            throw TransportError(
+                .badEndpoint, location: origin.host,
+                "the address of the API has a query; put it into the requests")
+        }
+        let address = base.absoluteString
+        self.base = address.hasSuffix("/") ? address : address + "/"
+        if let client {
+            self.client = client
+        } else {
+            let bounded = BoundedHTTPClient(forSyncing: http)
+            try bounded.check()
+            self.client = bounded
+        }
+    }
+
+    /// The host of the API, with its port unless that is the scheme's default.
+    public var serverAddress: String? { origin.address }
+
+    /// The account of the credentials.
+    public func knownAccount(ofLog account: String?, token: String?) -> String? { self.account }
+
+    /// One: the record of an answer is not to wait for other answers, and a later request of the lane may need
+    /// what the answer teaches.
+    public var eventsMax: Int { 1 }
+
+    /// False: the API has no events.
+    public var hasPages: Bool { false }
+
+    // MARK: One event
+
+    /// Sends the request for the first event of a batch. A page is empty and needs no request.
+    ///
+    /// - Throws: `TransportError`: `otherAPI`; what the client throws; `malformedReply` for an answer that is not
+    ///   known to be the API's. `LogError` if the request cannot be recorded.
+    public func send(_ request: TransportRequest, token: String?) async throws -> TransportReply {
+        try checkAPI()
+        guard case .append(let batch) = request else {
+            return named(TransportReply(status: 200, body: Array("[]".utf8)))
+        }
+        let context = RequestContext(try event(of: batch), store)
+        guard let rule = store.catalogue[context.event.type]?.request as? EventRequest else {
+            return reply(
+                .rejected(
+                    code: Code.noRequest,
+                    detail: "the event type \(context.event.type) has no request"), context)
+        }
+        switch try await step(for: context, rule, token) {
+        case .verdict(let verdict): return reply(verdict, context)
+        case .answered(let answer, let verdict):
+            return try reply(to: answer, verdict, context, rule)
+        case .send(let built):
+            let answer = try await client.answer(
+                to: http(built, mayRepeat: promise(rule).isOnce), token: token)
+            return try reply(to: answer, nil, context, rule)
+        }
+    }
+
+    /// The next step for an event.
+    private enum Step {
+        /// Send this request.
+        case send(BuiltRequest)
+        /// No request is needed, or none can be sent.
+        case verdict(APIVerdict)
+        /// A confirmation was answered.
+        case answered(APIAnswer, APIVerdict)
+    }
+
+    private func step(
+        for context: RequestContext, _ rule: EventRequest, _ token: String?
+    ) async throws -> Step {
+        guard let earlier = store.view(Outbox.self).request(of: context.event) else {
+            return try await firstStep(for: context, rule)
+        }
+        let request = try await recorded(earlier)
+        let promise = promise(rule)
+        let now = Timestamp(milliseconds: await store.now)
+        guard !promise.isKeyKept(since: earlier.since, now: now) else { return .send(request) }
+        guard let confirmation = promise.confirmation else {
+            return .verdict(.rejected(code: Code.keyExpired, detail: Self.keyExpired))
+        }
+        let question: BuiltRequest
+        do {
+            question = try confirmation.request(context).built(.inRequest, context.event.id)
+        } catch { return .verdict(Self.unbuildable(error)) }
+        var answer = try await client.answer(to: http(question, mayRepeat: true), token: token)
+        answer.isConfirmation = true
+        guard let isApplied = try confirmation.isApplied(answer, evidence) else {
+            return .answered(answer, .nothing)
+        }
+        guard !isApplied else { return .answered(answer, .duplicate) }
+        // The API keeps the key from now on.
+        if promise.isOnce { try await record(request, for: context.event) }
+        return .send(request)
+    }
+
+    private func firstStep(
+        for context: RequestContext, _ rule: EventRequest
+    ) async throws -> Step {
+        do {
+            guard let request = try rule.build(context)?.built(key, context.event.id) else {
+                return .verdict(.applied)
+            }
+            try await record(request, for: context.event)
+            return .send(request)
+        } catch let error as LogError {
+            throw error
+        } catch { return .verdict(Self.unbuildable(error)) }
+    }
+
+    private static let keyExpired =
+        "it was sent before, and the server may have forgotten that: sending it again could apply it twice"
+
+    private static func unbuildable(_ error: any Error) -> APIVerdict {
+        if error is RequestNotReady { return .retry() }
+        return .rejected(code: Code.noRequest, detail: "there is no request for it: \(error)")
+    }
+
+    private func promise(_ rule: EventRequest) -> RequestPromise { rule.promise ?? promise }
+
+    /// Records a request before it is sent. Durable on return.
+    private func record(_ request: BuiltRequest, for event: Event) async throws {
+        try await store.recordDurably(
+            SyncRequested(
+                by: store.incarnation, position: event.position, id: event.id, request: request))
+    }
+
+    /// The recorded request. O(frame).
+    private func recorded(_ request: RecordedRequest) async throws -> BuiltRequest {
+        guard let event = try await store.event(at: request.position) else {
+            throw LogError(
+                .corrupt, path: store.directory, positions: request.position...request.position,
+                "the outbox names a request that the log does not have")
+        }
+        return try SyncRequested(json: event.content.json ?? []).request
+    }
+
+    private func http(_ built: BuiltRequest, mayRepeat: Bool) throws -> BoundedHTTPRequest {
+        guard let url = URL(string: base + built.target), HTTPOrigin(url) == origin else {
+            throw TransportError(.badEndpoint, location: origin.host, "the path is no path of it")
+        }
+        var request = BoundedHTTPRequest(url)
+        request.method = built.method
+        request.body = built.body
+        request.isSentOnce = !mayRepeat
+        for (name, value) in built.headers.sorted(by: { $0.key < $1.key }) {
+            request.set(name, value)
+        }
+        return request
+    }
+
+    /// The first event of a batch, in its newest form.
+    private func event(of batch: [UInt8]) throws -> Event {
+        var first: Range<Int>?
+        var scanner = JSONScanner()
+        try scanner.elements(batch.span.bytes) { (scanner) throws(JSONError) in
+            let element = try scanner.value(batch.span.bytes, depth: 1)
+            first = first ?? element
+        }
+        let line = Array(batch[first ?? 0..<0])
+        let event = try LogReader.event(
+            line.span.bytes, store.catalogue, directory: store.directory)
+        return store.catalogue.newestForm(of: event)
+    }
+
+    /// The log remembers the API: its events are there.
+    private func checkAPI() throws(TransportError) {
+        let peer = store.syncPeer
+        let isSame =
+            peer.server.map { $0.utf8.elementsEqual(api.utf8) }
+            ?? peer.address.map { $0 == serverAddress } ?? true
+        guard isSame else {
+            throw TransportError(
+                .otherAPI, location: origin.host,
+                "the log has sent its events to \(peer.server ?? peer.address ?? "another API")")
+        }
+    }
+}
+
+// MARK: Answers
+
+extension RequestTransport {
+    /// The reply with the verdict on an answer.
+    ///
+    /// - Parameter known: the verdict, if it does not depend on the answer.
+    private func reply(
+        to answer: APIAnswer, _ known: APIVerdict?, _ context: RequestContext, _ rule: EventRequest
+    ) throws -> TransportReply {
+        let found =
+            try known ?? rule.verdict(answer, context) ?? verdict(answer)
+            ?? APIVerdict.standard(for: answer, evidence: evidence)
+        switch found {
+        case .applied, .duplicate:
+            do {
+                var reply = reply(found, context)
+                reply.learned = try rule.learn(answer, context).map(draft)
+                reply.date = answer[header: "Date"].flatMap(HTTPDate.parse)
+                return reply
+            } catch {
+                return reply(
+                    .rejected(
+                        code: Code.unusableAnswer,
+                        detail: "the server has applied it, and its answer cannot be used: \(error)"
+                    ),
+                    context)
+            }
+        case .nothing: return try passedOn(answer)
+        case .rejected, .conflict, .retry: return reply(found, context)
+        }
+    }
+
+    /// An event that an answer teaches, checked: after the verdict is recorded it would be lost.
+    private func draft(_ payload: any EventPayload) throws -> EventDraft {
+        let draft = try EventDraft(payload, id: store.newID())
+        var checked = draft
+        try store.catalogue.normalise(&checked)
+        return draft
+    }
+
+    /// The answer as the reply to the whole request: the run waits, renews the token or sets the event aside.
+    private func passedOn(_ answer: APIAnswer) throws(TransportError) -> TransportReply {
+        guard [401, 413, 429].contains(answer.status) || answer.status >= 500,
+            answer.status != 413 || !answer.isHTML
+        else {
+            // The run would take others for the end of all requests, or for an answer about the event.
+            throw TransportError(
+                .malformedReply, location: origin.host,
+                "the answer \(answer.status) says nothing of the change: it may come from a proxy, "
+                    + "this network may require a login, or the account may not do this")
+        }
+        return named(
+            TransportReply(
+                status: answer.status, body: answer.body,
+                retryAfterSeconds: answer.retryAfterSeconds))
+    }
+
+    private func reply(_ verdict: APIVerdict, _ context: RequestContext) -> TransportReply {
+        var result = Verdict(id: context.event.id, status: .applied)
+        switch verdict {
+        case .applied, .nothing: break
+        case .duplicate: result.status = .duplicate
+        case .rejected(let code, let detail):
+            (result.status, result.code, result.detail) = (.rejected, code, detail)
+        case .conflict(let code, let detail):
+            (result.status, result.code, result.detail) = (.conflict, code, detail)
+        case .retry(let seconds): (result.status, result.retryAfterSeconds) = (.retry, seconds)
+        }
+        return named(TransportReply(status: 200, body: Verdict.reply([result])))
+    }
+
+    /// The reply with the names of the API and the account, which the log remembers.
+    private func named(_ reply: TransportReply) -> TransportReply {
+        var reply = reply
+        reply.server = api
+        reply.account = account
+        return reply
+    }
+}

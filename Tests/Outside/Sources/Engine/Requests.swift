@@ -1,0 +1,104 @@
+// The code of the article "Shipping to your API".
+
+import Daybook
+import Foundation
+
+// Requests-1 begins
+struct PlaceAdded: EventPayload, Codable {
+    static let type = "com.example.place.added"
+    var place: String
+    var name: String
+    var subject: String? { place }
+}
+
+struct PlaceRated: EventPayload, Codable {
+    static let type = "com.example.place.rated"
+    var place: String
+    var stars: Int
+    var subject: String? { place }
+}
+
+/// The number that the server has given a place. It stays on the device.
+struct PlaceNumbered: EventPayload, Codable {
+    static let type = "com.example.place.numbered"
+    var place: String
+    var number: Int
+    var subject: String? { place }
+}
+
+struct PlaceNumbers: Projection, Codable {
+    static let name = "numbers"
+    static let version = 1
+    private(set) var numbers: StateDictionary<String, Int> = [:]
+
+    mutating func fold(_ event: Event) {
+        guard event.type == PlaceNumbered.type,
+            let place = try? event.payload(as: PlaceNumbered.self)
+        else { return }
+        numbers[place.place] = place.number
+    }
+}
+// Requests-1 ends
+
+// Requests-2 begins
+/// The bodies of the API.
+struct NewPlace: Encodable { var name: String }
+struct Rating: Encodable { var stars: Int }
+struct CreatedPlace: Decodable { var id: Int }
+
+let placeRules: [EventRule] = [
+    .of(PlaceAdded.self, action: "ADD_PLACE") { place, _ in
+        try APIRequest(.post, "places", json: NewPlace(name: place.name))
+    } learning: { answer, place in
+        [PlaceNumbered(place: place.place, number: try answer.decode(CreatedPlace.self).id)]
+    },
+    .of(PlaceRated.self, action: "RATE_PLACE") { rating, context in
+        guard let number = context.view(PlaceNumbers.self).numbers[rating.place] else {
+            throw RequestNotReady("the place has no number yet")
+        }
+        return try APIRequest(
+            .post, "places", "\(number)", "ratings", json: Rating(stars: rating.stars))
+    },
+    .of(PlaceNumbered.self),
+]
+// Requests-2 ends
+
+// Requests-3 begins
+/// Syncs with the app's API while the app runs.
+func ship(
+    _ store: EventStore, to api: URL, as user: any Credentials
+) throws -> Task<Void, any Error> {
+    let transport = try RequestTransport(
+        store, api: "places", at: api, promise: .once(keysKeptFor: .seconds(24 * 3_600)))
+    let service = SyncService(store, transport: transport, credentials: user)
+    return Task { try await service.run() }
+}
+// Requests-3 ends
+
+func promises() {
+    // Requests-4 begins
+    let isThere = Confirmation { context in
+        APIRequest(.get, "changes", context.event.id.uuidString.lowercased())
+    }
+    let day = RequestPromise.once(keysKeptFor: .seconds(24 * 3_600), confirm: isThere)
+    let forEver = RequestPromise.once(keysKeptFor: nil)
+    let withoutKeys = RequestPromise.atLeastOnce(confirm: isThere)
+    // Requests-4 ends
+    _ = (day, forEver, withoutKeys)
+}
+
+func verdicts(_ store: EventStore, _ api: URL) throws -> RequestTransport {
+    // Requests-5 begins
+    let transport = try RequestTransport(
+        store, api: "places", at: api, key: .member("request_id"),
+        promise: .once(keysKeptFor: nil), evidence: .header("X-Places")
+    ) { answer in
+        switch answer.status {
+        case 409: .duplicate  // The API has a place of this name.
+        case 403 where answer.isJSON: .rejected(code: "forbidden", detail: "not your place")
+        default: nil
+        }
+    }
+    // Requests-5 ends
+    return transport
+}

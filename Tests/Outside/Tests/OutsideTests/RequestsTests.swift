@@ -1,0 +1,51 @@
+// The app of the article "Shipping to your API", at an API in memory.
+
+import Daybook
+import Foundation
+import Synchronization
+import Testing
+
+@testable import Engine
+
+/// Gives the first place the number 7, and loses its first answer.
+private final class PlacesAPI: APIClient {
+    private let requests = Mutex<[BoundedHTTPRequest]>([])
+    var targets: [String] { requests.withLock { $0.map(\.url.path) } }
+    var keys: Set<String> {
+        requests.withLock { requests in
+            Set(requests.flatMap { $0.fields.filter { $0.name == "Idempotency-Key" }.map(\.value) })
+        }
+    }
+    struct Lost: Error {}
+
+    func answer(to request: BoundedHTTPRequest, token: String?) async throws -> APIAnswer {
+        let count = requests.withLock { requests in
+            requests.append(request)
+            return requests.count
+        }
+        guard count > 1 else { throw Lost() }
+        return APIAnswer(
+            status: 201, headers: ["Content-Type": "application/json"],
+            body: Array(#"{"id":7}"#.utf8))
+    }
+}
+
+@Suite struct RequestsTests {
+    @Test func `a place that was added and rated offline is rated under the server's number`()
+        async throws
+    {
+        let store = try await EventStore.inMemory(
+            account: "ada", rules: placeRules, views: [PlaceNumbers.self])
+        try await store.append(PlaceAdded(place: "pier", name: "North pier"))
+        try await store.append(PlaceRated(place: "pier", stars: 5))
+        let api = PlacesAPI()
+        let transport = try RequestTransport(
+            store, api: "places", at: try #require(URL(string: "https://api.example.com/v1")),
+            promise: .once(keysKeptFor: nil), client: api)
+        let report = try await store.sync(over: transport)
+        #expect(report.pending == 0)
+        #expect(store.view(PlaceNumbers.self).numbers["pier"] == 7)
+        #expect(api.targets == ["/v1/places", "/v1/places", "/v1/places/7/ratings"])
+        #expect(api.keys.count == 2)
+    }
+}
