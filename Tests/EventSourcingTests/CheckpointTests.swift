@@ -90,7 +90,7 @@ private struct ChangedSums: Projection, Codable {
         let files = InMemoryFileSystem()
         let store = try await open(files)
         for part in parts {
-            try await store.append(drafts(part))
+            try await store.append(contentsOf: drafts(part))
             try await store.checkpoint()
         }
         try await store.close()

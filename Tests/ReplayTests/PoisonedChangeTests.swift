@@ -276,7 +276,7 @@ private struct Run {
             environment: clock.environment(fileSystem: InMemoryFileSystem(), seed: 1))
         for number in 1...20 {
             let text = [7, 13].contains(number) ? "poison" : "text"
-            try await store.append([
+            try await store.append(contentsOf: [
                 EventDraft(
                     type: "t", subject: "s\(number)",
                     data: .json(Array(#"{"content":"\#(text)"}"#.utf8)))
@@ -314,7 +314,7 @@ private struct Run {
             environment: clock.environment(fileSystem: InMemoryFileSystem(), seed: 1))
         for number in 1...20 {
             let text = number == 7 ? "poison" : "text"
-            try await store.append([
+            try await store.append(contentsOf: [
                 EventDraft(
                     type: "t", subject: "s\(number)",
                     data: .json(Array(#"{"content":"\#(text)"}"#.utf8)))
@@ -329,7 +329,7 @@ private struct Run {
         #expect(OutboxCommands(store).count == 1)
         // An outage costs the batch and one read.
         middlebox.isDown.store(true, ordering: .relaxed)
-        try await store.append([EventDraft(type: "t", subject: "new")])
+        try await store.append(contentsOf: [EventDraft(type: "t", subject: "new")])
         middlebox.count.store(0, ordering: .relaxed)
         _ = try await replayer.run()
         #expect(middlebox.count.load(ordering: .relaxed) <= 2)
@@ -347,7 +347,7 @@ private struct Run {
             environment: clock.environment(fileSystem: InMemoryFileSystem(), seed: 1))
         func append(_ texts: String...) async throws {
             for text in texts {
-                try await store.append([
+                try await store.append(contentsOf: [
                     EventDraft(
                         type: "t", subject: text,
                         data: .json(Array(#"{"content":"\#(text)"}"#.utf8)))
@@ -389,7 +389,7 @@ private struct Run {
             at: "/log", catalogue: EventCatalogue([EventRule(type: "t", action: "A") { _ in }]),
             views: [Outbox.self],
             environment: clock.environment(fileSystem: InMemoryFileSystem(), seed: 1))
-        let event = try #require(try await store.append([EventDraft(type: "t")]).first)
+        let event = try #require(try await store.append(contentsOf: [EventDraft(type: "t")]).first)
         let outbox = OutboxCommands(store)
         #expect(try await outbox.discard(event.id) == [event.id])
         #expect(outbox.count == 0)

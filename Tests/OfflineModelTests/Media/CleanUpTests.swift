@@ -77,7 +77,7 @@ private func photo(_ id: String, _ type: AssetType = .image) -> Asset {
         }
         // A link that waits for its album says which photos are in it.
         let links = AlbumLinks(albumId: "-1739773001", assetIds: ["b"], userIds: [])
-        try await store.events.append([EventDraft(AlbumLinked(links))])
+        try await store.events.append(contentsOf: [EventDraft(AlbumLinked(links))])
         #expect(await store.assets.cleanUpCandidates().map(\.id) == ["a"])
         try await store.close()
     }
