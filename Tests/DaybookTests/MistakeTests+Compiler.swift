@@ -35,7 +35,7 @@ struct CompilerMistake: Sendable {
             #"_ = try await store.append(contentsOf: [Walk(name: "a"), EventDraft(type: "b")])"#),
         CompilerMistake(
             "several events without a label", "expected argument type 'EventDraft'",
-            #"_ = try await store.append(contentsOf: [Walk(name: "a"), Walk(name: "b")])"#),
+            #"_ = try await store.append([Walk(name: "a"), Walk(name: "b")])"#),
         CompilerMistake(
             "a misspelt member", "(have 'nam:', expected 'name:')",
             #"_ = try await store.append(contentsOf: [Walk(nam: "a")])"#),
