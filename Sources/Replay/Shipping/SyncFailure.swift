@@ -64,7 +64,7 @@ extension SyncFailure {
             case .wrongAccount: .wrongAccount
             case .accountNeeded: .accountNeeded
             case .badToken: .unauthorized
-            case .badEndpoint, .foreignPage, .localAddress: .wrongEndpoint
+            case .badEndpoint, .foreignPage, .localAddress, .otherAPI: .wrongEndpoint
             case .badHeader, .reservedHeader, .tokenInClear, .badCertificate, .badProxy,
                 .certificatesUnsupported:
                 .refused
