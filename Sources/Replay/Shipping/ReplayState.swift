@@ -172,7 +172,9 @@ public struct ReplayState: Sendable {
             return isBusy ? busy(now) : .wait(until: pipeline.notBefore)
         }
         if let action = token.actionNeeded(now: now) { return action }
-        guard underWay.count < requestsMax, recoveryNumber == nil else { return busy(now) }
+        guard underWay.count < requestsMax, recoveryNumber == nil, !isReadingFirst else {
+            return busy(now)
+        }
         guard !sending.isBisecting || !isBusy else { return busy(now) }
         if let items = sending.dequeueBatch() { return send(.append(items)) }
         // A page may have events that are being sent, so a read is under way alone.
@@ -193,6 +195,11 @@ public struct ReplayState: Sendable {
         return token.actionNeeded(now: now) ?? send(.read(after: reading.cursor))
     }
 
+    /// N1: whether a read is under way whose answer decides how the failed batch is sent again.
+    private var isReadingFirst: Bool {
+        sending.readsFirst && underWay.keys.contains(where: isRead)
+    }
+
     /// N1: whether a read is sent before a run ends that waits or pauses after a failed batch. Once in a run.
     mutating func probeBeforeEnd(now: Int64) -> Bool {
         guard !hasProbed, !isBusy, pipeline.mayProbe(now: now), sending.narrowing.probeNow() else {
@@ -205,9 +212,9 @@ public struct ReplayState: Sendable {
 
     /// The action while requests are unanswered. It has a time if another request may be sent then.
     private func busy(_ now: Int64) -> Action {
-        guard underWay.count < requestsMax, !sending.isBisecting, recoveryNumber == nil else {
-            return .busy(until: nil)
-        }
+        guard underWay.count < requestsMax, !sending.isBisecting, recoveryNumber == nil,
+            !isReadingFirst
+        else { return .busy(until: nil) }
         let due = sending.hasReadyLanes ? .min : sending.nextDue ?? .min
         let time = max(pipeline.notBefore, due)
         return .busy(until: time > now ? time : nil)
