@@ -50,7 +50,7 @@ private func open(
 }
 
 private func append(_ subjects: [String], to store: EventStore) async throws {
-    try await store.append(subjects.map { EventDraft(type: "t", subject: $0) })
+    try await store.append(contentsOf: subjects.map { EventDraft(type: "t", subject: $0) })
 }
 
 /// Opens a log in a child process, where the fold traps.
