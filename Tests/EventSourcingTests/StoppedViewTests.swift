@@ -81,6 +81,21 @@ private func endOpening(of directory: String) async {
     }
 
     @Test(.verifies("VIEW-32"))
+    func `a fold that ends the process at an append leaves no event`() async throws {
+        try await open(log).close()
+        await #expect(processExitsWith: .failure) { [log = log as String] in
+            Fragile.traps.withLock { $0 = true }
+            let store = try await open(log)
+            try await append(["a"], to: store)
+            try await append(["trap"], to: store)
+        }
+        let store = try await open(log)
+        #expect(store.view(Fragile.self).subjects == ["a"])
+        #expect(await store.lastDurable == Position(1))
+        try await store.close()
+    }
+
+    @Test(.verifies("VIEW-32"))
     func `after two openings that ended in one view's fold, a store opens without it`()
         async throws
     {

@@ -14,6 +14,9 @@ private protocol AnyViewBox: AnyObject, Sendable {
     func folds(_ type: String) -> Bool
     var isStopped: Bool { get }
     func fold(_ batch: FoldedBatch, bit: UInt64)
+    func prepare(_ batch: FoldedBatch, bit: UInt64)
+    func publish()
+    func dropPrepared()
     func restore(_ state: StoredState, discards: UInt64) -> Bool
     func adopt(_ other: any AnyViewBox)
     func capture(_ discarded: DiscardedEvents) -> ViewCapture
@@ -65,6 +68,8 @@ private final class ViewBox<View: Projection>: AnyViewBox {
 
     /// The state. Its `through` may be lower than `progress`: the view does not fold the events in between.
     private let state = Mutex(Present())
+    /// The state with events that are not committed yet. Only the store's queue uses it.
+    private let prepared = Mutex<Present?>(nil)
     private let progress: FoldProgress
     let types: UInt64
     let isStopped: Bool
@@ -97,6 +102,24 @@ private final class ViewBox<View: Projection>: AnyViewBox {
     func fold(_ batch: FoldedBatch, bit: UInt64) {
         state.withLock { Self.fold(batch, bit, into: &$0.view, &$0.through, &$0.revision) }
     }
+
+    /// Folds events into a copy of the state. Readers do not see it, and do not wait.
+    func prepare(_ batch: FoldedBatch, bit: UInt64) {
+        var copy = state.withLock { $0 }
+        Self.fold(batch, bit, into: &copy.view, &copy.through, &copy.revision)
+        prepared.withLock { $0 = copy }
+    }
+
+    /// Makes the prepared state the present one.
+    func publish() {
+        let new = prepared.withLock { prepared in
+            defer { prepared = nil }
+            return prepared
+        }
+        if let new { state.withLock { $0 = new } }
+    }
+
+    func dropPrepared() { prepared.withLock { $0 = nil } }
 
     /// Folds events into the parts of a state. For a state that is passed as one value, the generic type is looked up
     /// for each event, which took a fiftieth of a bulk append.
@@ -336,6 +359,15 @@ struct ViewSet: Sendable {
         var longest = Duration.zero
     }
 
+    /// Events folded into copies of the states, which no reader sees before `publish(_:)`.
+    struct PreparedFold {
+        fileprivate var concerned: UInt64 = 0
+        fileprivate var discarding: Discarding.State?
+        fileprivate var last: Position?
+        /// How long the views took.
+        fileprivate(set) var time = FoldTime()
+    }
+
     /// Folds events in their newest form into the views of their types, unless a view has folded them
     /// already. A reader of a view sees all of them or none.
     ///
@@ -352,6 +384,29 @@ struct ViewSet: Sendable {
         }
         progress.advance(to: last)
         return time
+    }
+
+    /// Folds events as `fold(_:)`, into copies of the states. A fold that ends the process does so before the events
+    /// are recorded.
+    func prepareFold(of events: ArraySlice<Event>) -> PreparedFold {
+        guard let last = events.last?.position else { return PreparedFold() }
+        let (batch, concerned, discarding) = batch(of: events)
+        let time = forEachBox(concerned) { box, bit in box.prepare(batch, bit: bit) }
+        return PreparedFold(
+            concerned: concerned, discarding: discarding, last: last, time: time)
+    }
+
+    /// Shows readers the prepared states, view by view.
+    func publish(_ fold: PreparedFold) {
+        guard let last = fold.last else { return }
+        if let discarding = fold.discarding { self.discarding.state.withLock { $0 = discarding } }
+        for (box, bit) in bits where bit & fold.concerned != 0 { box.publish() }
+        progress.advance(to: last)
+    }
+
+    /// Drops the prepared states: the events were not recorded.
+    func drop(_ fold: PreparedFold) {
+        for (box, bit) in bits where bit & fold.concerned != 0 { box.dropPrepared() }
     }
 
     /// Folds a batch into one view, noted before; event by event where an opening has ended before.

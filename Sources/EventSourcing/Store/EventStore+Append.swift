@@ -487,6 +487,9 @@ extension EventStore {
         try checkOpen()
         guard !pending.isEmpty else { return }
         var batch = pending
+        // Before the commit, so that a fold that ends the process leaves no event that ends every opening.
+        let folded = views.prepareFold(of: batch.events.dropFirst(batch.relaxedCount))
+        report(folded.time, events: batch.events.count - batch.relaxedCount)
         do {
             commitCount += 1
             try instruments.measure(.commit) { () throws(LogError) in
@@ -494,6 +497,7 @@ extension EventStore {
             }
             pending = PendingAppends()
         } catch {
+            views.drop(folded)
             // Relaxed events are in the views already. A log that is still usable has recorded nothing, so they
             // stay pending.
             let isUsable = (try? log.requireUsable()) != nil
@@ -505,8 +509,7 @@ extension EventStore {
         }
         instruments.count(.committedEvents, batch.events.count)
         instruments.count(.committedBytes, batch.lines.bytes.count)
-        let new = batch.events.dropFirst(batch.relaxedCount)
-        report(views.fold(new), events: new.count)
+        views.publish(folded)
         for event in batch.events { checkpointing.countTail(event) }
         rebuildViewsIfStale()
         batch.resumeWaiters()
