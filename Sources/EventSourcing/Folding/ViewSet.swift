@@ -12,11 +12,7 @@ private protocol AnyViewBox: AnyObject, Sendable {
     var isStored: Bool { get }
     var foldsAll: Bool { get }
     func folds(_ type: String) -> Bool
-    var isStopped: Bool { get }
     func fold(_ batch: FoldedBatch, bit: UInt64)
-    func prepare(_ batch: FoldedBatch, bit: UInt64)
-    func publish()
-    func dropPrepared()
     func restore(_ state: StoredState, discards: UInt64) -> Bool
     func adopt(_ other: any AnyViewBox)
     func capture(_ discarded: DiscardedEvents) -> ViewCapture
@@ -28,8 +24,6 @@ private struct FoldedBatch: Sendable {
     var events: ArraySlice<Event> = []
     /// For each event, a bit for each view that folds it.
     var concerns: [UInt64] = []
-    /// The position of the last event, of which there must be one.
-    var last: Position { events[events.endIndex - 1].position }
 }
 
 /// The last position that all views of a set have folded. It advances without locking the views that do not
@@ -68,15 +62,11 @@ private final class ViewBox<View: Projection>: AnyViewBox {
 
     /// The state. Its `through` may be lower than `progress`: the view does not fold the events in between.
     private let state = Mutex(Present())
-    /// The state with events that are not committed yet. Only the store's queue uses it.
-    private let prepared = Mutex<Present?>(nil)
     private let progress: FoldProgress
     let types: UInt64
-    let isStopped: Bool
 
-    init(_ catalogue: EventCatalogue, _ progress: FoldProgress, isStopped: Bool) {
+    init(_ catalogue: EventCatalogue, _ progress: FoldProgress) {
         self.progress = progress
-        self.isStopped = isStopped
         types = catalogue.fingerprint(includingRules: View.dependsOnRules)
     }
 
@@ -84,16 +74,14 @@ private final class ViewBox<View: Projection>: AnyViewBox {
     var version: UInt32 { UInt32(clamping: View.version) }
     var present: Present {
         // Read before the state, so that the state includes all events up to it.
-        let through = passed
+        let through = progress.through
         var present = state.withLock { $0 }
         present.through = max(present.through, through)
         return present
     }
-    /// The last position that the view has folded or skipped with all other views.
-    private var passed: Position { isStopped ? .zero : progress.through }
     var projection: any Projection { present.view }
     var isStored: Bool { (try? View().encodedState()) != nil }
-    var through: Position { max(passed, state.withLock { $0.through }) }
+    var through: Position { max(progress.through, state.withLock { $0.through }) }
     var revision: UInt64 { state.withLock { $0.revision } }
 
     var foldsAll: Bool { View.eventTypes == nil }
@@ -102,24 +90,6 @@ private final class ViewBox<View: Projection>: AnyViewBox {
     func fold(_ batch: FoldedBatch, bit: UInt64) {
         state.withLock { Self.fold(batch, bit, into: &$0.view, &$0.through, &$0.revision) }
     }
-
-    /// Folds events into a copy of the state. Readers do not see it, and do not wait.
-    func prepare(_ batch: FoldedBatch, bit: UInt64) {
-        var copy = state.withLock { $0 }
-        Self.fold(batch, bit, into: &copy.view, &copy.through, &copy.revision)
-        prepared.withLock { $0 = copy }
-    }
-
-    /// Makes the prepared state the present one.
-    func publish() {
-        let new = prepared.withLock { prepared in
-            defer { prepared = nil }
-            return prepared
-        }
-        if let new { state.withLock { $0 = new } }
-    }
-
-    func dropPrepared() { prepared.withLock { $0 = nil } }
 
     /// Folds events into the parts of a state. For a state that is passed as one value, the generic type is looked up
     /// for each event, which took a fiftieth of a bulk append.
@@ -188,14 +158,12 @@ struct ViewSet: Sendable {
     /// The events that a view could not decode.
     let unreadable = UnreadableEvents()
     private let discarding = Discarding()
-    /// The names of the views that are not folded: they keep the state that was restored.
-    let stopped: Set<String>
     /// True if the finally retracted events were given at creation: then records that are folded do not
     /// change them.
     private let hasFinalRetractions: Bool
 
     /// The retracted events, which folds skip.
-    fileprivate final class Discarding: Sendable {
+    private final class Discarding: Sendable {
         struct State {
             var events = DiscardedEvents()
             /// True if some view has folded an event that was retracted later.
@@ -204,23 +172,16 @@ struct ViewSet: Sendable {
         let state = Mutex(State())
     }
 
-    /// - Parameters:
-    ///   - discarded: the finally retracted events, if known; if nil, they are determined by the records that are
-    ///     folded.
-    ///   - stopped: the names of views that are not folded.
+    /// - Parameter discarded: the finally retracted events, if known; if nil, they are determined by the
+    ///   records that are folded.
     init(
         _ views: [any Projection.Type], _ catalogue: EventCatalogue,
-        passingOver discarded: DiscardedEvents? = nil, stopping stopped: Set<String> = []
+        passingOver discarded: DiscardedEvents? = nil
     ) {
         var boxes: [ObjectIdentifier: any AnyViewBox] = [:]
-        for view in views {
-            boxes[ObjectIdentifier(view)] = Self.box(
-                view, catalogue, progress, isStopped: stopped.contains(view.name))
-        }
+        for view in views { boxes[ObjectIdentifier(view)] = Self.box(view, catalogue, progress) }
         self.boxes = boxes
-        self.stopped = stopped
-        let bits = boxes.values.filter { !$0.isStopped }.enumerated()
-            .map { ($1, UInt64(1) << UInt64($0 % 64)) }
+        let bits = boxes.values.enumerated().map { ($1, UInt64(1) << UInt64($0 % 64)) }
         let types = Set(views.flatMap { $0.eventTypes ?? [] })
         func bitsOfViews(_ isIncluded: (any AnyViewBox) -> Bool) -> UInt64 {
             bits.reduce(0) { isIncluded($1.0) ? $0 | $1.1 : $0 }
@@ -275,9 +236,7 @@ struct ViewSet: Sendable {
     }
 
     /// The same views before the first event. They skip the currently retracted events.
-    func fresh() -> ViewSet {
-        ViewSet(views, catalogue, passingOver: discarded, stopping: stopped)
-    }
+    func fresh() -> ViewSet { ViewSet(views, catalogue, passingOver: discarded) }
 
     /// The retracted events.
     var discarded: DiscardedEvents {
@@ -293,16 +252,14 @@ struct ViewSet: Sendable {
     ///
     /// - Parameters:
     ///   - states: stored states; those without a retracted event are restored first.
-    ///   - marker: notes the folds that run.
     ///   - runs: returns the events from a position on.
     /// - Throws: what reading the events throws; then the views do not change.
     func rebuild(
-        from states: [StoredState], notingIn marker: FoldMarker? = nil,
-        _ runs: (_ first: Position) -> EventRuns
+        from states: [StoredState], _ runs: (_ first: Position) -> EventRuns
     ) throws {
         let fresh = fresh()
         fresh.restore(states)
-        try runs(fresh.next).forEach { fresh.fold($0[...], notingIn: marker) }
+        try runs(fresh.next).forEach { fresh.fold($0[...]) }
         for (view, box) in boxes {
             if let other = fresh.boxes[view] { box.adopt(other) }
         }
@@ -310,9 +267,9 @@ struct ViewSet: Sendable {
     }
 
     private static func box<View: Projection>(
-        _ view: View.Type, _ catalogue: EventCatalogue, _ progress: FoldProgress, isStopped: Bool
+        _ view: View.Type, _ catalogue: EventCatalogue, _ progress: FoldProgress
     ) -> any AnyViewBox {
-        ViewBox<View>(catalogue, progress, isStopped: isStopped)
+        ViewBox<View>(catalogue, progress)
     }
 
     /// The views that need every event of their types.
@@ -330,8 +287,8 @@ struct ViewSet: Sendable {
         }
     }
 
-    /// The first position that some view has not folded, without the stopped ones.
-    var next: Position { bits.map(\.box.through).min()?.next ?? Position(1) }
+    /// The first position that some view has not folded.
+    var next: Position { boxes.values.map(\.through).min()?.next ?? Position(1) }
 
     /// Restores each view from the first matching stored state: same name, version and fingerprint, and
     /// decodable. A view without one is unchanged.
@@ -359,79 +316,15 @@ struct ViewSet: Sendable {
         var longest = Duration.zero
     }
 
-    /// Events folded into copies of the states, which no reader sees before `publish(_:)`.
-    struct PreparedFold {
-        fileprivate var concerned: UInt64 = 0
-        fileprivate var discarding: Discarding.State?
-        fileprivate var last: Position?
-        /// How long the views took.
-        fileprivate(set) var time = FoldTime()
-    }
-
     /// Folds events in their newest form into the views of their types, unless a view has folded them
     /// already. A reader of a view sees all of them or none.
     ///
-    /// - Parameter marker: notes each view before its fold.
     /// - Returns: how long the views took.
     @discardableResult
-    func fold(_ events: ArraySlice<Event>, notingIn marker: FoldMarker? = nil) -> FoldTime {
-        guard let last = events.last?.position else { return FoldTime() }
-        let (batch, concerned, discarding) = batch(of: events)
-        if let discarding { self.discarding.state.withLock { $0 = discarding } }
-        let time = forEachBox(concerned) { box, bit in
-            guard let marker else { return box.fold(batch, bit: bit) }
-            fold(batch, into: box, bit, notingIn: marker)
-        }
-        progress.advance(to: last)
-        return time
-    }
-
-    /// Folds events as `fold(_:)`, into copies of the states. A fold that ends the process does so before the events
-    /// are recorded.
-    func prepareFold(of events: ArraySlice<Event>) -> PreparedFold {
-        guard let last = events.last?.position else { return PreparedFold() }
-        let (batch, concerned, discarding) = batch(of: events)
-        let time = forEachBox(concerned) { box, bit in box.prepare(batch, bit: bit) }
-        return PreparedFold(
-            concerned: concerned, discarding: discarding, last: last, time: time)
-    }
-
-    /// Shows readers the prepared states, view by view.
-    func publish(_ fold: PreparedFold) {
-        guard let last = fold.last else { return }
-        if let discarding = fold.discarding { self.discarding.state.withLock { $0 = discarding } }
-        for (box, bit) in bits where bit & fold.concerned != 0 { box.publish() }
-        progress.advance(to: last)
-    }
-
-    /// Drops the prepared states: the events were not recorded.
-    func drop(_ fold: PreparedFold) {
-        for (box, bit) in bits where bit & fold.concerned != 0 { box.dropPrepared() }
-    }
-
-    /// Folds a batch into one view, noted before; event by event where an opening has ended before.
-    private func fold(
-        _ batch: FoldedBatch, into box: any AnyViewBox, _ bit: UInt64,
-        notingIn marker: FoldMarker
-    ) {
-        let positions = batch.events[batch.events.startIndex].position...batch.last
-        guard marker.isSuspect(box.name, box.version, in: positions) else {
-            marker.note(box.name, box.version, positions)
-            return box.fold(batch, bit: bit)
-        }
-        for (concerns, event) in zip(batch.concerns, batch.events) where concerns & bit != 0 {
-            marker.note(box.name, box.version, event.position...event.position)
-            box.fold(FoldedBatch(events: [event], concerns: [concerns]), bit: bit)
-        }
-    }
-
-    /// The events as views fold them, the views concerned, and the retractions if they change.
-    private func batch(
-        of events: ArraySlice<Event>
-    ) -> (FoldedBatch, concerned: UInt64, Discarding.State?) {
-        var state = discarding.state.withLock { $0 }
-        let areRecordsAmong = applyRetractions(in: events, to: &state)
-        let discarded = state.events
+    func fold(_ events: ArraySlice<Event>) -> FoldTime {
+        var time = FoldTime()
+        guard let last = events.last?.position else { return time }
+        let (discarded, areRecordsAmong) = applyRetractions(in: events)
         func isPassedOver(_ event: Event) -> Bool { discarded.contains(event.position) }
         var batch = FoldedBatch(events: events)
         if areRecordsAmong {
@@ -441,20 +334,11 @@ struct ViewSet: Sendable {
             batch.events = batch.events.map { isPassedOver($0) ? $0 : upcast($0) }[...]
         }
         batch.concerns = batch.events.map { isPassedOver($0) ? 0 : viewsConcerned(by: $0) }
-        return (batch, batch.concerns.reduce(0, |), areRecordsAmong ? state : nil)
-    }
-
-    /// Calls `body` with each view of some bits.
-    ///
-    /// - Returns: how long the calls took.
-    private func forEachBox(
-        _ concerned: UInt64, _ body: (any AnyViewBox, UInt64) -> Void
-    ) -> FoldTime {
-        var time = FoldTime()
+        let concerned = batch.concerns.reduce(0, |)
         UnreadableEvents.$current.withValue(unreadable) {
             var start = ContinuousClock.now
             for (box, bit) in bits where bit & concerned != 0 {
-                body(box, bit)
+                box.fold(batch, bit: bit)
                 let end = ContinuousClock.now
                 if end - start > time.longest {
                     (time.longest, time.slowest) = (end - start, box.name)
@@ -463,6 +347,7 @@ struct ViewSet: Sendable {
                 start = end
             }
         }
+        progress.advance(to: last)
         return time
     }
 
@@ -474,19 +359,21 @@ struct ViewSet: Sendable {
 
     /// Applies the records of retracted and reinstated events among `events`.
     ///
-    /// - Returns: true if there are such records.
-    private func applyRetractions(
-        in events: ArraySlice<Event>, to state: inout Discarding.State
-    ) -> Bool {
-        var areRecordsAmong = false
-        for event in events where DiscardedEvents.isRecord(event) {
-            areRecordsAmong = true
-            guard !hasFinalRetractions else { break }
-            let folded = boxes.values.map(\.through).max() ?? .zero
-            let new = state.events.apply(event)
-            if new.contains(where: { $0 <= folded }) { state.isStale = true }
+    /// - Returns: all retracted events, and true if there are such records.
+    private func applyRetractions(in events: ArraySlice<Event>) -> (
+        DiscardedEvents, areRecordsAmong: Bool
+    ) {
+        discarding.state.withLock { state in
+            var areRecordsAmong = false
+            for event in events where DiscardedEvents.isRecord(event) {
+                areRecordsAmong = true
+                guard !hasFinalRetractions else { break }
+                let folded = boxes.values.map(\.through).max() ?? .zero
+                let new = state.events.apply(event)
+                if new.contains(where: { $0 <= folded }) { state.isStale = true }
+            }
+            return (state.events, areRecordsAmong)
         }
-        return areRecordsAmong
     }
 
     /// An event in its newest form, or unchanged if it cannot be converted.
@@ -499,10 +386,10 @@ struct ViewSet: Sendable {
         }
     }
 
-    /// The current states of all views but the stopped ones, sorted by name.
+    /// The current states of all views, sorted by name.
     func capture() -> [ViewCapture] {
         let discarded = discarded
-        return bits.map { $0.box.capture(discarded) }.sorted { $0.name < $1.name }
+        return boxes.values.map { $0.capture(discarded) }.sorted { $0.name < $1.name }
     }
 
     /// The last position that each view has folded.

@@ -31,9 +31,6 @@ public actor ReadOnlyStore {
     public nonisolated let account: String?
     /// The log's folder.
     public nonisolated let directory: String
-    /// The views that the log's writer does not fold (`EventStore.stoppedViews`), as of the opening. Neither does this
-    /// store: `view(_:)` returns their last stored state.
-    public nonisolated let stoppedViews: [StoppedView]
     /// The known event types.
     public nonisolated let catalogue: EventCatalogue
     /// File system and clock.
@@ -78,11 +75,8 @@ public actor ReadOnlyStore {
             ) { files in
                 let reader = LogReader(directory, fileSystem: files)
                 let catalogue = reader.adding(recordedRulesTo: catalogue, files)
-                let stopped = FoldMarker(of: directory, files, views, ofAnyBuild: true).stoppedViews
                 return try ReadOnlyStore(
-                    reader, files, catalogue,
-                    ViewSet(views, catalogue, stopping: Set(stopped.map(\.name))), stopped,
-                    environment, instruments)
+                    reader, files, catalogue, ViewSet(views, catalogue), environment, instruments)
             }
             // Rebuilds the views if an event was retracted after the stored states.
             try await store.refresh()
@@ -92,8 +86,7 @@ public actor ReadOnlyStore {
 
     private init(
         _ reader: LogReader, _ files: any FileSystem, _ catalogue: EventCatalogue,
-        _ views: ViewSet, _ stoppedViews: [StoppedView], _ environment: LogEnvironment,
-        _ instruments: Instruments
+        _ views: ViewSet, _ environment: LogEnvironment, _ instruments: Instruments
     ) throws {
         let directory = reader.directory
         let header = try reader.files()
@@ -119,7 +112,6 @@ public actor ReadOnlyStore {
         self.catalogue = catalogue
         self.environment = environment
         self.views = views
-        self.stoppedViews = stoppedViews
         cursor = LogCursor(
             directory, of: id, after: last, fileSystem: environment.fileSystem)
     }

@@ -441,7 +441,7 @@ extension EventStore {
         let joinsPending = isEmpty && !pending.isEmpty
         if durability == .relaxed, pending.waiterCount == 0 {
             for event in batch.events { floor.include(event.time) }
-            report(views.fold(batch.events[...]), events: batch.events.count)
+            fold(batch.events[...])
             pending.append(batch, relaxed: true)
             signalChange()
             if pending.lines.bytes.count >= Self.relaxedBytesMax {
@@ -487,9 +487,6 @@ extension EventStore {
         try checkOpen()
         guard !pending.isEmpty else { return }
         var batch = pending
-        // Before the commit, so that a fold that ends the process leaves no event that ends every opening.
-        let folded = views.prepareFold(of: batch.events.dropFirst(batch.relaxedCount))
-        report(folded.time, events: batch.events.count - batch.relaxedCount)
         do {
             commitCount += 1
             try instruments.measure(.commit) { () throws(LogError) in
@@ -497,7 +494,6 @@ extension EventStore {
             }
             pending = PendingAppends()
         } catch {
-            views.drop(folded)
             // Relaxed events are in the views already. A log that is still usable has recorded nothing, so they
             // stay pending.
             let isUsable = (try? log.requireUsable()) != nil
@@ -509,7 +505,7 @@ extension EventStore {
         }
         instruments.count(.committedEvents, batch.events.count)
         instruments.count(.committedBytes, batch.lines.bytes.count)
-        views.publish(folded)
+        fold(batch.events.dropFirst(batch.relaxedCount))
         for event in batch.events { checkpointing.countTail(event) }
         rebuildViewsIfStale()
         batch.resumeWaiters()
@@ -518,16 +514,18 @@ extension EventStore {
         scanForGarbageIfSealed()
     }
 
-    /// Logs what folding the events of a commit has shown: events that a view cannot decode, and a fold that took
-    /// long, for which every append waits.
-    private func report(_ time: ViewSet.FoldTime, events: Int) {
+    /// Folds the events of a commit into the views. Logs a warning if that takes long: every append waits meanwhile.
+    private func fold(_ events: ArraySlice<Event>) {
+        let time = views.fold(events)
         warnOfUnreadableEvents()
-        guard time.total >= Self.foldDelayMin + Self.foldDelayPerEvent * events else { return }
+        guard time.total >= Self.foldDelayMin + Self.foldDelayPerEvent * events.count else {
+            return
+        }
         instruments.logger.warning(
             "folding a commit took long, and appends wait for it",
             metadata: [
                 "duration_ns": "\(Int64(time.total / .nanoseconds(1)))",
-                "events": "\(events)",
+                "events": "\(events.count)",
                 "view": "\(time.slowest)",
                 "view_duration_ns": "\(Int64(time.longest / .nanoseconds(1)))",
             ])

@@ -80,8 +80,7 @@ extension EventStore {
     ///   - progress: called from time to time with the number of events classified so far and their total.
     /// - Returns: the events and bytes removed, and the events kept, by reason.
     /// - Throws: `LogError`: `diskFull`, `corrupt`, `io`, `closed`, `suspended`; `CancellationError`.
-    ///   The segment being compacted is then unchanged. `EventError` (`refused`) while a view is stopped
-    ///   (`stoppedViews`): it may need any event.
+    ///   The segment being compacted is then unchanged.
     /// - Complexity: O(bytes of the log), in memory for a few frames, the ids of one segment and a
     ///   copy of the views' states.
     @discardableResult
@@ -95,7 +94,6 @@ extension EventStore {
             // Another task may start one when the running one ends.
             while let running = compaction.running { await running.value }
             try checkOpen()
-            try checkViewsFold()
             try Task.checkCancellation()
             let work = Task {
                 defer {
@@ -116,14 +114,6 @@ extension EventStore {
         } onCancel: {
             stop.set()
         }
-    }
-
-    /// Checks that the store folds all its views.
-    ///
-    /// - Throws: `EventError` (`refused`), naming the view that it does not fold.
-    private func checkViewsFold() throws(EventError) {
-        guard let stopped = stoppedViews.first else { return }
-        throw EventError(.refused, "the log is not compacted: \(stopped)")
     }
 
     /// Sets a closure that runs before every compaction. It records summaries, so that the events they
@@ -270,7 +260,6 @@ extension EventStore {
     /// - Returns: false if it must be called again after the policy's `idlePause`.
     private func maintain(_ policy: CompactionPolicy) async -> Bool {
         do {
-            try checkViewsFold()
             if compaction.due == nil {
                 guard let estimate = try await estimateGarbage() else { return true }
                 guard estimate.share >= policy.garbageShare,

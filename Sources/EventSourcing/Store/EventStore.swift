@@ -37,9 +37,6 @@ public struct Appended: Hashable, Sendable {
 public actor EventStore {
     /// What opening found and recovered.
     public nonisolated let recovery: RecoveryReport
-    /// The views that are not folded, since folding one of their events has ended the process at two openings. Until
-    /// their fold is corrected, `view(_:)` returns their last stored state, and the log is not compacted.
-    public nonisolated let stoppedViews: [StoppedView]
     /// The names of the views whose fold gives another state than the one stored under the same version. Their states are
     /// a mixture of both folds: raise their versions. Found in debug builds, if at most 4,096 events were folded between
     /// the last two checkpoints; always empty in release builds.
@@ -138,21 +135,15 @@ public actor EventStore {
                 do {
                     let rules = RecordedRules(of: directory, environment.fileSystem)
                     let catalogue = catalogue.adding(rules)
-                    let marker = FoldMarker(
-                        of: directory, environment.fileSystem, views,
-                        keepingUnknown: keepingUnknownStates)
-                    defer { marker.finish() }
-                    let stopped = marker.stoppedViews
                     let opening = try StoreOpening(
-                        log, catalogue,
-                        ViewSet(views, catalogue, stopping: Set(stopped.map(\.name))),
-                        keepsUnknownStates: keepingUnknownStates, notingIn: marker, instruments,
+                        log, catalogue, ViewSet(views, catalogue),
+                        keepsUnknownStates: keepingUnknownStates, environment.fileSystem,
+                        instruments,
                         progress: progress)
-                    opening.reportFaults(stopped, instruments)
+                    opening.reportFaults(instruments)
                     log.keepReserve()
                     return EventStore(
-                        log, catalogue, rules, opening, stopped, environment, instruments,
-                        eraseSecrets)
+                        log, catalogue, rules, opening, environment, instruments, eraseSecrets)
                 } catch {
                     try? log.close()
                     throw (error as? LogError)?.following(log.recovery) ?? error
@@ -166,7 +157,7 @@ public actor EventStore {
 
     private init(
         _ log: Log, _ catalogue: EventCatalogue, _ rules: RecordedRules, _ opening: StoreOpening,
-        _ stoppedViews: [StoppedView], _ environment: LogEnvironment, _ instruments: Instruments,
+        _ environment: LogEnvironment, _ instruments: Instruments,
         _ eraseSecrets: (@Sendable () async throws -> Void)?
     ) {
         self.log = log
@@ -184,15 +175,14 @@ public actor EventStore {
         needs = opening.needs
         recordedRules = rules
         unrecordedRules = RecordedRules(of: catalogue).subtracting(rules)
-        self.stoppedViews = stoppedViews
         changedFolds = opening.changedFolds
         recovery = log.recovery
     }
 
     // MARK: Reading
 
-    /// The state of a view that was passed to `open`. It includes every append that has returned. For one of
-    /// `stoppedViews`, the last stored state, or the empty one. O(1).
+    /// The state of a view that was passed to `open`. It includes every append that has returned.
+    /// O(1).
     public nonisolated func view<View: Projection>(_ view: View.Type) -> View {
         views.snapshot(view)
     }
@@ -249,13 +239,10 @@ public actor EventStore {
     /// The state of a view after the last durable event, and the positions of all retracted events: commits
     /// relaxed events first.
     ///
-    /// - Throws: `LogError`; `EventError` (`refused`) for a stopped view.
+    /// - Throws: `LogError`.
     package func durableView<View: Projection>(
         _ view: View.Type
     ) throws -> (view: View, last: Position, retracted: [Position]) {
-        if let stopped = stoppedViews.first(where: { $0.name == View.name }) {
-            throw EventError(.refused, "\(stopped)")
-        }
         try requireFlushed()
         if views.isStale { try rebuildViews() }
         return (views.snapshot(view), lastDurable, views.discarded.all)

@@ -17,14 +17,14 @@ struct StoreOpening {
     /// The views that need every event of their types.
     let needs: ViewNeeds
 
-    /// Restores the views' states and folds later events, each view noted before.
+    /// Restores the views' states and folds later events.
     ///
     /// - Throws: `LogError`.
     /// - Complexity: O(states + events after the checkpoint); O(events) for a view without a stored
     ///   state.
     init(
         _ log: Log, _ catalogue: EventCatalogue, _ views: ViewSet, keepsUnknownStates: Bool,
-        notingIn marker: FoldMarker, _ instruments: Instruments,
+        _ fileSystem: any FileSystem, _ instruments: Instruments,
         progress: (@Sendable (_ folded: Int, _ total: Int) -> Void)?
     ) throws {
         self.views = views
@@ -40,7 +40,7 @@ struct StoreOpening {
             if let checkpoint {
                 changedFolds =
                     (try? views.changedFolds(
-                        since: checkpoint, log, catalogue, marker.fileSystem)) ?? []
+                        since: checkpoint, log, catalogue, fileSystem)) ?? []
             }
         #endif
         var floorThrough = Position.zero
@@ -48,10 +48,10 @@ struct StoreOpening {
             self.floor = floor
             floorThrough = position
         }
-        // The state of a stopped view is kept as it is stored.
-        unknown = states.filter {
-            views.stopped.contains($0.name)
-                || keepsUnknownStates && !$0.isOfStore && !views.names.contains($0.name)
+        if keepsUnknownStates {
+            unknown = states.filter {
+                !$0.isOfStore && !views.names.contains($0.name)
+            }
         }
         checkpointing.finish(stateBytes: states.reduce(0) { $0 + $1.bytes.count })
         checkpointing.areNeedsNew =
@@ -62,7 +62,7 @@ struct StoreOpening {
         let total = Int(clamping: log.next.rawValue - first.rawValue)
         var count = 0
         try instruments.fold(log.runs(from: first, catalogue: catalogue)) { run in
-            views.fold(run[...], notingIn: marker)
+            views.fold(run[...])
             for event in run {
                 if event.position > floorThrough { floor.include(event.time) }
                 if event.position > covered { checkpointing.countTail(event) }
@@ -72,9 +72,7 @@ struct StoreOpening {
             if count / 10_000 > before { progress?(count / 10_000 * 10_000, total) }
         }
         if views.isStale {
-            try instruments.measure(.fold) {
-                try views.rebuild(from: states, notingIn: marker, log, catalogue)
-            }
+            try instruments.measure(.fold) { try views.rebuild(from: states, log, catalogue) }
             checkpointing.makeDue()
         }
         if first <= covered { checkpointing.makeDue() }
@@ -82,9 +80,8 @@ struct StoreOpening {
 }
 
 extension StoreOpening {
-    /// Logs which views are not folded, or not folded as their states were, and which events were not converted.
-    func reportFaults(_ stopped: [StoppedView], _ instruments: Instruments) {
-        for view in stopped { instruments.logger.error("\(view)") }
+    /// Logs which views are not folded as their states were, and which events were not converted.
+    func reportFaults(_ instruments: Instruments) {
         for view in changedFolds {
             instruments.logger.error(
                 """
@@ -107,9 +104,8 @@ extension ViewSet {
     ///
     /// - Throws: `LogError`; the views then stay as they were.
     func rebuild(
-        from states: [StoredState], notingIn marker: FoldMarker? = nil, _ log: Log,
-        _ catalogue: EventCatalogue
+        from states: [StoredState], _ log: Log, _ catalogue: EventCatalogue
     ) throws {
-        try rebuild(from: states, notingIn: marker) { log.runs(from: $0, catalogue: catalogue) }
+        try rebuild(from: states) { log.runs(from: $0, catalogue: catalogue) }
     }
 }

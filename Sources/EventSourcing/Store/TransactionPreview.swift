@@ -48,9 +48,7 @@ final class TransactionPreview {
     {
         do { try encodeNew(of: transaction) } catch { isRefused = true }
         let key = ObjectIdentifier(view)
-        guard !isRefused, !events.isEmpty, !views.stopped.contains(View.name) else {
-            return views.snapshot(view)
-        }
+        guard !isRefused, !events.isEmpty else { return views.snapshot(view) }
         // Removed from the dictionary, so that the fold changes it in place.
         let known = states.removeValue(forKey: key)
         var state = known?.state as? View ?? views.snapshot(view)

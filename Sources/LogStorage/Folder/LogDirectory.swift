@@ -18,8 +18,6 @@ public enum LogDirectory {
     /// The rules of the app's own event types. The log itself does not read it.
     package static let rules = "rules"
     package static let newRules = "rules.new"
-    /// The view that is folded at opening, and the views that are not folded any more. The log itself does not read it.
-    package static let folding = "folding"
     /// The folder for data that is too large for an event. The log itself does not read it.
     public static let files = "files"
     /// The prefix of the names of files in that folder that are not complete.
@@ -35,7 +33,7 @@ public enum LogDirectory {
     /// The names that a folder without segments may contain. An erasure marker alone is no part of a log.
     private static let ownNames: Set<String> = [
         lock, checkpoints, quarantine, rewriteJournal, newRewriteJournal, newSegment, reserve,
-        files, rules, newRules, folding,
+        files, rules, newRules,
     ]
 
     /// True for the names that a log gives to entries of its folder.

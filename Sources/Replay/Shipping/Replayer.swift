@@ -111,8 +111,7 @@ public struct Replayer: Sendable {
     /// - Returns: the report. The run's records are durable, unless the disk is full: then the report's message
     ///   says so.
     /// - Throws: `LogError` if the log could not be read or written, or was closed or suspended; `EventError`
-    ///   (`refused`) for the store that all accounts share, and for one that does not fold its outbox
-    ///   (`EventStore.stoppedViews`); `TransportError` (`badEndpoint`,
+    ///   (`refused`) for the store that all accounts share; `TransportError` (`badEndpoint`,
     ///   `tokenInClear`) if the transport cannot be used with the app's settings. Failures of
     ///   the network are no errors; they are in the report.
     public func run(
@@ -126,10 +125,6 @@ public struct Replayer: Sendable {
                 .refused,
                 "the log in \(store.directory) is shared by all accounts and belongs to none, so it "
                     + "cannot be synced; sync the account's own log")
-        }
-        // The state of a stopped outbox has settled events as pending.
-        if let stopped = store.stoppedViews.first(where: { $0.name == Outbox.name }) {
-            throw EventError(.refused, "nothing is synced: \(stopped)")
         }
         let claim = ShippingClaim(store)
         guard claim.isOurs else {

@@ -143,7 +143,6 @@ extension API {
             LogDirectory.lock: "lock", LogDirectory.reserve: "reserve",
             LogDirectory.rewriteJournal: "journal", LogDirectory.newRewriteJournal: "journal",
             LogDirectory.files: "files", LogDirectory.rules: "rules",
-            LogDirectory.folding: "folding",
         ]
         let shown = [LogDirectory.checkpoints, LogDirectory.quarantine]
         let names = ((try? fileSystem.list(log.directory)) ?? []).sorted()
