@@ -125,10 +125,10 @@ import Testing
     {
         let folder = try await AnsweredLog.folder()
         defer { folder.remove() }
-        // Settled; pending; parked and not in conflict.
+        // Settled; pending, which can be discarded only; parked and not in conflict.
         #expect(try parked(folder, "--retry", id(3)).status == 66)
         #expect(try parked(folder, "--retry", id(7), "--retry", id(8)).status == 65)
-        #expect(try parked(folder, "--discard", id(8)).status == 65)
+        #expect(try parked(folder, "--discard", id(3)).status == 66)
         #expect(try parked(folder, "--resolve", id(7), "--keep", "mine").status == 65)
         // Of several ids none is decided if one is refused.
         #expect(try listed(folder).count == 3)
