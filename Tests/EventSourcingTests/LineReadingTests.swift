@@ -181,7 +181,7 @@ import Testing
 
     // MARK: Decoded data
 
-    @Test func `decoded data are returned, others are decoded, both as the event's type only`() throws {
+    @Test func `decoded data are returned, others are decoded, as no other type`() throws {
         let draft = try EventDraft(CitySaved(userId: "ana", cityId: "lisbon"))
         var history = EventHistory()
         let event = history.addOwn(draft)
