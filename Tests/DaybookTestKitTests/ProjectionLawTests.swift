@@ -166,6 +166,7 @@ private struct TypeNotNamed: TripView, Codable {
 private struct TripChanged<Kind: TripChangeKind>: EventPayload, Codable {
     static var type: String { "com.example.trip.\(Kind.self)".lowercased() }
     var trip: String
+    var subject: String { trip }
 }
 
 private protocol TripChangeKind {}
@@ -187,7 +188,7 @@ private struct ConfirmedTrips: TripView, CompactableView, Codable {
     var ended: Set<String> = []
 
     mutating func fold(_ event: Event) {
-        guard let trip = try? event.payload(as: TripChanged<Begun>.self).trip else { return }
+        guard let trip = event.subject else { return }
         if Self.ending.contains(event.type) {
             ended.insert(trip)
             begun.remove(trip)

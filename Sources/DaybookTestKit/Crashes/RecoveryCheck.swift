@@ -24,11 +24,9 @@ package struct RecoveryCheck {
     }
 
     private static let directory = Workload.directory
-    /// The names, other than those of segments, that a log's folder may contain while no call is in progress. `folding` is
-    /// removed by a store, not by the recovery of its log.
+    /// The names, other than those of segments, that a log's folder may contain while no call is in progress.
     private static let permanentNames: Set<String> = [
         LogDirectory.lock, LogDirectory.checkpoints, LogDirectory.quarantine, LogDirectory.reserve,
-        LogDirectory.folding,
     ]
 
     private func require(

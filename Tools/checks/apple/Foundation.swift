@@ -199,18 +199,12 @@ public class FileManager: NSObject, @unchecked Sendable {
     public func removeItem(at _: URL) throws {}
 }
 
-public class Bundle: NSObject, @unchecked Sendable {
-    public class var main: Bundle { fatalError() }
-    public var executablePath: String? { fatalError() }
-}
-
 public struct FileAttributeKey: Hashable, RawRepresentable, Sendable {
     public let rawValue: String
     public init(rawValue: String) { self.rawValue = rawValue }
     public static let posixPermissions = FileAttributeKey(rawValue: "")
     public static let type = FileAttributeKey(rawValue: "")
     public static let modificationDate = FileAttributeKey(rawValue: "")
-    public static let size = FileAttributeKey(rawValue: "")
     public static let systemFreeSize = FileAttributeKey(rawValue: "")
 }
 
