@@ -214,7 +214,8 @@ import Testing
     }
 
     @Test(.verifies("RPL-12", "RPL-7"))
-    func `a run with an end waits for a silent server twice: with a batch and a read`() async throws {
+    func `a run with an end waits for a silent server twice: with a batch and a read`() async throws
+    {
         let store = try await store()
         let server = try LocalServer { _ in .script { $0.waitForEnd() } }
         let report = try await Replayer(
