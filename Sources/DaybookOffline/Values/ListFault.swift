@@ -83,7 +83,8 @@ extension JSONFields {
 extension JSONScanner {
     /// The elements of an array as ranges of its text; nil for another value.
     static func elements(of text: [UInt8]) -> [Range<Int>]? {
-        let span = text.span.bytes
+        let slice = text[...]
+        let span = slice.span.bytes
         var ranges: [Range<Int>] = []
         do throws(JSONError) {
             var scanner = JSONScanner()

@@ -116,6 +116,8 @@ public struct URL: Hashable, Codable, Sendable {
 
 public struct URLQueryItem: Hashable, Sendable {
     public init(name _: String, value _: String?) {}
+    public var name: String { fatalError() }
+    public var value: String? { fatalError() }
 }
 
 public struct URLComponents: Hashable, Sendable {
@@ -260,11 +262,13 @@ public struct Decimal: Hashable, Codable, Sendable {
 public struct CharacterSet: Sendable {
     public static var whitespaces: CharacterSet { fatalError() }
     public static var whitespacesAndNewlines: CharacterSet { fatalError() }
+    public init(charactersIn _: String) {}
 }
 
 extension StringProtocol {
     public func components<T: StringProtocol>(separatedBy _: T) -> [String] { fatalError() }
     public func trimmingCharacters(in _: CharacterSet) -> String { fatalError() }
+    public func addingPercentEncoding(withAllowedCharacters _: CharacterSet) -> String? { fatalError() }
     public func replacingOccurrences<Target: StringProtocol, Replacement: StringProtocol>(
         of _: Target, with _: Replacement
     ) -> String { fatalError() }
