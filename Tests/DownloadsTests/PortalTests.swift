@@ -130,6 +130,10 @@ private let loginPage = Array("<!DOCTYPE html><title>Login</title>".utf8)
         try await eventually("version", is: Optional(2)) {
             bench.store.view(CitiesView.self).offline(city.id)?.version
         }
+        try await eventually("completed jobs", is: 1) {
+            bench.store.view(DownloadsView.self).jobs(of: city.id)
+                .count { $0.status == .completed }
+        }
         clock.advance(by: .hours(23))
         #expect(try await bench.store.downloads.queueWanted(for: Bench.user) == [])
         try await bench.close()

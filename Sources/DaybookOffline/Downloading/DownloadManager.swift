@@ -374,8 +374,9 @@ public actor DownloadManager {
             case .success(let city): try await record(city, job, meter)
             case .failure(is CancellationError): break
             case .failure(is ConnectionLost):
-                try await commands.pause(job.id, .connection, numbers: meter.numbers)
+                // First: a network that arrives as soon as the pause is seen is not missed.
                 scheduleRetry(job.id)
+                try await commands.pause(job.id, .connection, numbers: meter.numbers)
             // A log that cannot be written is not a failure of the job.
             case .failure(let error as LogError): throw error
             case .failure(let error):

@@ -268,7 +268,9 @@ public struct CharacterSet: Sendable {
 extension StringProtocol {
     public func components<T: StringProtocol>(separatedBy _: T) -> [String] { fatalError() }
     public func trimmingCharacters(in _: CharacterSet) -> String { fatalError() }
-    public func addingPercentEncoding(withAllowedCharacters _: CharacterSet) -> String? { fatalError() }
+    public func addingPercentEncoding(withAllowedCharacters _: CharacterSet) -> String? {
+        fatalError()
+    }
     public func replacingOccurrences<Target: StringProtocol, Replacement: StringProtocol>(
         of _: Target, with _: Replacement
     ) -> String { fatalError() }
