@@ -59,10 +59,15 @@ public struct SyncRequested: EventPayload, Hashable {
 
 /// The method of a request.
 public enum RequestMethod: String, Hashable, Sendable {
+    /// `GET`.
     case get = "GET"
+    /// `POST`.
     case post = "POST"
+    /// `PUT`.
     case put = "PUT"
+    /// `PATCH`.
     case patch = "PATCH"
+    /// `DELETE`.
     case delete = "DELETE"
 }
 
