@@ -36,6 +36,7 @@ public struct ReplayState: Sendable {
     ///     Two of them never have events of one lane.
     ///   - resolvesConflicts: whether events in conflict are sent again, so that the server sends its event
     ///     and a resolver can decide.
+    ///   - eventsMax: the largest number of events in a batch.
     public init(requestsMax: Int = 1, resolvesConflicts: Bool = false, eventsMax: Int = 500) {
         self.requestsMax = max(1, requestsMax)
         sending = Sending(resolvesConflicts: resolvesConflicts, eventsLimit: eventsMax)
