@@ -33,7 +33,7 @@ struct Narrowing: Sendable {
         case clear(ReplayItem)
         /// The event is the reason.
         case setAside(ReplayItem, Refusal)
-        /// The way is well again for an event that failed.
+        /// An event that had failed is accepted: the events that are set aside are sent again.
         case releaseSetAside
         /// The endpoint may be the reason.
         case wait(Refusal)
