@@ -107,6 +107,8 @@
             curl_set_long(easy, CURLOPT_SSL_VERIFYHOST, 2)
             curl_set_long(easy, CURLOPT_FOLLOWLOCATION, 0)
             curl_set_long(easy, CURLOPT_PATH_AS_IS, 1)
+            // libcurl repeats a request if a reused connection ends without a reply, whatever its method.
+            if request.isSentOnce { curl_set_long(easy, CURLOPT_FRESH_CONNECT, 1) }
             curl_set_long(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
             configureRoute(easy)
             configureAddressCheck(easy)

@@ -117,6 +117,17 @@ public struct RequestTransport: Transport {
 
     // MARK: One event
 
+    /// Sends the request for the first event of a batch, for the account of the log.
+    ///
+    /// - Throws: `TransportError` (`accountNeeded`) if there is a token and the log has events of no known account:
+    ///   the API is not asked whose token it is. What `send(_:token:)` throws.
+    public func send(
+        _ request: TransportRequest, token: String?, account: String?
+    ) async throws -> TransportReply {
+        if token != nil, account == "" { throw TransportError.account("", at: origin.host) }
+        return try await send(request, token: token)
+    }
+
     /// Sends the request for the first event of a batch. A page is empty and needs no request.
     ///
     /// - Throws: `TransportError`: `otherAPI`; what the client throws; `malformedReply` for an answer that is not
@@ -274,15 +285,28 @@ extension RequestTransport {
     private func reply(
         to answer: APIAnswer, _ known: APIVerdict?, _ context: RequestContext, _ rule: EventRequest
     ) throws -> TransportReply {
-        let found =
-            try known ?? rule.verdict(answer, context) ?? verdict(answer)
-            ?? APIVerdict.standard(for: answer, evidence: evidence)
+        let found: APIVerdict
+        do {
+            found =
+                try known ?? rule.verdict(answer, context) ?? verdict(answer)
+                ?? APIVerdict.standard(for: answer, evidence: evidence)
+        } catch {
+            // A change that may be applied is not sent again because the app cannot read the answer.
+            guard 200..<300 ~= answer.status, !answer.isHTML else { return try passedOn(answer) }
+            return reply(
+                .rejected(
+                    code: Code.unusableAnswer, detail: "the answer cannot be used: \(error)"),
+                context)
+        }
         switch found {
         case .applied, .duplicate:
             do {
                 var reply = reply(found, context)
                 reply.learned = try rule.learn(answer, context).map(draft)
-                reply.date = answer[header: "Date"].flatMap(HTTPDate.parse)
+                // A cache may answer a question, with an old date.
+                if !answer.isConfirmation {
+                    reply.date = answer[header: "Date"].flatMap(HTTPDate.parse)
+                }
                 return reply
             } catch {
                 return reply(
@@ -331,7 +355,9 @@ extension RequestTransport {
             (result.status, result.code, result.detail) = (.rejected, code, detail)
         case .conflict(let code, let detail):
             (result.status, result.code, result.detail) = (.conflict, code, detail)
-        case .retry(let seconds): (result.status, result.retryAfterSeconds) = (.retry, seconds)
+        case .retry(let seconds):
+            let seconds = seconds.flatMap { $0.isFinite ? $0 : nil }
+            (result.status, result.retryAfterSeconds) = (.retry, seconds)
         }
         return named(TransportReply(status: 200, body: Verdict.reply([result])))
     }

@@ -389,7 +389,7 @@ import Testing
             },
         ]
         let store = try await EventStore.open(
-            at: "/log", catalogue: EventCatalogue(rules), views: [Outbox.self],
+            at: "/log", account: "ada", catalogue: EventCatalogue(rules), views: [Outbox.self],
             environment: clock.environment(fileSystem: InMemoryFileSystem(), seed: 1))
         let added = try await store.append(MemoAdded(note: "a/b c", text: "one"))
         try await store.append(LineAdded(note: "a/b c", text: ""))
