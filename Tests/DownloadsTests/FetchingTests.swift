@@ -448,8 +448,9 @@ private let tag = "\"v1\""
             let (city, isWhole) = present.withLock { $0 }
             // The token is rejected for the manifest as well: the job fails.
             if !isWhole,
-                request.path == SampleCity.path(1) || request.path == city.path
-                    && request.earlier > 0
+                request.path == SampleCity.path(1)
+                    || request.path == city.path
+                        && request.earlier > 0
             {
                 return ImageServer.Reply(401)
             }

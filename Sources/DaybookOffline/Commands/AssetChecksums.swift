@@ -117,7 +117,8 @@ private struct ChecksumChange: Sendable {
         if asset.remoteId != nil, let known = asset.checksum {
             return fault(
                 asset,
-                "it is backed up with the checksum \(known); put the hash of its file into deviceMedia")
+                "it is backed up with the checksum \(known); put the hash of its file into deviceMedia"
+            )
         }
         let holder = Self.other(than: asset, checksum, view)
         guard holder == other?.record else { return .changed }

@@ -64,7 +64,9 @@ struct StorableElements<Element> {
     /// Keeps the last of the elements with one id.
     mutating func keepLast(of id: KeyPath<Element, String>) {
         var last: [EntityID: Int] = [:]
-        for (index, element) in elements.enumerated() { last[EntityID(element[keyPath: id])] = index }
+        for (index, element) in elements.enumerated() {
+            last[EntityID(element[keyPath: id])] = index
+        }
         let indexes = last.values.sorted()
         (elements, bytes) = (indexes.map { elements[$0] }, indexes.map { bytes[$0] })
     }
