@@ -83,6 +83,23 @@ import Testing
         #expect(try await store.downloads.queue("augsburg").cityId == "augsburg")
     }
 
+    @Test func `the city of a note that is added again after a conflict is checked`() async throws {
+        let store = try await open(
+            ReferenceCheck { reference, _ in reference == .city("lisbon") })
+        try await store.notes.add("Sea", city: "lisbon", by: "ada")
+        let end = await store.events.lastDurable
+        let event = try #require(try await store.events.event(at: end))
+        let conflict = Conflict(lane: "note", current: nil, pending: [event])
+        await expectUnknown("porto") {
+            try await store.notes.addAgain(conflict, city: "porto", by: "ada")
+        }
+        // Another id passes the check: the note is in no conflict.
+        await #expect(throws: DecisionError.self) {
+            try await store.notes.addAgain(conflict, city: "lisbon", by: "ada")
+        }
+        #expect(await store.events.lastDurable == end)
+    }
+
     @Test
     func `an event from another log is recorded, whatever id it names, and commands build on it`()
         async throws

@@ -446,7 +446,14 @@ private let tag = "\"v1\""
         let present = Mutex((city: old, isWhole: false))
         let bench = try await Bench(options: { $0.imagesAtOnce = 1 }) { request in
             let (city, isWhole) = present.withLock { $0 }
-            if !isWhole, request.path == SampleCity.path(1) { return ImageServer.Reply(401) }
+            // The token is rejected for the manifest as well: the job fails.
+            if !isWhole,
+                request.path == SampleCity.path(1)
+                    || request.path == city.path
+                        && request.earlier > 0
+            {
+                return ImageServer.Reply(401)
+            }
             return city.reply(to: request) ?? ImageServer.Reply(404)
         }
         let job = try await bench.download(old, to: .failed)
@@ -478,7 +485,7 @@ private let tag = "\"v1\""
     }
 
     @Test(.verifies("DL-18"))
-    func `a server that sends very few bytes per response pauses the job`()
+    func `an image that arrives in very few bytes per response is missing`()
         async throws
     {
         let city = SampleCity(sizes: [100_000])
@@ -496,10 +503,62 @@ private let tag = "\"v1\""
                 206, [("ETag", tag), ("Content-Range", "bytes \(start)-\(start + 99)/100000")],
                 Array(image[start..<start + 100]))
         }
-        let job = try await bench.store.downloads.queue(city.id)
-        try await bench.expect(job.id, .paused)
-        #expect(bench.store.view(DownloadsView.self)[job.id]?.pauseReason == .connection)
+        let missing = try await bench.downloadIncomplete(city)
+        #expect(missing.count == 1)
+        #expect(missing.first?.contains("incomplete") ?? false)
         #expect(bench.server.requests(SampleCity.path(0)).count == 5)
+        try await bench.close()
+    }
+
+    @Test(.verifies("DL-16", "DL-18", "DL-26"), arguments: [401, 408, 425, 429, 500, 503, 0])
+    func `an image that the server does not send never holds up the rest of its city`(
+        status: Int
+    ) async throws {
+        let city = SampleCity(sizes: [20_000, 30_000, 10_000])
+        let bench = try await Bench { request in
+            request.path == SampleCity.path(1)
+                ? ImageServer.Reply(status) : city.reply(to: request) ?? ImageServer.Reply(404)
+        }
+        let missing = try await bench.downloadIncomplete(city)
+        #expect(missing.count == 1)
+        #expect(missing.first?.hasPrefix("manifest.images[1]") ?? false)
+        #expect(bench.server.requests(SampleCity.path(1)).count == (status == 401 ? 1 : 5))
+        let copy = try #require(bench.store.view(CitiesView.self).offline(city.id))
+        #expect(copy.images.map(\.id) == ["i0", "i2"])
+        try await bench.close()
+    }
+
+    @Test(.verifies("DL-18"))
+    func `a server that sends no image at all costs five tries once, and the text arrives`()
+        async throws
+    {
+        let city = SampleCity(sizes: Array(repeating: 1_000, count: 20))
+        let bench = try await Bench(options: { $0.imagesAtOnce = 1 }) { request in
+            city.image(request.path) != nil
+                ? ImageServer.Reply(503) : city.reply(to: request) ?? ImageServer.Reply(404)
+        }
+        #expect(try await bench.downloadIncomplete(city).count == 20)
+        let requests = city.images.indices.map {
+            bench.server.requests(SampleCity.path($0)).count
+        }
+        #expect(requests == [5] + Array(repeating: 1, count: 19))
+        try await bench.close()
+    }
+
+    @Test(.verifies("DL-18"), arguments: [503, 401])
+    func `if the manifest is not answered either, the job waits or fails, and no image is left out`(
+        status: Int
+    ) async throws {
+        let city = SampleCity(sizes: [20_000, 30_000])
+        let isDown = Mutex(false)
+        let bench = try await Bench { request in
+            if city.image(request.path) != nil { isDown.withLock { $0 = true } }
+            return isDown.withLock { $0 }
+                ? ImageServer.Reply(status) : city.reply(to: request) ?? ImageServer.Reply(404)
+        }
+        let job = try await bench.store.downloads.queue(city.id)
+        try await bench.expect(job.id, status == 401 ? .failed : .paused)
+        #expect(bench.store.view(CitiesView.self).offline(city.id) == nil)
         try await bench.close()
     }
 

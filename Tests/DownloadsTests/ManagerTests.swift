@@ -139,7 +139,8 @@ private let incoming = "/log/files/incoming"
         // The timer's wait is slightly less than fifteen minutes and must not end at once.
         let waits = Waits()
         let bench = try await Bench(waits: waits) { request in
-            guard isUp.withLock({ $0 }) || request.path == city.path else {
+            // The connection is dead after the manifest.
+            guard isUp.withLock({ $0 }) || request.path == city.path && request.earlier == 0 else {
                 var reply = ImageServer.Reply(200)
                 (reply.body, reply.length, reply.cutAfter) = ([0], 30_000, 0)
                 return reply

@@ -164,10 +164,10 @@ import Testing
             #expect(try Self.answer(200, ["Content-Type": type]) == .restart)
         }
         for text in ["<!DOCTYPE HTML>", "\u{FEFF}\n <html lang=de>", "<HTML>"] {
-            #expect(PortalCheck.isWebPage(text.utf8))
+            #expect(WebPage.begins(text.utf8))
         }
         for text in ["", "<svg>", "<?xml?><svg>", "GIF89a<html>", "{}"] {
-            #expect(!PortalCheck.isWebPage(text.utf8))
+            #expect(!WebPage.begins(text.utf8))
         }
     }
 

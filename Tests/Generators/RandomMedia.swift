@@ -24,6 +24,7 @@ extension Choices {
         asset.isFavorite = bool()
         asset.isArchived = bool()
         asset.isTrashed = bool(oneIn: 4)
+        asset.isChecksumOfDevice = bool(oneIn: 4)
         return asset
     }
 

@@ -9,8 +9,8 @@ public struct OfflineCity: Hashable, Sendable, Identifiable {
     public let cityId: String
     /// The cached images.
     public let images: [CachedImage]
-    /// The images of the city that the copy lacks, because the server did not have them, sent something else, or
-    /// described them wrongly. They are fetched again a day after the download.
+    /// The images of the city that the copy lacks, because the server did not have or send them, sent something else,
+    /// or described them wrongly. They are fetched again a day after the download.
     public let missingImages: [MissingImage]
     /// The time of the download.
     public let downloadedAt: Timestamp

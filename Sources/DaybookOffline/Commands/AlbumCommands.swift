@@ -16,34 +16,33 @@ public struct AlbumCommands: Sendable {
     /// Stores an album, or replaces the one with its id; its links stay. An unchanged album is not
     /// recorded again.
     ///
-    /// - Throws: as `putAll(_:)`.
+    /// - Throws: `EventError` with nothing recorded: `invalidData` for data that breaks the rules of the type
+    ///   (`Spec/model/events.md`, EVT-7), `tooLarge` for more than 1 MiB; `LogError` as `EventStore.append`.
     public func put(_ album: Album) async throws { try await putAll([album]) }
 
-    /// Stores albums, all or none, in one commit. Of several albums with one id the last one wins.
+    /// Stores albums, such as those of a server's answer, in commits of about 1 MiB. One that cannot be stored
+    /// keeps no other out. Of several albums with one id the last one that can be stored wins.
     ///
-    /// - Throws: `EventError` with nothing recorded: `invalidData` for data that breaks the rules of
-    ///   the type (`Spec/model/events.md`, EVT-7); `tooLarge` for more than 4 MiB. `LogError` as
-    ///   `EventStore.append`.
+    /// - Returns: the albums that could not be stored, with the reasons.
+    /// - Throws: as `put(_:)`, if none of the albums can be stored; `CancellationError` between two commits.
     /// - Complexity: O(bytes).
-    public func putAll(_ albums: [Album]) async throws {
-        try await store.write { transaction in
+    @discardableResult
+    public func putAll(_ albums: [Album]) async throws -> [ListFault] {
+        var storable = try StorableElements(
+            of: albums, "albums", id: \.id, path: "data", repeats: true
+        ) { AlbumStored($0) }
+        // An album that a later one replaces would be recorded again by every call.
+        storable.keepLast(of: \.id)
+        try await storable.record(in: store) { album, transaction in
             let known = transaction.view(AlbumsView.self)
-            var changed: Set<EntityID> = []
-            for album in albums {
-                let stored = AlbumStored(album)
-                let id = EntityID(album.id)
-                if !changed.contains(id), let old = known[album.id],
-                    try AlbumStored(old).json() == stored.json()
-                {
-                    continue
-                }
-                changed.insert(id)
-                try transaction.append(
-                    stored,
-                    replacing: transaction.lwwTimestamp(
-                        known.lwwTimestamp(of: album.id), ofAlbum: album.id))
-            }
+            let stored = AlbumStored(album)
+            if let old = known[album.id], try AlbumStored(old).json() == stored.json() { return }
+            try transaction.append(
+                stored,
+                replacing: transaction.lwwTimestamp(
+                    known.lwwTimestamp(of: album.id), ofAlbum: album.id))
         }
+        return storable.leftOut
     }
 
     /// Deletes albums in one commit, with their links; the assets stay. Ids without an album are
@@ -68,40 +67,72 @@ public struct AlbumCommands: Sendable {
         }
     }
 
-    /// Links assets to an album and shares it with users. Existing links are not recorded again.
+    /// Links assets to an album and shares it with users, in one commit. Existing links are not recorded again.
+    /// An asset that does not exist, such as one that a refresh has left out, or an invalid id of a user keeps no
+    /// other out.
     ///
-    /// - Throws: `EventError` with nothing recorded: `refused` for an album or an asset that does not
-    ///   exist; `invalidData` for an empty user id; `tooLarge` for more than 1 MiB of ids.
-    ///   `LogError` as `EventStore.append`.
+    /// - Returns: what could not be linked, with its location (`assets[3]`, `users[0]`) and the reason.
+    /// - Throws: `EventError` with nothing recorded: `refused` for an album that does not exist, and if nothing of
+    ///   what is given can be linked; `tooLarge` for more than 4 MiB of ids. `LogError` as `EventStore.append`.
     /// - Complexity: O(ids).
+    @discardableResult
     public func link(
         _ albumId: String, assets: [String] = [], users: [String] = []
-    ) async throws {
+    ) async throws -> [ListFault] {
         try await store.write { transaction in
             let albums = transaction.view(AlbumsView.self)
             guard albums[albumId] != nil else {
                 throw EventError(.refused, "there is no album \(albumId)")
             }
             let known = transaction.view(AssetsView.self)
-            if let missing = assets.first(where: { !(known.entry($0)?.isStored ?? false) }) {
-                throw EventError(.refused, "there is no asset \(missing)")
+            var faults: [ListFault] = []
+            let assetIds = try Self.storable(assets, "assets", &faults) { id in
+                guard !(known.entry(id)?.isStored ?? false) else { return }
+                throw EventError(.refused, "there is no asset \(id)")
+            }
+            let userIds = try Self.storable(users, "users", &faults) { id in
+                let links = AlbumLinks(albumId: albumId, userIds: [id])
+                _ = try EventDraft.checked(AlbumLinked(links))
+            }
+            if assetIds.isEmpty, userIds.isEmpty, let fault = faults.first {
+                throw EventError(.refused, fault.reason)
             }
             let links = AlbumLinks(
                 albumId: albumId,
-                assetIds: assets.filter { !albums.isLinked(albumId, asset: $0) },
-                userIds: users.filter { !albums.isLinked(albumId, user: $0) })
-            guard !links.isEmpty else { return }
-            try transaction.append(
-                AlbumLinked(links),
-                replacing: transaction.lwwTimestamp(albums.newest(links), ofAlbum: albumId))
+                assetIds: assetIds.filter { !albums.isLinked(albumId, asset: $0) },
+                userIds: userIds.filter { !albums.isLinked(albumId, user: $0) })
+            for links in links.portions() {
+                try transaction.append(
+                    AlbumLinked(links),
+                    replacing: transaction.lwwTimestamp(albums.newest(links), ofAlbum: albumId))
+            }
+            return faults
         }
     }
 
-    /// Removes assets from an album and no longer shares it with users. Ids that are not linked are
-    /// ignored.
+    /// The ids that pass a check. The others are added to `faults`.
+    private static func storable(
+        _ ids: [String], _ name: String, _ faults: inout [ListFault],
+        _ check: (String) throws -> Void
+    ) throws -> [String] {
+        var storable: [String] = []
+        for (index, id) in ids.enumerated() {
+            do {
+                try check(id)
+                storable.append(id)
+            } catch let error as EventError {
+                let reason = "\(name)[\(index)]: \(error.detail)"
+                faults.append(ListFault(index: index, id: id, reason: reason))
+            }
+        }
+        return storable
+    }
+
+    /// Removes assets from an album and no longer shares it with users, in one commit. Ids that are not linked
+    /// are ignored.
     ///
     /// - Throws: `EventError` with nothing recorded: `refused` for an album that does not exist;
-    ///   `tooLarge` for more than 1 MiB of ids. `LogError` as `EventStore.append`.
+    ///   `tooLarge` for more than 4 MiB of ids. `LogError` as `EventStore.append`.
     /// - Complexity: O(ids).
     public func unlink(
         _ albumId: String, assets: [String] = [], users: [String] = []
@@ -115,10 +146,11 @@ public struct AlbumCommands: Sendable {
                 albumId: albumId,
                 assetIds: assets.filter { albums.isLinked(albumId, asset: $0) },
                 userIds: users.filter { albums.isLinked(albumId, user: $0) })
-            guard !links.isEmpty else { return }
-            try transaction.append(
-                AlbumUnlinked(links),
-                replacing: transaction.lwwTimestamp(albums.newest(links), ofAlbum: albumId))
+            for links in links.portions() {
+                try transaction.append(
+                    AlbumUnlinked(links),
+                    replacing: transaction.lwwTimestamp(albums.newest(links), ofAlbum: albumId))
+            }
         }
     }
 
@@ -161,7 +193,26 @@ public struct AlbumCommands: Sendable {
 }
 
 extension AlbumLinks {
-    fileprivate var isEmpty: Bool { assetIds.isEmpty && userIds.isEmpty }
+    /// The bytes of ids in one event, which has at most 1 MiB.
+    private static let portionBytes = 512 * 1_024
+
+    /// The links in parts, each of which fits an event; none without links.
+    fileprivate func portions() -> [AlbumLinks] {
+        var portions: [AlbumLinks] = []
+        var bytes = 0
+        func add(_ id: String, to list: WritableKeyPath<AlbumLinks, [String]>) {
+            let size = JSONObjectWriter.string(id).count + 1
+            if portions.isEmpty || bytes + size > Self.portionBytes {
+                portions.append(AlbumLinks(albumId: albumId))
+                bytes = 0
+            }
+            portions[portions.count - 1][keyPath: list].append(id)
+            bytes += size
+        }
+        for id in assetIds { add(id, to: \.assetIds) }
+        for id in userIds { add(id, to: \.userIds) }
+        return portions
+    }
 }
 
 extension EventStore.Transaction {

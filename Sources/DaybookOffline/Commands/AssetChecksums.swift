@@ -8,12 +8,17 @@ extension AssetCommands {
     /// they reveal. Ids without an asset are ignored; a checksum that is stored is not recorded again.
     /// Durable on return; after a kill the same call records the rest.
     ///
+    /// A backed-up asset that has a checksum keeps it: it says what the server has, and the hash of an edited file
+    /// in its place would make the file's only copy deletable. The hash of the file as it is now belongs into
+    /// `DeviceMediaCommands.put(_:)`. The checksum of a backed-up asset for which the server has given none is
+    /// recorded as one of this device (`Asset.isChecksumOfDevice`).
+    ///
     /// If the server has an asset of the same owner with the checksum, and that asset has no copy on this
     /// device, the two are one: that asset gets the local id and the albums, and the other one is deleted.
     ///
     /// - Parameter checksums: the checksum of each asset, by the asset's id.
     /// - Returns: the assets whose checksum could not be stored, such as the second of two equal files on the
-    ///   device. They stay as they are.
+    ///   device, or a backed-up asset with another checksum. They stay as they are.
     /// - Throws: `CancellationError` between two commits; `EventError` (`refused`) if other commands keep
     ///   changing the same assets; `LogError` as `EventStore.append` and `properties(of:)`.
     /// - Complexity: O(bytes of the assets); one frame to read for each asset with properties.
@@ -109,12 +114,19 @@ private struct ChecksumChange: Sendable {
         guard let old, var asset = old.record.asset, asset.checksum != checksum else {
             return .done
         }
+        if asset.remoteId != nil, let known = asset.checksum {
+            return fault(
+                asset,
+                "it is backed up with the checksum \(known); put the hash of its file into deviceMedia"
+            )
+        }
         let holder = Self.other(than: asset, checksum, view)
         guard holder == other?.record else { return .changed }
         if let other, let known = other.record.asset {
             return try merge(asset, into: known, other.properties, in: &transaction, &merged)
         }
         asset.checksum = checksum
+        asset.isChecksumOfDevice = asset.remoteId != nil
         let stored = AssetStored(asset, properties: old.properties)
         do { _ = try EventDraft.checked(stored) } catch let error as EventError {
             return fault(asset, error.detail)

@@ -26,7 +26,9 @@ public struct AssetCommands: Sendable {
         try await putAll([AssetStored(asset, properties: properties)])
     }
 
-    /// Stores assets, all or none, in one commit. Of several assets with one id the last one wins.
+    /// Stores assets, all or none, in one commit. Of several assets with one id the last one wins. For assets that
+    /// come from outside, such as a server's or the device's library, use `putInBatches`: there one that cannot be
+    /// stored keeps no other out.
     ///
     /// - Throws: `EventError` with nothing recorded: `refused` if an asset has the remote id, the
     ///   local id, or the owner and checksum of another one, which the error names; `invalidData` for
@@ -50,24 +52,30 @@ public struct AssetCommands: Sendable {
     /// all. Unchanged assets without properties are skipped, so after a kill the same call continues
     /// where it stopped. Durable on return.
     ///
+    /// An asset that cannot be stored is left out: one that breaks the rules of the type
+    /// (`Spec/model/events.md`, EVT-7) or exceeds 1 MiB, or that would share a key with another one after all
+    /// others are stored (MED-4). Of two such assets the one that is stored already, else the first, is stored.
+    ///
     /// All assets are checked before the first commit. An asset with the same key that another task
     /// stores between two commits is not detected: the keys are then as after an import (MED-4).
     ///
     /// - Parameters:
     ///   - assets: the assets; of several with one id the last one wins.
-    ///   - progress: called after each commit with the number of processed ids.
-    /// - Returns: the number of recorded assets.
-    /// - Throws: as `putAll(_:)`, but `tooLarge` for one asset only; `CancellationError` between two
-    ///   commits.
+    ///   - progress: called after each commit with the number of processed ids, without those left out.
+    /// - Returns: the number of recorded assets, and what was left out, with the reasons.
+    /// - Throws: `CancellationError` between two commits; `LogError` as `EventStore.append`.
     /// - Complexity: O(bytes), and one lookup for each key of each asset.
     @discardableResult
     public func putInBatches(
         _ assets: [any StorableAsset], progress: (@Sendable (_ done: Int) -> Void)? = nil
-    ) async throws -> Int {
+    ) async throws -> AssetRefresh {
         // An asset that a later one replaces would be recorded again by every call.
-        let assets = Self.lastOfEachID(assets.map(\.stored))
-        try Self.checkUnique(assets, store.view(AssetsView.self))
-        return try await recordInBatches(assets, progress: progress)
+        let merge = try AssetMerge(
+            storing: Self.lastOfEachID(assets.map(\.stored)), into: store.view(AssetsView.self))
+        var result = AssetRefresh()
+        result.leftOut = merge.leftOut
+        result.stored = try await recordInBatches(merge.assets, progress: progress)
+        return result
     }
 
     /// Stores assets as `putInBatches`, without the check of their keys. Each id occurs once.

@@ -4,9 +4,9 @@
 import Daybook
 import Foundation
 
-/// An asset of a server's answer that was not stored.
+/// An asset of a server's answer, or of a batch, that was not stored.
 public struct AssetFault: Hashable, Sendable, CustomStringConvertible {
-    /// The id in the answer.
+    /// The id in the answer or the batch.
     public let id: String
     /// The server's id.
     public let remoteId: String?
@@ -90,11 +90,20 @@ struct AssetMerge {
         }
         setIDs()
         keepChecksums()
-        // Assets that the store knows come first: of two with one key they are stored.
-        let order =
-            items.indices.filter { items[$0].record != nil }
-            + items.indices.filter { items[$0].record == nil }
-        for index in order { try admit(index) }
+        try admitAll()
+    }
+
+    /// Takes assets with their ids as they are, each once. O(assets).
+    ///
+    /// - Throws: as `init(_:leaving:into:)`.
+    init(storing assets: [AssetStored], into view: AssetsView) throws {
+        (self.view, leaving) = (view, [])
+        for (index, stored) in assets.enumerated() {
+            let record = view.entry(stored.asset.id).flatMap { $0.isStored ? $0 : nil }
+            items.append(Item(stored: stored, given: stored.asset, record: record))
+            if record != nil { matches[EntityID(stored.asset.id)] = index }
+        }
+        try admitAll()
     }
 
     /// The last asset of each server's id.
@@ -129,6 +138,7 @@ struct AssetMerge {
             else { continue }
             var asset = items[index].stored.asset
             asset.checksum = known.checksum
+            asset.isChecksumOfDevice = known.remoteId == nil || known.isChecksumOfDevice
             // An asset of the answer that names a checksum has it.
             guard let key = UniqueAssetKey.checksum(of: asset), taken.insert(key).inserted
             else { continue }
@@ -170,6 +180,14 @@ struct AssetMerge {
 
     // MARK: Admitting
 
+    /// Admits the assets that the store knows first: of two with one key they are stored.
+    private mutating func admitAll() throws {
+        let order =
+            items.indices.filter { items[$0].record != nil }
+            + items.indices.filter { items[$0].record == nil }
+        for index in order { try admit(index) }
+    }
+
     private mutating func admit(_ index: Int) throws {
         let stored = items[index].stored
         do { _ = try EventDraft.checked(stored) } catch let error as EventError {
@@ -181,6 +199,7 @@ struct AssetMerge {
             if case .checksum = key, items[index].given.checksum == nil {
                 // The checksum is not the server's: it must not keep the asset out.
                 items[index].stored.asset.checksum = nil
+                items[index].stored.asset.isChecksumOfDevice = false
                 return try admit(index)
             }
             return leaveOut(

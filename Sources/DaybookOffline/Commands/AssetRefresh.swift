@@ -14,14 +14,14 @@ public enum AssetUpdate: Sendable {
     case all(_ assets: [any StorableAsset], eTag: String?)
 }
 
-/// The result of a refresh.
+/// The result of a refresh, and of storing assets in batches.
 public struct AssetRefresh: Hashable, Sendable {
     /// The number of recorded assets.
     public var stored = 0
-    /// The ids of assets that the server no longer has. Those with a copy on the device are not uploaded
+    /// After a refresh: the ids of assets that the server no longer has. Those with a copy on the device are not uploaded
     /// again until `DeviceMediaCommands.deleteDuplicates(_:)` is called with their local ids.
     public var gone: [String] = []
-    /// The assets of the response that could not be stored. What is stored of them stays.
+    /// The assets of the response or the batch that could not be stored. What is stored of them stays.
     public var leftOut: [AssetFault] = []
 
     /// Creates an empty result.

@@ -49,11 +49,14 @@ struct CityStorage {
         var error: StorageLimitError?
     }
 
-    /// The cities whose last access is more than `pruneAfterDays` ago. O(their number).
+    /// The cities whose last access is more than `pruneAfterDays` ago, or as far ahead: the clock was wrong
+    /// then, and the copy must not stay until it is right. O(their number).
     func outdated() -> [String] {
-        let oldest = now.milliseconds - Int64(preferences.daysUntilPruning) * 86_400_000
-        return cities.evictionCandidates.prefix { $0.lastAccessedAt.milliseconds < oldest }
-            .map(\.cityId)
+        let days = Int64(preferences.daysUntilPruning) * 86_400_000
+        let oldest = Timestamp(milliseconds: now.milliseconds - days)
+        let ahead = Timestamp(milliseconds: now.milliseconds + days)
+        let old = cities.evictionCandidates.prefix { $0.lastAccessedAt < oldest }
+        return (Array(old) + cities.evictionCandidates(accessedAfter: ahead)).map(\.cityId)
     }
 
     /// Selects the cities to evict so that the others fit: first those whose last access is in the future,

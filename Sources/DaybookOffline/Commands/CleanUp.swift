@@ -19,6 +19,11 @@ public struct CleanUpSettings: Hashable, Sendable {
     public var cutoffDaysAgo: Int
     /// The relation of the hashes of the device's files to the checksums of assets.
     public var deviceHashes: DeviceHashes
+    /// Whether copies stay of which nothing shows that the server has them: without a record of the file
+    /// (`DeviceAsset`), without a checksum, or with a hash that may be of another kind. If false, the app decides:
+    /// `freeUpSpace` asks for these copies as well, and the closure leaves those that must stay. A copy that was
+    /// edited since its backup stays in any case.
+    public var keepUnverified: Bool
     /// The settings whose stored values have another type or an unknown choice. If there is any, all
     /// assets stay.
     public private(set) var unreadable: [String] = []
@@ -27,22 +32,27 @@ public struct CleanUpSettings: Hashable, Sendable {
     public init(
         keepFavorites: Bool = true, keepMediaType: KeptMediaType = .none,
         keepAlbumIds: [String] = [], cutoffDaysAgo: Int = 0,
-        deviceHashes: DeviceHashes = .undeclared
+        deviceHashes: DeviceHashes = .undeclared, keepUnverified: Bool = true
     ) {
         self.keepFavorites = keepFavorites
         self.keepMediaType = keepMediaType
         self.keepAlbumIds = keepAlbumIds
         self.cutoffDaysAgo = cutoffDaysAgo
         self.deviceHashes = deviceHashes
+        self.keepUnverified = keepUnverified
     }
 
-    /// Reads the user's settings.
-    public init(_ settings: SettingsView, deviceHashes: DeviceHashes = .undeclared) {
+    /// Reads the user's settings. `deviceHashes` and `keepUnverified` are the app's.
+    public init(
+        _ settings: SettingsView, deviceHashes: DeviceHashes = .undeclared,
+        keepUnverified: Bool = true
+    ) {
         let kind = KeptMediaType(rawValue: settings[.cleanupKeepMediaType])
         self.init(
             keepFavorites: settings[.cleanupKeepFavorites], keepMediaType: kind ?? .both,
             keepAlbumIds: settings[.cleanupKeepAlbumIds],
-            cutoffDaysAgo: settings[.cleanupCutoffDaysAgo], deviceHashes: deviceHashes)
+            cutoffDaysAgo: settings[.cleanupCutoffDaysAgo], deviceHashes: deviceHashes,
+            keepUnverified: keepUnverified)
         func check<Value>(_ setting: UserSetting<Value>) {
             if settings.isUnreadable(setting.key) { unreadable.append(setting.key.name) }
         }
@@ -108,8 +118,8 @@ extension AssetCommands {
     static let cleanUpBytesOnFullDisk = 16 << 10
 
     /// The assets whose local copies would be deleted, the oldest first: they are on the server and not
-    /// in its trash, they are on the device, no setting keeps them, and their files have not changed since
-    /// their backup (MED-22). Empty without a chosen age, if a setting cannot be read
+    /// in its trash, they are on the device, no setting keeps them, and the records of their files show that
+    /// the server has them (MED-22; `CleanUpSettings.keepUnverified`). Empty without a chosen age, if a setting cannot be read
     /// (`CleanUpSettings.unreadable`), and if the store does not know an album to keep.
     ///
     /// - Parameter settings: the copies that stay; nil for the user's settings in this store.
@@ -309,8 +319,9 @@ extension CleanUpSettings {
         guard sharing.allSatisfy(isDeletable) else { return false }
         return sharing.allSatisfy {
             switch library.media.copy(of: $0, deviceHashes) {
-            case .unrecorded, .same: true
-            case .edited, .different: false
+            case .same: true
+            case .unverified: !keepUnverified
+            case .edited: false
             }
         }
     }

@@ -36,7 +36,8 @@ extension ContentCommands {
     /// Durable on return.
     ///
     /// What cannot be read or recorded is left out, with a note that names its location; everything else is
-    /// imported. Content that the log has from a later update is not replaced. Names that a file system has
+    /// imported. Content that the log has from a later update is not replaced; a time more than a day ahead of the
+    /// clock does not count as later. Names that a file system has
     /// written in another case or Unicode form are those of the folder's lists (CONT-40).
     ///
     /// - Throws: `FileStoreError` for a folder that the system cannot list; as
@@ -60,30 +61,33 @@ extension ContentCommands {
         var folder = folder
         let before = await store.lastDurable
         let known = store.view(ContentView.self)
+        let now = await store.timestamp
         let updates = (
-            folder: folder.cities.compactMap { folder.lastUpdate(of: $0) }.max(),
-            log: known.cityCodes.compactMap { known.lastUpdate(of: $0) }.max()
+            folder: folder.cities.flatMap { folder.lastUpdates(of: $0) },
+            log: known.cityCodes.flatMap { known.lastUpdates(of: $0).map(\.time.moment) }
         )
         if let cities = folder.cityList,
-            known.cityList == nil || Self.isCurrent(updates.folder, updates.log)
+            known.cityList == nil || Self.isCurrent(updates.folder, updates.log, at: now)
         {
             let leftOut = try await result.noting(ContentLayout.cities) { try await list(cities) }
             result.notes += (leftOut ?? []).map { "\(ContentLayout.cities): \($0)" }
         }
         for city in folder.cities {
             result.cities += 1
-            try await importPages(of: city, &folder, known, &result)
+            try await importPages(of: city, &folder, known, now, &result)
             // After the pages: a list that equals the languages of the pages is not recorded.
             if let languages = try folder.languageList(of: city),
                 known.languages(of: city) == nil
-                    || Self.isCurrent(folder.lastUpdate(of: city), known.lastUpdate(of: city))
+                    || Self.isCurrent(
+                        folder.lastUpdates(of: city),
+                        known.lastUpdates(of: city).map(\.time.moment), at: now)
             {
                 let leftOut = try await result.noting("languages of \(city)") {
                     try await list(languages, of: city)
                 }
                 result.notes += (leftOut ?? []).map { "languages of \(city): \($0)" }
             }
-            if let usage = folder.lastUsage(of: city) {
+            if let usage = folder.lastUsage(of: city), !usage.moment.isAhead(of: now) {
                 try await result.noting("last use of \(city)") {
                     try await recordUse(ContentUsed(city: city, lastUsage: usage))
                 }
@@ -94,19 +98,30 @@ extension ContentCommands {
         return result
     }
 
-    /// Whether content of a folder may replace content of the log, by the times of their last updates.
+    /// Whether content of a folder may replace content of the log, by the times of their updates that are believed.
     /// Content without a time may be older than any.
-    private static func isCurrent(_ folder: Timestamp?, _ log: Timestamp?) -> Bool {
-        guard let folder, let log else { return false }
-        return folder >= log
+    private static func isCurrent(
+        _ folder: [Timestamp], _ log: [Timestamp], at now: Timestamp
+    ) -> Bool {
+        guard let folder = latest(folder, at: now), let log = latest(log, at: now) else {
+            return false
+        }
+        guard let folder = folder.believed(at: now, beside: log) else { return false }
+        return log.believed(at: now, beside: folder).map { folder >= $0 } ?? true
     }
 
-    /// Records a use that is later than the recorded one.
+    /// The latest time that is not ahead of the clock; if all are, the latest of them.
+    private static func latest(_ times: [Timestamp], at now: Timestamp) -> Timestamp? {
+        times.filter { !$0.isAhead(of: now) }.max() ?? times.max()
+    }
+
+    /// Records a use that is later than the recorded one, or replaces one that is ahead of the clock.
     private func recordUse(_ used: ContentUsed) async throws {
         _ = try EventDraft.checked(used)
         try await store.write { transaction in
             let content = transaction.view(ContentView.self)
             let last = content.lastUsage(of: used.city)?.moment
+                .believed(at: transaction.now, beside: used.lastUsage.moment)
             guard last.map({ $0 < used.lastUsage.moment }) ?? true else { return }
             try transaction.append(used, replacing: content.usageTimestamp(of: used.city))
         }
@@ -114,13 +129,16 @@ extension ContentCommands {
 
     private func importPages(
         of city: String, _ folder: inout ContentLayoutReader, _ known: ContentView,
-        _ result: inout ContentImport
+        _ now: Timestamp, _ result: inout ContentImport
     ) async throws {
         let files = try folder.resources(of: city)
         for language in languages(of: city, folder, files) {
-            let update = folder.lastUpdate(of: city, language: language)
-            let stored = known.lastUpdate(of: city, language: language)
-            let isCurrent = Self.isCurrent(update?.moment, stored?.moment)
+            let given = folder.lastUpdate(of: city, language: language)
+            let last = known.lastUpdate(of: city, language: language)
+            // A time that is not believed counts as none.
+            let update = given?.believed(at: now, beside: last)
+            let stored = last?.believed(at: now, beside: given)
+            let isCurrent = update.flatMap { u in stored.map { u.moment >= $0.moment } } ?? false
             if let stored, !isCurrent {
                 guard folder.languages(of: city).contains(language) else { continue }
                 result.notes.append(
@@ -135,7 +153,7 @@ extension ContentCommands {
                 try await replace(
                     city: city, language: language, pages: pages, resources: resources,
                     lastUpdate: isComplete ? update : nil,
-                    from: .folder(removesOthers: isComplete && isCurrent))
+                    from: .folder(removesOthers: isComplete && isCurrent, now: now))
             }
             guard let changes else { continue }
             result.notes += changes.leftOut.map { "\(city), \(language): \($0)" }
@@ -160,9 +178,9 @@ extension ContentCommands {
     }
 }
 
-extension ContentView {
-    /// The latest time of an update of a city's languages.
-    fileprivate func lastUpdate(of city: String) -> Timestamp? {
-        lastUpdates(of: city).map(\.time.moment).max()
+extension ZonedTime {
+    /// As `Timestamp.believed(at:beside:)`.
+    fileprivate func believed(at now: Timestamp, beside other: ZonedTime?) -> ZonedTime? {
+        moment.believed(at: now, beside: other?.moment).map { _ in self }
     }
 }

@@ -5,10 +5,15 @@ import Daybook
 /// Commands and queries on the small collections: backup albums, duplicates, ETags, the device's own
 /// assets.
 ///
-/// No event of these commands is shipped. Every command is one commit and durable on return. It throws
-/// `EventError` with nothing recorded: `invalidData` for data that breaks the rules of the type
-/// (`Spec/model/events.md`, EVT-7), `tooLarge` for more than 4 MiB; `LogError` as `EventStore.append`.
-/// Deletions of absent entries are ignored. A command is O(its arguments).
+/// No event of these commands is shipped. Every command is durable on return. It throws `EventError` with
+/// nothing recorded: `invalidData` for data that breaks the rules of the type (`Spec/model/events.md`, EVT-7),
+/// `tooLarge` for deletions of more than 4 MiB; `LogError` as `EventStore.append`. Deletions of absent entries
+/// are ignored. A command is O(its arguments).
+///
+/// The lists that `put` and `addDuplicates` take come from the device's library, so one bad element keeps no other
+/// out: it is left out, and returned with the reason. All others are stored, in commits of about 1 MiB, between
+/// which the call can be cancelled (`CancellationError`). Only a list of which nothing can be stored is refused.
+/// Every other command is one commit.
 public struct DeviceMediaCommands: Sendable {
     let store: EventStore
 
@@ -17,9 +22,14 @@ public struct DeviceMediaCommands: Sendable {
     // MARK: Backup albums
 
     /// Stores albums of the device, or replaces those with their ids.
-    public func put(_ albums: [BackupAlbum]) async throws {
-        try await record(albums.map { BackupAlbumStored($0) }) { view, event in
-            view.lwwTimestamp(ofBackupAlbum: event.album.id)
+    ///
+    /// - Returns: the albums that could not be stored.
+    @discardableResult
+    public func put(_ albums: [BackupAlbum]) async throws -> [ListFault] {
+        try await recordList(albums, "albums", id: \.id) {
+            BackupAlbumStored($0)
+        } after: {
+            $0.lwwTimestamp(ofBackupAlbum: $1.id)
         }
     }
 
@@ -87,10 +97,12 @@ public struct DeviceMediaCommands: Sendable {
         }
     }
 
-    /// Records the time of the first failed backup (`backupFailedSince`), unless one is recorded.
+    /// Records the time of the first failed backup (`backupFailedSince`), unless one is recorded that is not ahead of
+    /// the clock.
     public func recordBackupFailure() async throws {
         try await store.write { transaction in
-            guard transaction.view(SettingsView.self)[.backupFailedSince] == nil else { return }
+            let since = transaction.view(SettingsView.self)[.backupFailedSince]
+            guard since.map({ $0 > transaction.now }) ?? true else { return }
             try transaction.put(.backupFailedSince, transaction.now)
         }
     }
@@ -99,12 +111,16 @@ public struct DeviceMediaCommands: Sendable {
 
     /// Records that files of the device are uploaded already. Stored duplicates are not recorded again,
     /// unless their files have changed since.
-    public func addDuplicates(_ deviceAssetIds: [String]) async throws {
-        try await record(deviceAssetIds.map { DuplicateStored(deviceAssetId: $0) }) { view, event in
-            view.lwwTimestamp(ofDuplicate: event.deviceAssetId)
-        } where: { view, event in
-            !view.isDuplicate(event.deviceAssetId)
-                || view.isChangedSinceDuplicate(event.deviceAssetId)
+    ///
+    /// - Returns: the ids that could not be stored.
+    @discardableResult
+    public func addDuplicates(_ deviceAssetIds: [String]) async throws -> [ListFault] {
+        try await recordList(deviceAssetIds, "duplicates", id: \.self) {
+            DuplicateStored(deviceAssetId: $0)
+        } after: {
+            $0.lwwTimestamp(ofDuplicate: $1)
+        } where: {
+            !$0.isDuplicate($1) || $0.isChangedSinceDuplicate($1)
         }
     }
 
@@ -154,9 +170,14 @@ public struct DeviceMediaCommands: Sendable {
     // MARK: The device's own assets
 
     /// Stores the records of files of the device, or replaces them.
-    public func put(_ assets: [DeviceAsset]) async throws {
-        try await record(assets.map { DeviceAssetStored($0) }) { view, event in
-            view.lwwTimestamp(ofDeviceAsset: event.asset.id, event.asset.platform)
+    ///
+    /// - Returns: the records that could not be stored.
+    @discardableResult
+    public func put(_ assets: [DeviceAsset]) async throws -> [ListFault] {
+        try await recordList(assets, "files", id: \.id) {
+            DeviceAssetStored($0)
+        } after: {
+            $0.lwwTimestamp(ofDeviceAsset: $1.id, $1.platform)
         }
     }
 
@@ -182,6 +203,25 @@ public struct DeviceMediaCommands: Sendable {
     }
 
     // MARK: Recording
+
+    /// Records the elements of a list that can be stored. Each replaces the winner of its key.
+    ///
+    /// - Returns: the other elements.
+    private func recordList<Element: Sendable, Payload: EventPayload>(
+        _ list: [Element], _ name: String, id: KeyPath<Element, String>,
+        _ event: @escaping @Sendable (Element) -> Payload,
+        after lwwTimestamp: @escaping @Sendable (DeviceMediaView, Element) -> LWWTimestamp?,
+        where isChange: @escaping @Sendable (DeviceMediaView, Element) -> Bool = { _, _ in true }
+    ) async throws -> [ListFault] {
+        let storable = try StorableElements(
+            of: list, name, id: id, path: "data", repeats: true, event: event)
+        try await storable.record(in: store) { element, transaction in
+            let view = transaction.view(DeviceMediaView.self)
+            guard isChange(view, element) else { return }
+            try transaction.append(event(element), replacing: lwwTimestamp(view, element))
+        }
+        return storable.leftOut
+    }
 
     /// Records events in one commit. Each replaces the winner of its key.
     private func record<Payload: EventPayload>(

@@ -58,8 +58,8 @@ public struct NoteCommands: Sendable {
     ///   - cityId: the city of the new note.
     ///   - userId: the user who adds it.
     /// - Returns: the new note.
-    /// - Throws: `EventError` (`refused`) for an empty id, or if no pending event has a text; as
-    ///   `OutboxCommands.resolve(_:_:)`. The `ReferenceCheck` is not asked about the city.
+    /// - Throws: `EventError`: `refused` for an empty id, or if no pending event has a text, `unknownReference`
+    ///   for a city that the `ReferenceCheck` does not know; as `OutboxCommands.resolve(_:_:)`.
     @discardableResult
     public func addAgain(
         _ conflict: Conflict, city cityId: String, by userId: String
@@ -68,6 +68,9 @@ public struct NoteCommands: Sendable {
             let text = conflict.pending.compactMap(Self.text).last
         else { throw EventError(.refused, "no pending event of the note has a text") }
         let note = try Self.newNote(text, cityId, userId)
+        if let references {
+            try await store.write { try references.require(.city(cityId), $0) }
+        }
         try await store.outbox.resolve(event.id, .replace([try EventDraft(note)]))
         return try recorded(note)
     }

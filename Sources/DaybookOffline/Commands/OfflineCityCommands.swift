@@ -125,13 +125,17 @@ extension CityCommands {
         for cityId in evictions.cityIds {
             try removeWithDownloads(cityId, .limit, in: &transaction)
         }
-        try transaction.append(cached, replacing: cities.copyTimestamp(city.id))
-        // A copy is completed without the user: that must not keep it from ageing.
-        if let old, !old.missingImages.isEmpty {
-            try transaction.append(
-                CityAccessed(cityId: city.id, accessedAt: ZonedTime(old.lastAccessedAt)),
-                replacing: cities.accessTimestamp(city.id))
-        }
+        let last = cities.copyTimestamp(city.id)
+        try transaction.append(cached, replacing: last)
+        // A copy is completed without the user: that must not keep it from ageing. Nor must a clock that was ahead
+        // at the last copy, whose event this one had to exceed.
+        let isCompletion = old.map { !$0.missingImages.isEmpty } ?? false
+        guard isCompletion || last.map({ $0.time >= transaction.now }) ?? false else { return }
+        let accessedAt = isCompletion ? old.map { min($0.lastAccessedAt, transaction.now) } : nil
+        try transaction.append(
+            CityAccessed(
+                cityId: city.id, accessedAt: ZonedTime(accessedAt ?? transaction.now)),
+            replacing: transaction.view(CitiesView.self).accessTimestamp(city.id))
     }
 
     /// Removes a copy. The removal wins even if the copy or the last save of the city was recorded while

@@ -132,13 +132,13 @@ struct ContentUpdate: Sendable {
     /// The page or file that an event stores, or removes if the associated digest or JSON is nil.
     private enum Subject: Sendable {
         case page(_ path: String, digest: UInt64?, _ lastUpdate: Timestamp?)
-        case resource(_ path: String, _ url: String, json: [UInt8]?)
+        case resource(_ path: String, _ url: String, json: [UInt8]?, _ lastUpdate: Timestamp?)
 
         var count: WritableKeyPath<ContentChanges, Int> {
             switch self {
             case .page(_, digest: nil, _): \.pagesRemoved
             case .page: \.pagesStored
-            case .resource(_, _, json: nil): \.resourcesRemoved
+            case .resource(_, _, json: nil, _): \.resourcesRemoved
             case .resource: \.resourcesStored
             }
         }
@@ -153,9 +153,9 @@ struct ContentUpdate: Sendable {
     enum Origin: Sendable {
         /// The server: it replaces everything that is stored.
         case server
-        /// A folder. A stored page stays if it is newer. Other content that is stored is removed if
-        /// `removesOthers`.
-        case folder(removesOthers: Bool)
+        /// A folder. A stored page or file stays if it is newer; a time that is ahead of `now` counts only against
+        /// one that is as well. Other content that is stored is removed if `removesOthers`.
+        case folder(removesOthers: Bool, now: Timestamp)
     }
 
     private let city: String
@@ -190,7 +190,7 @@ struct ContentUpdate: Sendable {
         self.origin = origin
         if let pages { try addCandidates(for: pages) }
         if let resources { try checkResources(resources, known) }
-        if case .folder(removesOthers: false) = origin { (paths, resourceKeys) = (nil, nil) }
+        if case .folder(removesOthers: false, _) = origin { (paths, resourceKeys) = (nil, nil) }
         if let lastUpdate {
             let updated = ContentUpdated(city: city, language: language, lastUpdate: lastUpdate)
             _ = try EventDraft.checked(updated)
@@ -297,12 +297,13 @@ struct ContentUpdate: Sendable {
         switch resource.content.source {
         case .bytes(let read):
             let bytes = try read()
+            try Self.requireContent(bytes, bytes.count, of: resource)
             (file, size) = (FileID(of: bytes), bytes.count)
             // An intact file is not written again.
             if !(await files.retain(file)) { _ = try await files.storeRetained(bytes) }
         case .file(let url):
             let path = try url.localPath()
-            size = try Self.size(of: path, fileSystem)
+            size = try Self.checkedSize(of: path, resource, fileSystem)
             file = try await files.storeRetained(moving: path)
         case .stored:
             // It may have been deleted since the check.
@@ -317,7 +318,9 @@ struct ContentUpdate: Sendable {
             candidates.append(
                 Candidate(
                     draft: try EventDraft.checked(stored),
-                    subject: .resource(resource.path, resource.url, json: try stored.json())))
+                    subject: .resource(
+                        resource.path, resource.url, json: try stored.json(),
+                        resource.lastUpdate.moment)))
         } catch {
             await files.release([file])
             throw error
@@ -325,12 +328,26 @@ struct ContentUpdate: Sendable {
         return file
     }
 
-    private static func size(
-        of path: String, _ fileSystem: any FileSystem
-    ) throws(FileStoreError) -> Int {
-        do throws(FileError) {
-            return try fileSystem.open(path, .read).size()
-        } catch { throw FileStoreError(error) }
+    private static func checkedSize(
+        of path: String, _ resource: ContentResource, _ fileSystem: any FileSystem
+    ) throws -> Int {
+        do {
+            let file = try fileSystem.open(path, .read)
+            let size = try file.size()
+            let start = try file.read(at: 0, count: min(size, WebPage.prefixBytes))
+            try requireContent(start, size, of: resource)
+            return size
+        } catch let error as FileError { throw FileStoreError(error) }
+    }
+
+    /// Refuses what a server, or the login page of a network, has sent in the place of a file.
+    private static func requireContent(
+        _ start: [UInt8], _ size: Int, of resource: ContentResource
+    ) throws(EventError) {
+        guard size > 0 else { throw EventError(.invalidData, "its file is empty") }
+        guard !WebPage.begins(start) || WebPage.isAskedFor(by: URL(string: resource.url)) else {
+            throw EventError(.invalidData, "its file is a web page")
+        }
     }
 
     // MARK: Recording
@@ -417,16 +434,20 @@ struct ContentUpdate: Sendable {
         switch subject {
         case .page(let path, let digest, let lastUpdate):
             let known = pages.page(path, city: city, language: language)
-            if case .folder = origin, let known, let lastUpdate,
-                known.lastUpdate.moment > lastUpdate
-            {
-                return false
-            }
-            return known?.digest != digest
-        case .resource(let path, let url, let json):
+            return known?.digest != digest && !isOlder(lastUpdate, than: known?.lastUpdate)
+        case .resource(let path, let url, let json, let lastUpdate):
             let known = content.resource(url, of: path, city: city, language: language)
+            guard !isOlder(lastUpdate, than: known?.lastUpdate) else { return false }
             return (try? known?.event(city: city, language: language).json()) != json
         }
+    }
+
+    /// Whether a page or file of a folder is older than the stored one.
+    private func isOlder(_ given: Timestamp?, than known: ZonedTime?) -> Bool {
+        guard case .folder(_, let now) = origin, let given,
+            let known = known?.moment.believed(at: now, beside: given)
+        else { return false }
+        return known > given
     }
 
     private func lwwTimestamp(
@@ -434,7 +455,7 @@ struct ContentUpdate: Sendable {
     ) -> LWWTimestamp? {
         switch subject {
         case .page(let path, _, _): pages.lwwTimestamp(of: path, city: city, language: language)
-        case .resource(let path, let url, _):
+        case .resource(let path, let url, _, _):
             content.lwwTimestamp(ofResource: url, of: path, city: city, language: language)
         }
     }
@@ -462,7 +483,7 @@ struct ContentUpdate: Sendable {
                 removals.append(
                     Candidate(
                         draft: try EventDraft.checked(removed),
-                        subject: .resource(path, url, json: nil)))
+                        subject: .resource(path, url, json: nil, nil)))
             }
         }
         return removals

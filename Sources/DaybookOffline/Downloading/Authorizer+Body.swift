@@ -31,8 +31,8 @@ extension Authorizer {
             return bytes
         }
         guard !bytes.isEmpty else { throw PortalCheck.error(subject, "the response is empty") }
-        let isPage = PortalCheck.isWebPage(head) || PortalCheck.isWebPage(bytes)
-        guard !isPage || expected == .file && PortalCheck.asksForWebPage(url) else {
+        let isPage = PortalCheck.isWebPage(head) || WebPage.begins(bytes)
+        guard !isPage || expected == .file && WebPage.isAskedFor(by: url) else {
             throw PortalCheck.error(subject, "the response is a web page")
         }
         guard !head.hasEnd else { return bytes }

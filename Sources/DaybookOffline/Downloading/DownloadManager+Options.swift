@@ -26,8 +26,8 @@ extension DownloadManager {
             get { http.allowsTokenInClear }
             set { http.allowsTokenInClear = newValue }
         }
-        /// The number of consecutive failures after which a job is paused. Progress, which is 16 KiB or an
-        /// image, resets the count.
+        /// The number of consecutive failures after which a job is paused, or an image is left out because the
+        /// server itself answers. Progress, which is 16 KiB or an image, resets the count.
         public var failuresMax = 5
         /// The delays between attempts.
         public var backoff = RetryBackoff()

@@ -132,8 +132,8 @@ struct DownloadRun {
         return images
     }
 
-    /// Fetches the images of a city. An image that the server does not have, or sends with another content than
-    /// the manifest says, does not keep the others off the device.
+    /// Fetches the images of a city. An image that the server does not have, refuses or fails to send, or sends with
+    /// another content than the manifest says, does not keep the others off the device.
     private func fetchAll(into city: inout DownloadedCity) async throws {
         let manifest = city.manifest
         var urls = Set(city.failures.keys)
@@ -157,7 +157,7 @@ struct DownloadRun {
         }
     }
 
-    /// - Returns: the file, or the error of an image that the server does not have.
+    /// - Returns: the file, or the error of an image that the server does not have or send.
     private func fetch(
         _ image: CityManifest.Image, _ name: String, _ online: OnlineCheck
     ) async throws -> Result<DownloadedFile, DownloadError> {
@@ -168,8 +168,14 @@ struct DownloadRun {
             allowsLocal: (authorizer.origin ?? HTTPOrigin(image.url))?.isLocal ?? false,
             online: online)
         do { return .success(try await fetch.run()) } catch let error as DownloadError {
-            guard [.refused, .wrongContent].contains(error.code) else { throw error }
-            return .failure(error)
+            switch error.code {
+            case .refused, .wrongContent, .unavailable: return .failure(error)
+            case .unauthorized:
+                // If the manifest arrives with the same token, the server refuses the image alone.
+                guard try await online.isOnline() else { throw ConnectionLost() }
+                return .failure(error)
+            case .badManifest, .tooLarge, .noSpace, .io: throw error
+            }
         }
     }
 }

@@ -84,8 +84,16 @@ struct ImageFetch {
         }
     }
 
+    /// The failures of this image without progress between them.
+    private struct Row {
+        var failures = 0
+        /// The time of the last.
+        var last: ContinuousClock.Instant?
+    }
+
     private func fetch(_ writer: ImageWriter) async throws -> DownloadedFile {
         var failures = 0
+        var row = Row()
         var isComplete = writer.withPart { $0.size > 0 } && writer.isComplete ?? false
         while true {
             if isComplete {
@@ -93,6 +101,7 @@ struct ImageFetch {
                     try checkContent(writer)
                     let file = try await store(writer)
                     backoff.recordProgress()
+                    online.recordAnswer(of: image.url)
                     return file
                 } catch let error as FileStoreError
                     where [.damaged, .missing].contains(error.code)
@@ -108,25 +117,61 @@ struct ImageFetch {
                     try await waitForServer(error.problem)
                 }
             }
-            isComplete = false
-            let sizeBefore = writer.withPart { $0.size }
             do {
-                switch try await attempt(writer, isRestart: failures > 0) {
-                case .complete: isComplete = true
-                // A server may send any number of bytes per response, but fewer than `progressBytes` count
-                // as a failure.
-                case .ended
-                where writer.withPart({ $0.size }) - sizeBefore >= DownloadBackoff.progressBytes:
-                    break
-                case .ended:
-                    try await backoff.waitAfterFailure(
-                        DownloadError(.unavailable, "a response with \(name) was incomplete"))
-                case .failed(let error): try await backoff.waitAfterFailure(error)
-                case .portal(let problem): try await waitForServer(problem)
-                }
+                isComplete = try await advance(writer, isRestart: failures > 0, &row)
             } catch let error as WrongContent {
+                isComplete = false
                 try restart(writer, error.problem, &failures)
             }
+        }
+    }
+
+    /// Sends one request, and waits after a failure.
+    ///
+    /// - Returns: true if the image is complete.
+    /// - Throws: `WrongContent`; as `waitAfterFailure` and `waitForServer`; permanent failures.
+    private func advance(
+        _ writer: ImageWriter, isRestart: Bool, _ row: inout Row
+    ) async throws -> Bool {
+        let sizeBefore = writer.sizeMax
+        let result = try await attempt(writer, isRestart: isRestart)
+        let hasGrown = writer.sizeMax - sizeBefore >= DownloadBackoff.progressBytes
+        if hasGrown { row = Row() }
+        switch result {
+        case .complete: return true
+        // A server may send any number of bytes per response, but fewer than `progressBytes` count as a failure.
+        case .ended where hasGrown: break
+        case .ended:
+            try await waitAfterFailure(
+                DownloadError(.unavailable, "a response with \(name) was incomplete"), &row)
+        case .failed(let error): try await waitAfterFailure(error, &row)
+        case .portal(let problem): try await waitForServer(problem)
+        }
+        return false
+    }
+
+    /// Counts a transient failure and waits before the next attempt. The image is given up after `failuresMax`
+    /// failures in a row, if the server itself can be reached: it must not keep the rest of the city off the
+    /// device. The first failure is enough while no image of its server has arrived since one was given up.
+    ///
+    /// - Throws: `DownloadError` for an image that is given up; as `DownloadBackoff.waitAfterFailure`.
+    private func waitAfterFailure(_ error: any Error, _ row: inout Row) async throws {
+        let previous = row.last ?? .now
+        row = Row(failures: row.failures + 1, last: .now)
+        let isSilent = online.hasGivenUp(image.url)
+        let isLast = row.failures >= options.failuresMax
+        if isLast || isSilent {
+            if try await online.isOnline(since: isSilent ? nil : previous) {
+                online.giveUp(image.url)
+                throw Failures.ofImage(error, name)
+            }
+            if isLast { throw ConnectionLost() }
+        }
+        do { try await backoff.waitAfterFailure(error) } catch is ConnectionLost {
+            // The requests of all images together have failed as often: a dead connection, or bad images?
+            guard try await online.isOnline(since: previous) else { throw ConnectionLost() }
+            backoff.recordProgress()
+            try await backoff.waitAfterFailure(error)
         }
     }
 
@@ -156,9 +201,9 @@ struct ImageFetch {
             throw NotContent(problem: "\(name) is empty")
         }
         let start = try writer.withPart { (part) throws(DownloadError) in
-            try part.read(PortalCheck.prefixBytes)
+            try part.read(WebPage.prefixBytes)
         }
-        guard !PortalCheck.isWebPage(start) else {
+        guard !WebPage.begins(start) else {
             throw NotContent(problem: "\(name): the response is a web page")
         }
     }
@@ -273,5 +318,17 @@ enum Failures {
         case let error as DownloadError where error.code != .unavailable: throw error
         default: break
         }
+    }
+
+    /// The reason why an image was given up.
+    static func ofImage(_ error: any Error, _ name: String) -> DownloadError {
+        let reason =
+            switch error {
+            case let error as DownloadError: error.detail
+            case let error as TransportError: error.description
+            default: "the connection failed"
+            }
+        return DownloadError(
+            .unavailable, reason.contains(name) ? reason : "\(name): \(reason)")
     }
 }

@@ -52,6 +52,9 @@ final class ImageWriter: ResponseBodyHandler {
         }
     }
 
+    /// The greatest size so far whose bytes counted as progress.
+    var sizeMax: Int { state.withLock { $0.sizeMax } }
+
     /// Whether a `200` response that has ended without a known total is complete: its head says how its end
     /// is found, or the last such response had the same size. Records the size for the next response.
     func confirmEnd(_ head: BoundedHTTPResponseHead) -> Bool {

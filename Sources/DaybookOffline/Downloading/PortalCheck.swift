@@ -5,28 +5,13 @@ import Daybook
 import Foundation
 import Synchronization
 
-/// Detects web pages that answer requests for other content.
+/// Detects web pages that answer requests for other content. See also `WebPage`.
 enum PortalCheck {
-    /// The number of bytes at the start of a body that show whether it is a web page.
-    static let prefixBytes = 512
-
     /// Whether a head announces a web page.
     static func isWebPage(_ head: BoundedHTTPResponseHead) -> Bool {
         let type = (head["Content-Type"] ?? "").prefix { $0 != ";" && $0 != "," }
         return ["text/html", "application/xhtml+xml"]
             .contains(type.trimmingCharacters(in: .whitespaces).lowercased())
-    }
-
-    /// Whether a body begins as a web page does, whatever type its head has.
-    static func isWebPage(_ start: some Sequence<UInt8>) -> Bool {
-        let text = String(decoding: Array(start.prefix(prefixBytes)), as: UTF8.self)
-            .trimmingPrefix(while: { $0.isWhitespace || $0 == "\u{FEFF}" }).lowercased()
-        return text.hasPrefix("<!doctype html") || text.hasPrefix("<html")
-    }
-
-    /// Whether a URL asks for a web page, by its extension.
-    static func asksForWebPage(_ url: URL) -> Bool {
-        ["html", "htm", "xhtml", "xht"].contains(url.pathExtension.lowercased())
     }
 
     /// The error of an answer that is not the server's: the request is repeated later.
@@ -36,10 +21,13 @@ enum PortalCheck {
     }
 }
 
-/// Distinguishes the server from a portal: if the city's manifest arrives, the server itself answers.
+/// Distinguishes a server that lacks an image from a portal or a dead connection: if the city's manifest arrives, the
+/// server itself answers. Also knows the servers of images that were given up.
 final class OnlineCheck: Sendable {
     private let fetchManifest: @Sendable () async throws -> Void
     private let confirmedAt = Mutex<ContinuousClock.Instant?>(nil)
+    /// The origins of images that were given up; without those of which an image has arrived since.
+    private let silent = Mutex<Set<HTTPOrigin>>([])
 
     /// The time for which a confirmation holds, so that many missing images cost one manifest.
     private static let validity = Duration.seconds(30)
@@ -48,19 +36,38 @@ final class OnlineCheck: Sendable {
         self.fetchManifest = fetchManifest
     }
 
-    /// Requests the manifest, unless it has arrived within `validity`. Simultaneous calls request it each.
+    /// Requests the manifest, unless it has arrived since a time. Simultaneous calls request it each.
     ///
+    /// - Parameter start: the time; nil for that of `validity` ago.
     /// - Returns: true if the server itself answers.
-    /// - Throws: `CancellationError`.
-    func isOnline() async throws -> Bool {
-        if let last = confirmedAt.withLock({ $0 }), ContinuousClock.now - last < Self.validity {
-            return true
-        }
+    /// - Throws: `CancellationError`; `DownloadError` (`unauthorized`) if the server rejects the token for the
+    ///   manifest as well.
+    func isOnline(since start: ContinuousClock.Instant? = nil) async throws -> Bool {
+        let start = start ?? ContinuousClock.now - Self.validity
+        if let last = confirmedAt.withLock({ $0 }), last > start { return true }
         do { try await fetchManifest() } catch {
             try Task.checkCancellation()
+            if let error = error as? DownloadError, error.code == .unauthorized { throw error }
             return false
         }
         confirmedAt.withLock { $0 = .now }
         return true
+    }
+
+    /// Records that an image of a server was given up.
+    func giveUp(_ url: URL) {
+        guard let origin = HTTPOrigin(url) else { return }
+        _ = silent.withLock { $0.insert(origin) }
+    }
+
+    /// Records that an image of a server has arrived.
+    func recordAnswer(of url: URL) {
+        guard let origin = HTTPOrigin(url) else { return }
+        _ = silent.withLock { $0.remove(origin) }
+    }
+
+    /// Whether an image of the same server was given up, and none has arrived since.
+    func hasGivenUp(_ url: URL) -> Bool {
+        HTTPOrigin(url).map { origin in silent.withLock { $0.contains(origin) } } ?? false
     }
 }

@@ -13,17 +13,20 @@ public struct Asset: Hashable, Sendable, Identifiable {
     public var localId: String?
     /// The id of its owner.
     public var ownerId: String
-    /// The digest of its bytes, in the app's format; nil until the app has computed it. See
-    /// `AssetCommands.setChecksums(_:)`. An asset without one is not uploaded by a backup, and its copy on the
-    /// device is not deleted to free space.
+    /// The digest of its bytes, in the app's format; nil until the app has computed it. With a `remoteId` it is
+    /// the digest of what the server has. See `AssetCommands.setChecksums(_:)`. An asset without one is not
+    /// uploaded by a backup, and its copy on the device is not deleted to free space.
     public var checksum: String?
+    /// True if the checksum is the digest of the file on this device, although the asset is backed up: the server
+    /// has given none, so the checksum does not show that the server has this content.
+    public var isChecksumOfDevice: Bool
     /// The type of its content.
     public var type: AssetType
     /// The name of the file; may be empty.
     public var fileName: String
     /// The time at which it was taken.
     public var fileCreatedAt: ZonedTime
-    /// The time of the file's last change.
+    /// The time of the file's last change; with a `remoteId` of the file that was backed up.
     public var fileModifiedAt: ZonedTime
     /// The time of the last change of its metadata.
     public var updatedAt: ZonedTime
@@ -48,13 +51,15 @@ public struct Asset: Hashable, Sendable, Identifiable {
         checksum: String? = nil, type: AssetType, fileName: String, fileCreatedAt: ZonedTime,
         fileModifiedAt: ZonedTime, updatedAt: ZonedTime, durationSeconds: Double? = nil,
         width: Int? = nil, height: Int? = nil, livePhotoVideoId: String? = nil,
-        isFavorite: Bool = false, isArchived: Bool = false, isTrashed: Bool = false
+        isFavorite: Bool = false, isArchived: Bool = false, isTrashed: Bool = false,
+        isChecksumOfDevice: Bool = false
     ) {
         self.id = id
         self.remoteId = remoteId
         self.localId = localId
         self.ownerId = ownerId
         self.checksum = checksum
+        self.isChecksumOfDevice = isChecksumOfDevice
         self.type = type
         self.fileName = fileName
         self.fileCreatedAt = fileCreatedAt

@@ -21,7 +21,7 @@ public struct AssetStored: EventPayload, Hashable {
     private static let names: [StaticString] = [
         "assetId", "remoteId", "localId", "ownerId", "checksum", "type", "fileName",
         "fileCreatedAt", "fileModifiedAt", "updatedAt", "durationSeconds", "width", "height",
-        "livePhotoVideoId", "isFavorite", "isArchived", "isTrashed",
+        "livePhotoVideoId", "isFavorite", "isArchived", "isTrashed", "isChecksumOfDevice",
     ]
 
     public init(json: [UInt8]) throws {
@@ -47,7 +47,8 @@ public struct AssetStored: EventPayload, Hashable {
             livePhotoVideoId: try fields.optionalIdentifier("livePhotoVideoId"),
             isFavorite: try fields.bool("isFavorite") ?? false,
             isArchived: try fields.bool("isArchived") ?? false,
-            isTrashed: try fields.bool("isTrashed") ?? false)
+            isTrashed: try fields.bool("isTrashed") ?? false,
+            isChecksumOfDevice: try fields.bool("isChecksumOfDevice") ?? false)
         properties = fields.others(than: Self.names)
     }
 
@@ -81,6 +82,7 @@ public struct AssetStored: EventPayload, Hashable {
         if asset.isFavorite { writer.appendMember("isFavorite", true) }
         if asset.isArchived { writer.appendMember("isArchived", true) }
         if asset.isTrashed { writer.appendMember("isTrashed", true) }
+        if asset.isChecksumOfDevice { writer.appendMember("isChecksumOfDevice", true) }
         if let properties = try checkedProperties(properties, beside: Self.names) {
             writer.appendMembers(of: properties)
         }

@@ -29,8 +29,9 @@ struct AssetRecord: Sendable {
         static let duration = Flags(rawValue: 1 << 7)
         static let width = Flags(rawValue: 1 << 8)
         static let height = Flags(rawValue: 1 << 9)
-        /// The offset of the type's code.
+        /// The offset of the type's code, which has two bits.
         static let typeShift: UInt16 = 10
+        static let checksumOfDevice = Flags(rawValue: 1 << 12)
 
         init(rawValue: UInt16) { self.rawValue = rawValue }
 
@@ -46,10 +47,14 @@ struct AssetRecord: Sendable {
             if asset.durationSeconds != nil { insert(.duration) }
             if asset.width != nil { insert(.width) }
             if asset.height != nil { insert(.height) }
+            if asset.isChecksumOfDevice { insert(.checksumOfDevice) }
             insert(Flags(rawValue: asset.type.code << Self.typeShift))
         }
 
-        var type: AssetType? { AssetType(code: rawValue >> Self.typeShift) }
+        var type: AssetType? { AssetType(code: rawValue >> Self.typeShift & 3) }
+
+        /// True if no bit is set that has no meaning.
+        var isKnown: Bool { rawValue >> 13 == 0 }
     }
 
     // MARK: Creating a record
@@ -106,7 +111,9 @@ struct AssetRecord: Sendable {
     private static func check(_ reader: inout StateReader) throws(EventError) {
         _ = try reader.uuid()
         let flags = try flags(&reader)
-        guard flags.type != nil else { throw reader.fault("an asset has an unknown type") }
+        guard flags.type != nil, flags.isKnown else {
+            throw reader.fault("an asset has an unknown type or flag")
+        }
         try reader.checkPackedTime()
         // The owner, the checksum and the ids.
         let ids = [flags.contains(.remoteId), flags.contains(.localId)].count(where: \.self)
@@ -223,7 +230,8 @@ struct AssetRecord: Sendable {
             fileModifiedAt: fileModifiedAt, updatedAt: updatedAt, durationSeconds: duration,
             width: width, height: height, livePhotoVideoId: livePhotoVideoId,
             isFavorite: flags.contains(.favorite), isArchived: flags.contains(.archived),
-            isTrashed: flags.contains(.trashed))
+            isTrashed: flags.contains(.trashed),
+            isChecksumOfDevice: flags.contains(.checksumOfDevice))
     }
 
     // MARK: Ranges of the keys

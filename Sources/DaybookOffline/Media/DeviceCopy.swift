@@ -4,39 +4,40 @@ import Daybook
 
 /// The relation of the hashes of the device's files to the checksums of assets, which only the app knows.
 public enum DeviceHashes: Hashable, Sendable {
-    /// The relation is not declared. A file whose hash differs from the checksum is kept, and is not
-    /// uploaded again.
+    /// The relation is not declared. A file whose hash differs from the checksum is kept, unless the app decides
+    /// otherwise (`CleanUpSettings.keepUnverified`), and is not uploaded again.
     case undeclared
     /// Both are of one kind: a file was edited since its backup if and only if they differ.
     case checksums
-    /// They are of different kinds and are not compared.
+    /// They are of different kinds and are not compared. Only the times of the last changes say that a file is
+    /// what was backed up.
     case ofAnotherKind
 }
 
 /// The state of the file of an asset on the device, compared with its backup.
 enum DeviceCopy {
-    /// The store has no record of the file.
-    case unrecorded
-    /// It is the file that was backed up, as far as the record says.
+    /// It is the file that was backed up.
     case same
     /// It was changed since its backup.
     case edited
-    /// Its hash differs from the checksum, which may be of another kind; or no checksum is known, so that nothing
-    /// shows that the server has the file.
-    case different
+    /// Nothing shows that the server has the file: the store has no record of it, no checksum or no time to compare
+    /// with, or the hash differs from a checksum that may be of another kind.
+    case unverified
 }
 
 extension DeviceMediaView {
     /// Compares the file of an asset on the device with its backup. O(1).
     func copy(of record: AssetRecord, _ hashes: DeviceHashes) -> DeviceCopy {
-        guard let localId = record.localId else { return .unrecorded }
+        guard let localId = record.localId, let asset = record.asset else { return .unverified }
         let files = files(localId)
-        guard let asset = record.asset else { return .unrecorded }
         if files.contains(where: { isEdited($0, asset, hashes) }) { return .edited }
-        guard asset.checksum != nil else { return .different }
-        guard !files.isEmpty else { return .unrecorded }
-        let isDifferent = files.contains { $0.hash != asset.checksum }
-        return hashes != .ofAnotherKind && isDifferent ? .different : .same
+        guard let checksum = asset.checksum, !files.isEmpty else { return .unverified }
+        let hasHash = files.allSatisfy { EntityID($0.hash) == EntityID(checksum) }
+        // `isEdited` has compared the times.
+        let hasTime = files.allSatisfy { $0.modifiedTime != nil }
+        let needsTime = asset.isChecksumOfDevice || hashes == .ofAnotherKind
+        let isSame = (hasTime || !needsTime) && (hasHash || hashes == .ofAnotherKind)
+        return isSame ? .same : .unverified
     }
 
     /// Whether a file was changed after it was recorded as a duplicate. O(1).
@@ -60,7 +61,9 @@ extension DeviceMediaView {
             hashes == .checksums
             && files.contains { file in
                 assets.all(ownerId: asset.ownerId, checksum: file.hash)
-                    .contains { $0.asset?.remoteId != nil }
+                    .contains { other in
+                        other.asset.map { $0.remoteId != nil && !$0.isChecksumOfDevice } ?? false
+                    }
             }
         // The duplicate of a file without a time of its last change may be older than the edit.
         let isUploaded =
@@ -74,10 +77,9 @@ extension DeviceMediaView {
     }
 
     private func isEdited(_ file: DeviceAsset, _ asset: Asset, _ hashes: DeviceHashes) -> Bool {
-        if hashes == .checksums, let checksum = asset.checksum {
-            return EntityID(file.hash) != EntityID(checksum)
-        }
-        guard let modified = file.modifiedTime?.moment else { return false }
-        return modified > asset.fileModifiedAt.moment
+        let isLater =
+            file.modifiedTime.map { $0.moment > asset.fileModifiedAt.moment } ?? false
+        guard hashes == .checksums, let checksum = asset.checksum else { return isLater }
+        return EntityID(file.hash) != EntityID(checksum) || asset.isChecksumOfDevice && isLater
     }
 }

@@ -21,39 +21,94 @@ public struct ListFault: Hashable, Sendable, CustomStringConvertible {
 struct StorableElements<Element> {
     private(set) var elements: [Element] = []
     private(set) var leftOut: [ListFault] = []
+    /// The approximate bytes of the event of each element in the log.
+    private var bytes: [Int] = []
 
-    /// Checks each element alone. The second element with an id is left out.
+    /// Checks each element alone.
     ///
     /// - Parameters:
     ///   - all: the given elements.
-    ///   - name: the member of the event that holds the list.
+    ///   - name: the name of the list in reasons.
     ///   - id: the key of an element.
-    ///   - event: the event that stores the list of one element.
-    /// - Throws: `EventError` if no element of a list that is not empty can be stored: the stored list stays.
+    ///   - path: the path of the element in `event`; nil for the only element of its member `name`.
+    ///   - repeats: whether an id may occur again. Else the second element with an id is left out.
+    ///   - event: the event that stores the element.
+    /// - Throws: `EventError` if no element of a list that is not empty can be stored: what is stored stays.
     init<Payload: EventPayload>(
-        of all: [Element], _ name: String, id: KeyPath<Element, String>,
-        event: (Element) -> Payload
+        of all: [Element], _ name: String, id: KeyPath<Element, String>, path: String? = nil,
+        repeats: Bool = false, event: (Element) -> Payload
     ) throws {
+        let path = path ?? "data.\(name)[0]"
         var ids: Set<EntityID> = []
         var first: EventError?
         for (index, element) in all.enumerated() {
             do {
-                _ = try EventDraft.checked(event(element))
-                guard ids.insert(EntityID(element[keyPath: id])).inserted else {
+                let draft = try EventDraft.checked(event(element))
+                guard ids.insert(EntityID(element[keyPath: id])).inserted || repeats else {
                     throw EventError(
-                        .invalidData, "data.\(name)[0]: \(element[keyPath: id]) occurs twice")
+                        .invalidData, "\(path): \(element[keyPath: id]) occurs twice")
                 }
                 elements.append(element)
+                bytes.append((draft.json?.count ?? 0) + 512)
             } catch let error as EventError {
                 first = first ?? error
                 leftOut.append(
                     ListFault(
                         index: index, id: element[keyPath: id],
-                        reason: error.detail.replacingOccurrences(
-                            of: "data.\(name)[0]", with: "\(name)[\(index)]")))
+                        reason: ListFault.reason(error, path, in: name, index)))
             }
         }
         if elements.isEmpty, let first { throw first }
+    }
+
+    /// Keeps the last of the elements with one id.
+    mutating func keepLast(of id: KeyPath<Element, String>) {
+        var last: [EntityID: Int] = [:]
+        for (index, element) in elements.enumerated() {
+            last[EntityID(element[keyPath: id])] = index
+        }
+        let indexes = last.values.sorted()
+        (elements, bytes) = (indexes.map { elements[$0] }, indexes.map { bytes[$0] })
+    }
+}
+
+extension ListFault {
+    /// The detail of an error with the element's location in the list in place of its path in the event.
+    static func reason(
+        _ error: EventError, _ path: String, in name: String, _ index: Int
+    ) -> String {
+        let location = "\(name)[\(index)]"
+        return error.detail.hasPrefix(path)
+            ? location + error.detail.dropFirst(path.count) : "\(location): \(error.detail)"
+    }
+}
+
+extension StorableElements where Element: Sendable {
+    /// The maximum bytes of a commit, unless one element has more.
+    private static var commitBytes: Int { 1_048_576 }
+
+    /// Records the elements in commits of about 1 MiB. Durable on return.
+    ///
+    /// - Parameter append: appends the event of an element.
+    /// - Throws: `CancellationError` between two commits; `LogError` as `EventStore.append`.
+    func record(
+        in store: EventStore,
+        _ append: @escaping @Sendable (Element, inout EventStore.Transaction) throws -> Void
+    ) async throws {
+        var start = 0
+        while start < elements.count {
+            if start > 0 { try Task.checkCancellation() }
+            var (end, size) = (start, 0)
+            while end < elements.count, end == start || size + bytes[end] <= Self.commitBytes {
+                size += bytes[end]
+                end += 1
+            }
+            let batch = elements[start..<end]
+            try await store.write { transaction in
+                for element in batch { try append(element, &transaction) }
+            }
+            start = end
+        }
     }
 }
 

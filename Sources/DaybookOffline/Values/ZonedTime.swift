@@ -59,3 +59,20 @@ extension JSONFields {
         return time
     }
 }
+
+extension Timestamp {
+    /// The time by which two clocks may differ, in milliseconds.
+    private static let clockDifference: Int64 = 86_400_000
+
+    /// Whether the time is more than a day after `now`, so that the clock that gave it was ahead.
+    func isAhead(of now: Timestamp) -> Bool {
+        let (age, overflow) = milliseconds.subtractingReportingOverflow(now.milliseconds)
+        return overflow ? milliseconds > 0 : age > Self.clockDifference
+    }
+
+    /// The time, or nil if it is ahead of `now` and the time that it is compared with is not. If both are, it may be
+    /// `now` that is wrong.
+    func believed(at now: Timestamp, beside other: Timestamp?) -> Timestamp? {
+        isAhead(of: now) && !(other?.isAhead(of: now) ?? false) ? nil : self
+    }
+}

@@ -516,16 +516,40 @@ private struct LearningBench {
         #expect(bench.fileCount == files + 1)
     }
 
-    @Test(.verifies("LRN-30"))
-    func `a session that the server lacks does not keep the others off the device`() async throws {
+    @Test(
+        .verifies("LRN-30"),
+        arguments: [DownloadError.Code.refused, .unavailable, .unauthorized])
+    func `a session that the server lacks or does not send keeps no other off the device`(
+        code: DownloadError.Code
+    ) async throws {
         let bench = try await LearningBench()
-        bench.source.fail("https://x.example/r2", DownloadError(.refused, "gone"))
+        bench.source.fail("https://x.example/r2", DownloadError(code, "gone"))
         let error = await #expect(throws: DownloadError.self) {
             try await bench.downloads.downloadReviews(first: 3)
         }
         #expect(error?.detail == "gone")
         let stored = bench.store.learning.reviews(of: "u").current
         #expect(stored.map(\.reviewId) == ["es-r1", "es-r3"])
+        // A prefetch waits for the next trigger and does not fetch the others again and again.
+        try await bench.running {
+            try await eventually("sessions", is: 4) { bench.reviews.count }
+            try await eventually("idle", is: true) { await bench.downloads.isIdle }
+            #expect(bench.alarms.durations == [])
+            bench.source.fail("https://x.example/r2", nil)
+            await bench.downloads.notice(.appResume)
+            try await eventually("sessions", is: 5) { bench.reviews.count }
+        }
+    }
+
+    @Test(.verifies("LRN-30"))
+    func `a connection that breaks at a session ends the download`() async throws {
+        let bench = try await LearningBench()
+        bench.source.fail("https://x.example/r2", URLError(.networkConnectionLost))
+        bench.source.fail("reviews es 1", URLError(.networkConnectionLost))
+        await #expect(throws: URLError.self) {
+            try await bench.downloads.downloadReviews(first: 3)
+        }
+        #expect(!bench.source.asked.contains("https://x.example/r3"))
     }
 
     @Test(.verifies("LRN-21", "LRN-30"))

@@ -265,6 +265,25 @@ private struct Bench {
         try await bench.store.close()
     }
 
+    @Test(.verifies("CITY-5", "CITY-10"))
+    func `a copy whose last access a clock that was ahead has recorded ages as well`()
+        async throws
+    {
+        let bench = try await Bench()
+        for city in ["read", "plain"] { try await bench.cache(city) }
+        bench.clock.advance(by: .days(1_000))
+        _ = try await bench.store.cities.read("read")
+        for city in ["copied", "again"] { try await bench.cache(city) }
+        bench.clock.advance(by: .days(-999))
+        // Its event is ahead of the clock, the access is not.
+        let again = try await bench.cache("again")
+        #expect(again.lastAccessedAt.milliseconds == bench.clock.milliseconds)
+        let report = try await bench.store.cities.cleanUp(for: "u")
+        #expect(Set(report.outdated) == ["read", "copied"])
+        #expect(bench.cached == ["again", "plain"])
+        try await bench.store.close()
+    }
+
     @Test(.verifies("CITY-8"))
     func `a city that was last read while the clock was ahead is evicted first`() async throws {
         let bench = try await Bench()

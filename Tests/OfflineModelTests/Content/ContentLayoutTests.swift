@@ -414,7 +414,8 @@ private let time = "2011-02-04T00:00:00.000Z"
         .verifies("CONT-34"),
         arguments: [
             ("cities.json", "[", "cities.json, line 1, byte 1:"),
-            ("cities.json", "[\n{}\n,\n7 8]", "cities.json, line 4, byte 9:"),
+            ("cities.json", "[\n{}\n,\n7 8", "cities.json, line 4, byte 9:"),
+            ("cities.json", "[\n{}\n,\n7 8]", "cities.json[1] is not a JSON object"),
             ("cities.json", "{}", "cities.json is not an array"),
             ("cities.json", "[{}]", "cities.json[0].name is missing"),
             ("cities.json", "[7]", "cities.json[0] is not a JSON object"),
@@ -585,7 +586,8 @@ private let time = "2011-02-04T00:00:00.000Z"
         try bench.put(folder)
         let list = "content/ahaus/languages.json"
         bench.files["/in/\(list)"] = Array("[\"".utf8) + [0xFF] + Array("\"]".utf8)
-        #expect(try await bench.importFolder().notes == ["\(list) is not UTF-8"])
+        #expect(
+            try await bench.importFolder().notes.first?.hasPrefix("\(list) is not UTF-8") == true)
         bench.files["/in/\(list)"] = [0xEF, 0xBB, 0xBF] + Array(folder[list, default: ""].utf8)
         #expect(try await bench.importFolder().notes == [])
         #expect(bench.store.content.languages(of: "ahaus").current?.map(\.code) == ["en", "de"])

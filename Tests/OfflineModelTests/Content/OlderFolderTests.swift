@@ -327,4 +327,168 @@ private func put(_ folder: [String: String], at root: String, _ files: InMemoryF
         try await other.close()
         try await store.close()
     }
+
+    private static let pois = "content/v1/ahaus/en/pois.json"
+
+    @Test(.verifies("CONT-34"))
+    func `a fault in the bytes of one page costs that page alone`() async throws {
+        let files = InMemoryFileSystem()
+        let store = try await openStore(files)
+        func page(_ number: String, _ content: String) -> String {
+            #"{"path":"/ahaus/en/\#(number)","title":"\#(content)","content":"","lastUpdate":"\#(time)"}"#
+        }
+        put(Self.of2021, at: "/in", files)
+        let nested = String(repeating: "[", count: 9_000) + String(repeating: "]", count: 9_000)
+        let pages = [
+            page("0", "a"), page("1", "tab\tand\nline"), page("2", "caf\u{FF}"),
+            #"{"path":"/ahaus/en/3","title":"","x":\#(nested)}"#, page("4", #"bad \x escape"#),
+            page("5", #"[}, \" ]"#),
+        ]
+        let text = Array("[\n\(pages.joined(separator: ",\n"))\n]\n".utf8)
+        files["/in/\(Self.pois)"] = text
+        var result = try await store.content.importFolder(URL(filePath: "/in"))
+        #expect(result.pages == 2 + 4)
+        #expect(result.notes.count == 2, "\(result.notes)")
+        for place in ["pois.json[3]", "pois.json[4]"] {
+            #expect(result.notes.contains { $0.contains(place) }, "\(result.notes)")
+        }
+        let stored = store.content.storedPage("/ahaus/en/1", city: "ahaus", language: "en")
+        #expect(stored.current?.title == "tab\tand\nline")
+        // A byte that is not UTF-8 is read as U+FFFD.
+        files["/in/\(Self.pois)"] = text.map { $0 == 0xC3 ? 0xE9 : $0 }
+        result = try await store.content.importFolder(URL(filePath: "/in"))
+        #expect(result.pages == 2 + 4)
+        #expect(result.notes.contains { $0.contains("pois.json is not UTF-8") })
+        // The folder does not have all of the server's content.
+        #expect(store.content.lastUpdate(of: "ahaus", language: "en").current == nil)
+        // Control characters alone lose nothing.
+        files["/in/\(Self.pois)"] = Array("[\(page("1", "tab\tand\nline"))]".utf8)
+        result = try await store.content.importFolder(URL(filePath: "/in"))
+        #expect(result.notes == [])
+        #expect(store.content.lastUpdate(of: "ahaus", language: "en").current?.text == time)
+        try await store.close()
+    }
+
+    @Test(.verifies("CONT-34"))
+    func `a fault in the bytes of one entry of the list of files costs that file alone`()
+        async throws
+    {
+        let files = InMemoryFileSystem()
+        let store = try await openStore(files)
+        var folder = Self.of2021
+        let list = "resource-cache/v1/ahaus/files.json"
+        folder[list] = folder[list]?.replacing(
+            #"{"https://x.example/t.png":"#,
+            with: #"{"https://x.example/u.png":{"file_path":tru},"https://x.example/t.png":"#)
+        put(folder, at: "/in", files)
+        let result = try await store.content.importFolder(URL(filePath: "/in"))
+        #expect(result.resources == 1)
+        #expect(result.notes.count == 1)
+        #expect(result.notes[0].contains("files.json.en./ahaus/en.https://x.example/u.png"))
+        try await store.close()
+    }
+
+    @Test(.verifies("CONT-11", "CONT-35"), arguments: ["", " <!DOCTYPE html><title>Login</title>"])
+    func `a web page or nothing in the place of a file is left out, and the stored file stays`(
+        content: String
+    ) async throws {
+        let files = InMemoryFileSystem()
+        let store = try await openStore(files)
+        put(Self.of2021, at: "/in", files)
+        try await store.content.importFolder(URL(filePath: "/in"))
+        func file() -> FileID? {
+            store.view(ContentView.self).resource(
+                "https://x.example/t.png", of: "/ahaus/en", city: "ahaus", language: "en")?.file
+        }
+        let stored = try #require(file())
+        put(["resource-cache/v1/ahaus/files/a/t.png": content], at: "/in", files)
+        let result = try await store.content.importFolder(URL(filePath: "/in"))
+        #expect(result.resources == 0)
+        #expect(result.notes.count == 1)
+        #expect(result.notes[0].contains("https://x.example/t.png"))
+        #expect(file() == stored)
+        // An app's own download likewise.
+        files["/download"] = Array(content.utf8)
+        let update = try #require(ZonedTime(time))
+        for source in [
+            ContentResource.Content.bytes(Array(content.utf8)), .file(URL(filePath: "/download")),
+        ] {
+            let changes = try await store.content.store(
+                city: "ahaus", language: "en", pages: [],
+                resources: [
+                    ContentResource(
+                        path: "/ahaus/en", url: "https://x.example/t.png", lastUpdate: update,
+                        content: source)
+                ], lastUpdate: update)
+            #expect(changes.leftOut.count == 1)
+            #expect(file() == stored)
+        }
+        try await store.close()
+    }
+
+    @Test(.verifies("CONT-35"))
+    func `a file that is older than the stored one stays out, also after an incomplete import`()
+        async throws
+    {
+        let files = InMemoryFileSystem()
+        let store = try await openStore(files)
+        func folder(_ year: String, _ picture: String) -> [String: String] {
+            var folder = Self.of2021.mapValues { $0.replacing("2019", with: year) }
+            folder["resource-cache/v1/ahaus/files.json"] = Self.of2021[
+                "resource-cache/v1/ahaus/files.json"]?.replacing("2011", with: year)
+            folder["resource-cache/v1/ahaus/files/a/t.png"] = picture
+            return folder
+        }
+        func resource() -> CachedResource? {
+            store.view(ContentView.self).resource(
+                "https://x.example/t.png", of: "/ahaus/en", city: "ahaus", language: "en")
+        }
+        var newer = folder("2021", "new")
+        // A page that cannot be read: the time of the update is not recorded.
+        newer[Self.pois] = "[7]"
+        put(newer, at: "/in", files)
+        try await store.content.importFolder(URL(filePath: "/in"))
+        #expect(store.content.lastUpdate(of: "ahaus", language: "en").current == nil)
+        let stored = try #require(resource())
+        put(folder("2018", "old"), at: "/old", files)
+        try await store.content.importFolder(URL(filePath: "/old"))
+        #expect(resource() == stored)
+        #expect(stored.lastUpdate.text.hasPrefix("2021"))
+        try await store.close()
+    }
+
+    @Test(.verifies("CONT-35"))
+    func `a time that is ahead of the clock keeps no folder out`() async throws {
+        let files = InMemoryFileSystem()
+        let clock = VirtualClock(milliseconds: 1_700_000_000_000)
+        let store = try await OfflineStore.open(
+            at: URL(filePath: "/log"),
+            environment: LogEnvironment(fileSystem: files, now: { clock.milliseconds }))
+        let content = store.content
+        let ahead = try #require(ZonedTime("2099-01-01T00:00:00.000Z"))
+        let pages = ["/ahaus/en", "/other"].map {
+            ContentPage(path: $0, title: "Wrong", content: "", lastUpdate: ahead)
+        }
+        try await content.list([ListedCity(name: "Wrong", code: "ahaus", sortingName: "W")])
+        try await content.store(
+            city: "ahaus", language: "en", pages: pages, resources: [], lastUpdate: ahead)
+        put(Self.of2021, at: "/in", files)
+        #expect(try await content.importFolder(URL(filePath: "/in")).notes == [])
+        #expect(content.cities.current?.map(\.name) == ["Stadt Ahaus"])
+        func page(_ path: String) -> StoredPage? {
+            content.storedPage(path, city: "ahaus", language: "en").current
+        }
+        #expect(page("/ahaus/en")?.title == "Ahaus")
+        // Which of both is newer is not known, so nothing is removed.
+        #expect(page("/other") != nil)
+        #expect(content.lastUpdate(of: "ahaus", language: "en").current?.text == time)
+        // A folder that is ahead itself replaces nothing.
+        let wrong = Self.of2021.mapValues {
+            $0.replacing("2019", with: "2099").replacing("Ahaus", with: "Wrong")
+        }
+        put(wrong, at: "/wrong", files)
+        #expect(try await content.importFolder(URL(filePath: "/wrong")).events == 0)
+        #expect(content.lastUsage(of: "ahaus").current?.text == time)
+        try await store.close()
+    }
 }

@@ -31,7 +31,7 @@ private func photo(
         let store = try await openStore()
         let count = 1_000
         let photos = (0..<count).map { photo($0) }
-        #expect(try await store.assets.putInBatches(photos) == count)
+        #expect(try await store.assets.putInBatches(photos).stored == count)
         let list = store.assets.assets(ownedBy: "u")
         #expect(list.current == photos)
         #expect(store.assets.asset(ownerId: "u", checksum: "").current == nil)
@@ -92,7 +92,7 @@ private func photo(
         ])
         let checksums = ["p1": "equal", "p2": "equal", "p3": "", "r": "equal"]
         let faults = try await store.assets.setChecksums(checksums)
-        #expect(faults.map(\.id) == ["p3", "p2", "r"])
+        #expect(faults.map(\.id) == ["p3", "r", "p2"])
         #expect(
             store.assets.assets(ownedBy: "u").current.map(\.checksum) == ["equal", nil, nil, "c"])
         try await store.close()
@@ -111,6 +111,46 @@ private func photo(
             (settings.cutoffDaysAgo, settings.deviceHashes) = (1, hashes)
             #expect(await store.assets.cleanUpCandidates(settings) == [])
         }
+        try await store.close()
+    }
+
+    @Test(.verifies("MED-22"))
+    func `the hash of an edited file never takes the place of its backup's checksum`()
+        async throws
+    {
+        let store = try await openStore()
+        var (known, unknown) = (photo(1, remote: "r1", checksum: "c1"), photo(2, remote: "r2"))
+        (known.localId, unknown.localId) = ("l1", "l2")
+        try await store.assets.putAll([known, unknown])
+        let hashed = ["r1": "edited", "r2": "edited too"]
+        let faults = try await store.assets.setChecksums(hashed)
+        #expect(faults.map(\.id) == ["r1"])
+        #expect(faults[0].reason.contains("c1"))
+        #expect(store.assets.asset("r1").current == known)
+        // The server has given none: the checksum is one of this device.
+        #expect(store.assets.asset("r2").current?.checksum == "edited too")
+        let later = ZonedTime(Timestamp(milliseconds: 3_000))
+        try await store.deviceMedia.put([
+            .ios(id: "l1", hash: "edited", modifiedTime: later),
+            .ios(id: "l2", hash: "edited too", modifiedTime: later),
+        ])
+        try await store.deviceMedia.put([BackupAlbum(id: "a", name: "", selection: .include)])
+        for hashes in [DeviceHashes.checksums, .undeclared, .ofAnotherKind] {
+            let settings = CleanUpSettings(
+                cutoffDaysAgo: 1, deviceHashes: hashes, keepUnverified: false)
+            #expect(await store.assets.cleanUpCandidates(settings) == [], "\(hashes)")
+            let uploaded = store.deviceMedia.backupCandidates(hashes: hashes) { _ in ["a"] }
+            #expect(uploaded.map(\.id) == ["r1", "r2"], "\(hashes)")
+        }
+        // The server's own checksum shows that it has the file as it is.
+        var answer = unknown
+        (answer.localId, answer.checksum) = (nil, "edited too")
+        let server = answer
+        try await store.assets.refresh(of: "u") { _, _ in
+            .changed([server], goneRemoteIds: [], eTag: nil)
+        }
+        let settings = CleanUpSettings(cutoffDaysAgo: 1, deviceHashes: .checksums)
+        #expect(await store.assets.cleanUpCandidates(settings).map(\.id) == ["r2"])
         try await store.close()
     }
 }

@@ -193,6 +193,10 @@ private func asset(
             })
         #expect(await freeable() == [])
         try await store.assets.setChecksums(["p1": "c1", "p2": "c2"])
+        #expect(await freeable() == [], "no record of the files")
+        let time = ZonedTime(Timestamp(milliseconds: taken))
+        try await store.deviceMedia.put(
+            (1...2).map { .ios(id: "l\($0)", hash: "c\($0)", modifiedTime: time) })
         #expect(await freeable() == ["p1", "p2", "p1", "p2", "p1", "p2"])
         let position = await store.events.lastDurable
         #expect(try await refresh([photo(1), photo(2)]) == [])

@@ -28,6 +28,19 @@ private func photo(_ id: String, _ type: AssetType = .image) -> Asset {
         type: type, fileName: "", fileCreatedAt: taken, fileModifiedAt: taken, updatedAt: taken)
 }
 
+extension OfflineStore {
+    /// Stores photos whose files are on the device as they were backed up.
+    fileprivate func put(_ photos: [Asset]) async throws {
+        try await assets.putAll(photos)
+        try await deviceMedia.put(
+            photos.map { photo in
+                .ios(
+                    id: "l-\(photo.id)", hash: "sum-\(photo.id)",
+                    modifiedTime: photo.fileModifiedAt)
+            })
+    }
+}
+
 @Suite struct CleanUpTests {
     /// A value that the media app stored, and the setting.
     private static let unreadable: [(name: String, json: String)] = [
@@ -41,7 +54,7 @@ private func photo(_ id: String, _ type: AssetType = .image) -> Asset {
         setting: (name: String, json: String)
     ) async throws {
         let store = try await openStore()
-        try await store.assets.putAll([photo("a"), photo("b", .audio)])
+        try await store.put([photo("a"), photo("b", .audio)])
         try await store.settings.put(.cleanupCutoffDaysAgo, 30)
         #expect(await store.assets.cleanUpCandidates().count == 2)
         let put = try SettingPut(
@@ -65,7 +78,7 @@ private func photo(_ id: String, _ type: AssetType = .image) -> Asset {
         async throws
     {
         let store = try await openStore()
-        try await store.assets.put(photo("a"))
+        try await store.put([photo("a")])
         try await store.settings.put(.cleanupCutoffDaysAgo, 30)
         // The id of an album of the device, whose photos the store does not record.
         try await store.settings.put(.cleanupKeepAlbumIds, ["-1739773001"])
@@ -85,7 +98,7 @@ private func photo(_ id: String, _ type: AssetType = .image) -> Asset {
     @Test(.verifies("MED-15"), arguments: [0, -1, Int.min])
     func `without a chosen age no copy is deleted`(days: Int) async throws {
         let store = try await openStore()
-        try await store.assets.put(photo("a"))
+        try await store.put([photo("a")])
         try await store.settings.put(.cleanupCutoffDaysAgo, days)
         #expect(await store.assets.cleanUpCandidates().isEmpty)
         #expect(await store.assets.cleanUpCandidates(CleanUpSettings()).isEmpty)
@@ -97,7 +110,7 @@ private func photo(_ id: String, _ type: AssetType = .image) -> Asset {
     @Test(.verifies("MED-22"))
     func `a file that was edited since its backup is kept and uploaded again`() async throws {
         let store = try await openStore()
-        let assets = ["same", "edited", "later", "unrecorded"].map { photo($0) }
+        let assets = ["same", "edited", "later", "unrecorded", "untimed"].map { photo($0) }
         try await store.assets.putAll(assets)
         let taken = assets[0].fileModifiedAt
         let later = time(taken.moment.milliseconds + 1)
@@ -105,20 +118,28 @@ private func photo(_ id: String, _ type: AssetType = .image) -> Asset {
             .ios(id: "l-same", hash: "sum-same", modifiedTime: taken),
             .ios(id: "l-edited", hash: "other", modifiedTime: taken),
             .ios(id: "l-later", hash: "sum-later", modifiedTime: later),
+            .android(id: "l-untimed", hash: "sum-untimed"),
         ])
         try await store.deviceMedia.put([
             BackupAlbum(id: "camera", name: "", selection: .include)
         ])
-        func states(_ hashes: DeviceHashes) async -> [[String]] {
-            let settings = CleanUpSettings(cutoffDaysAgo: 30, deviceHashes: hashes)
+        func states(_ hashes: DeviceHashes, _ keepUnverified: Bool = true) async -> [[String]] {
+            let settings = CleanUpSettings(
+                cutoffDaysAgo: 30, deviceHashes: hashes, keepUnverified: keepUnverified)
             let freed = await store.assets.cleanUpCandidates(settings).map(\.id)
             let uploaded = store.deviceMedia.backupCandidates(hashes: hashes) { _ in ["camera"] }
             return [freed, uploaded.map(\.id)]
         }
-        // A differing hash may be of another kind: the file is kept, and the app decides.
-        #expect(await states(.undeclared) == [["same", "unrecorded"], ["later"]])
-        #expect(await states(.checksums) == [["later", "same", "unrecorded"], ["edited"]])
-        #expect(await states(.ofAnotherKind) == [["edited", "same", "unrecorded"], ["later"]])
+        // A differing hash may be of another kind: the file is kept, unless the app decides otherwise.
+        #expect(await states(.undeclared) == [["same", "untimed"], ["later"]])
+        #expect(await states(.checksums) == [["later", "same", "untimed"], ["edited"]])
+        #expect(await states(.ofAnotherKind) == [["edited", "same"], ["later"]])
+        // The app decides about files that no record compares with the backup.
+        let all = ["edited", "same", "unrecorded", "untimed"]
+        #expect(await states(.undeclared, false)[0] == all)
+        #expect(await states(.ofAnotherKind, false)[0] == all)
+        #expect(
+            await states(.checksums, false)[0] == ["later", "same", "unrecorded", "untimed"])
         // An upload is recorded, and the file is edited once more.
         try await store.deviceMedia.addDuplicates(["l-later"])
         #expect(await states(.undeclared)[1] == [])
@@ -175,6 +196,11 @@ private func photo(_ id: String, _ type: AssetType = .image) -> Asset {
             under: BackupConditions(network: .wifi, isCharging: true),
             changedAt: now + 86_400_000, at: now)
         #expect(decision == .start)
+        // A failure that it has recorded is not the first one.
+        try await store.settings.put(
+            .backupFailedSince, Timestamp(milliseconds: 1_800_086_400_000))
+        try await store.deviceMedia.recordBackupFailure()
+        #expect(store.settings.tryGet(.backupFailedSince)?.milliseconds == 1_800_000_000_000)
         try await store.close()
     }
 

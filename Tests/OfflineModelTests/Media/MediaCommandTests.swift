@@ -89,26 +89,26 @@ private actor Library {
         #expect(store.view(AssetsView.self).count == first)
         try await store.close()
         store = try await openStore(files)
-        #expect(try await store.assets.putInBatches(all) == all.count - first)
+        #expect(try await store.assets.putInBatches(all).stored == all.count - first)
         #expect(store.view(AssetsView.self).count == all.count)
-        #expect(try await store.assets.putInBatches(all) == 0)
+        #expect(try await store.assets.putInBatches(all).stored == 0)
         #expect(await store.events.lastDurable.rawValue == 10_000)
         // Another name, and another spelling of a name, are changes.
         var changed = all[7]
         changed.asset.fileName = "caf\u{E9}"
-        #expect(try await store.assets.putInBatches([all[6], changed]) == 1)
+        #expect(try await store.assets.putInBatches([all[6], changed]).stored == 1)
         changed.asset.fileName = "cafe\u{301}"
-        #expect(try await store.assets.putInBatches([changed]) == 1)
+        #expect(try await store.assets.putInBatches([changed]).stored == 1)
         // Of two with one id the last wins, however often the call is repeated.
         for count in [1, 0, 0] {
-            #expect(try await store.assets.putInBatches([changed, all[7]]) == count)
+            #expect(try await store.assets.putInBatches([changed, all[7]]).stored == count)
             #expect(store.view(AssetsView.self)["asset-7"] == all[7].asset)
         }
         try await store.close()
     }
 
     @Test(.verifies("MED-19"))
-    func `if one asset of a batch is refused none is recorded, and two can exchange keys`()
+    func `one asset that cannot be stored does not hold up its batch, and two can exchange keys`()
         async throws
     {
         let store = try await openStore()
@@ -116,18 +116,19 @@ private actor Library {
         let huge = AssetStored(
             asset("huge"),
             properties: Array("{\"x\":\"\(String(repeating: "x", count: 1 << 20))\"}".utf8))
-        for bad in [AssetStored(asset("b", remote: "r7")), AssetStored(asset("")), huge] {
-            await #expect(throws: EventError.self) {
-                try await store.assets.putInBatches(many + [bad])
-            }
-        }
-        #expect(await store.events.lastDurable == .zero)
+        let bad = [AssetStored(asset("b", remote: "r7")), AssetStored(asset("")), huge]
+        let result = try await store.assets.putInBatches(bad + many)
+        #expect(result.stored == many.count)
+        #expect(result.leftOut.map(\.id) == ["", "huge", "a7"])
+        // The first of two with one key is stored, then the one that the store knows.
+        #expect(try await store.assets.putInBatches(many).leftOut.map(\.id) == ["a7"])
+        try await store.assets.delete(["b"])
         try await store.assets.putInBatches(many)
         // The first and the last are in different commits.
         var swapped = many
         swapped[0].asset.remoteId = "r3999"
         swapped[3_999].asset.remoteId = "r0"
-        #expect(try await store.assets.putInBatches(swapped) == 2)
+        #expect(try await store.assets.putInBatches(swapped).stored == 2)
         #expect(store.view(AssetsView.self).asset(remoteId: "r0")?.id == "a3999")
         #expect(store.view(AssetsView.self).asset(remoteId: "r3999")?.id == "a0")
         try await store.close()
@@ -410,6 +411,52 @@ private actor Library {
         try await store.close()
     }
 
+    @Test(.verifies("MED-8", "MED-11"))
+    func `an element of a list from outside that cannot be stored keeps no other out`()
+        async throws
+    {
+        let store = try await openStore()
+        let albums = [album("s"), album(""), album("t"), album("s")]
+        let leftOut = try await store.albums.putAll(albums)
+        #expect(leftOut.map(\.index) == [1])
+        #expect(leftOut[0].reason.hasPrefix("albums[1].albumId"))
+        #expect(store.albums.albums.current.map(\.id) == ["s", "t"])
+        try await store.assets.putInBatches([asset("a"), asset("b")])
+        let links = try await store.albums.link("s", assets: ["a", "x", "b"], users: ["", "v"])
+        #expect(links.map(\.id) == ["x", ""])
+        #expect(links[0].reason == "assets[1]: there is no asset x")
+        #expect(store.albums.assetIDs(of: "s").current == ["a", "b"])
+        #expect(store.albums.userIDs(of: "s").current == ["v"])
+        let device = store.deviceMedia
+        let files = (0..<20_000).map { DeviceAsset.android(id: "\($0)", hash: "h") }
+        let bad = try await device.put(files + [.android(id: "y", hash: "")])
+        #expect(bad.map(\.index) == [20_000])
+        #expect(device.deviceAssets(on: .android).current.count == files.count)
+        let camera = BackupAlbum(id: "c", name: "", selection: .include)
+        #expect(
+            try await device.put([BackupAlbum(id: "", name: "", selection: .none), camera])
+                .map(\.index) == [0])
+        #expect(device.backupAlbums.current == [camera])
+        #expect(try await device.addDuplicates(["", "d"]).map(\.index) == [0])
+        #expect(device.duplicates.current == ["d"])
+        // Nothing of a list can be stored: the caller's mistake.
+        await #expect(throws: EventError.self) { try await store.albums.put(album("")) }
+        await #expect(throws: EventError.self) { try await device.addDuplicates([""]) }
+        try await store.close()
+    }
+
+    @Test(.verifies("MED-8"))
+    func `links of more ids than an event has are one commit`() async throws {
+        let store = try await openStore()
+        try await store.albums.put(album("s"))
+        let users = (0..<2_000).map { "\($0)-" + String(repeating: "u", count: 1_000) }
+        try await store.albums.link("s", users: users)
+        #expect(store.albums.userIDs(of: "s").current.count == users.count)
+        try await store.albums.unlink("s", users: users)
+        #expect(store.albums.userIDs(of: "s").current == [])
+        try await store.close()
+    }
+
     @Test(.verifies("MED-7", "MED-8"))
     func `a stored album has all its fields and links after reopening`() async throws {
         let files = InMemoryFileSystem()
@@ -520,25 +567,37 @@ private actor Library {
         }
         let any = 1
         #expect(
-            await candidates(CleanUpSettings(cutoffDaysAgo: any)) == ["photo", "video", "sound"])
+            await candidates(CleanUpSettings(cutoffDaysAgo: any, keepUnverified: false)) == [
+                "photo", "video", "sound",
+            ])
         #expect(
-            await candidates(CleanUpSettings(keepFavorites: false, cutoffDaysAgo: 30))
+            await candidates(
+                CleanUpSettings(keepFavorites: false, cutoffDaysAgo: 30, keepUnverified: false))
                 == ["photo", "video", "sound", "favorite"])
         #expect(
-            await candidates(CleanUpSettings(keepMediaType: .photos, cutoffDaysAgo: any))
+            await candidates(
+                CleanUpSettings(keepMediaType: .photos, cutoffDaysAgo: any, keepUnverified: false))
                 == ["video", "sound"])
         #expect(
-            await candidates(CleanUpSettings(keepMediaType: .videos, cutoffDaysAgo: any))
+            await candidates(
+                CleanUpSettings(keepMediaType: .videos, cutoffDaysAgo: any, keepUnverified: false))
                 == ["photo", "sound"])
         #expect(
-            await candidates(CleanUpSettings(keepMediaType: .both, cutoffDaysAgo: any)) == ["sound"]
+            await candidates(
+                CleanUpSettings(keepMediaType: .both, cutoffDaysAgo: any, keepUnverified: false))
+                == ["sound"]
         )
         #expect(
-            await candidates(CleanUpSettings(keepAlbumIds: ["x", "s"], cutoffDaysAgo: 1))
+            await candidates(
+                CleanUpSettings(keepAlbumIds: ["x", "s"], cutoffDaysAgo: 1, keepUnverified: false))
                 == ["photo", "sound"])
-        #expect(await candidates(CleanUpSettings(cutoffDaysAgo: .max)).isEmpty)
+        #expect(
+            await candidates(CleanUpSettings(cutoffDaysAgo: .max, keepUnverified: false)).isEmpty)
         // The user's settings by default.
-        func chosen() async -> [String] { await store.assets.cleanUpCandidates().map(\.id) }
+        func chosen() async -> [String] {
+            await candidates(
+                CleanUpSettings(store.view(SettingsView.self), keepUnverified: false))
+        }
         #expect(await chosen() == [])
         try await store.settings.put(.cleanupCutoffDaysAgo, 30)
         #expect(await chosen() == ["photo", "video", "sound"])
@@ -561,7 +620,8 @@ private actor Library {
             EventDraft(AssetStored(asset("twin", local: "l650")))
         ])
         let asked = Mutex<[[String]]>([])
-        try await store.assets.freeUpSpace(CleanUpSettings(cutoffDaysAgo: 1)) { localIds in
+        try await store.assets.freeUpSpace(CleanUpSettings(cutoffDaysAgo: 1, keepUnverified: false))
+        { localIds in
             asked.withLock { $0.append(localIds) }
             var trashed = asset("600", remote: "r600", local: "l600", daysAgo: 300)
             trashed.isTrashed = true
@@ -582,7 +642,7 @@ private actor Library {
         try await store.events.append(contentsOf: [
             EventDraft(AssetStored(asset("new", remote: "2", local: "l-1", daysAgo: 2)))
         ])
-        var settings = CleanUpSettings(cutoffDaysAgo: 1)
+        var settings = CleanUpSettings(cutoffDaysAgo: 1, keepUnverified: false)
         #expect(await store.assets.cleanUpCandidates(settings).count == 2)
         settings.cutoffDaysAgo = 30
         #expect(await store.assets.cleanUpCandidates(settings).isEmpty)
@@ -656,7 +716,9 @@ private actor Library {
         try await store.assets.put(asset("b", remote: "2", local: "l-2", daysAgo: 99))
         try await store.assets.put(asset("c", remote: "3", local: "l-3", daysAgo: 98))
         let library = Library(["l-1", "l-2", "l-3"], refusing: ["l-2"])
-        let freed = try await store.assets.freeUpSpace(CleanUpSettings(cutoffDaysAgo: 1)) {
+        let freed = try await store.assets.freeUpSpace(
+            CleanUpSettings(cutoffDaysAgo: 1, keepUnverified: false)
+        ) {
             try await library.delete($0)
         }
         #expect(freed == ["a", "c"])
@@ -666,7 +728,9 @@ private actor Library {
         #expect(store.assets.asset(localId: "l-1").current == nil)
         #expect(store.assets.asset(localId: "l-2").current?.id == "b")
         #expect(
-            await store.assets.cleanUpCandidates(CleanUpSettings(cutoffDaysAgo: 1)).map(\.id) == [
+            await store.assets.cleanUpCandidates(
+                CleanUpSettings(cutoffDaysAgo: 1, keepUnverified: false)
+            ).map(\.id) == [
                 "b"
             ])
         #expect(store.outboxCount.current == 0)
@@ -685,22 +749,31 @@ private actor Library {
         }
         let library = Library(Set(ids), fails: true)
         await #expect(throws: AppError.self) {
-            try await store.assets.freeUpSpace(CleanUpSettings(cutoffDaysAgo: 1)) {
+            try await store.assets.freeUpSpace(
+                CleanUpSettings(cutoffDaysAgo: 1, keepUnverified: false)
+            ) {
                 try await library.delete($0)
             }
         }
         #expect(await library.asked.map(\.count) == [500, 500])
         #expect(
-            await store.assets.cleanUpCandidates(CleanUpSettings(cutoffDaysAgo: 1)).count == 700)
+            await store.assets.cleanUpCandidates(
+                CleanUpSettings(cutoffDaysAgo: 1, keepUnverified: false)
+            ).count == 700)
         try await store.close()
         // Killed after the deletion and before its record: a missing copy counts as deleted.
         store = try await openStore(files)
         let again = Library([])
-        let freed = try await store.assets.freeUpSpace(CleanUpSettings(cutoffDaysAgo: 1)) {
+        let freed = try await store.assets.freeUpSpace(
+            CleanUpSettings(cutoffDaysAgo: 1, keepUnverified: false)
+        ) {
             try await again.delete($0)
         }
         #expect(freed.count == 700)
-        #expect(await store.assets.cleanUpCandidates(CleanUpSettings(cutoffDaysAgo: 1)).isEmpty)
+        #expect(
+            await store.assets.cleanUpCandidates(
+                CleanUpSettings(cutoffDaysAgo: 1, keepUnverified: false)
+            ).isEmpty)
         #expect(store.assets.count.current == 1_200)
         try await store.close()
     }
@@ -714,7 +787,9 @@ private actor Library {
                 asset("\(number)", remote: "r\(number)", local: "l\(number)"),
                 properties: Array(#"{"x":"\#(text)"}"#.utf8))
         }
-        let freed = try await store.assets.freeUpSpace(CleanUpSettings(cutoffDaysAgo: 1)) { $0 }
+        let freed = try await store.assets.freeUpSpace(
+            CleanUpSettings(cutoffDaysAgo: 1, keepUnverified: false)
+        ) { $0 }
         #expect(freed.count == 8)
         let kept = try #require(try await store.assets.properties(of: "7"))
         #expect(kept.count > 900_000)
@@ -728,7 +803,9 @@ private actor Library {
             asset("same", remote: "1", local: "l-1"), asset("changed", remote: "2", local: "l-2"),
             asset("deleted", remote: "3", local: "l-3"), asset("moved", remote: "4", local: "l-4"),
         ])
-        let freed = try await store.assets.freeUpSpace(CleanUpSettings(cutoffDaysAgo: 1)) { ids in
+        let freed = try await store.assets.freeUpSpace(
+            CleanUpSettings(cutoffDaysAgo: 1, keepUnverified: false)
+        ) { ids in
             var changed = asset("changed", remote: "2", local: "l-2", favorite: true)
             changed.fileName = "new.jpg"
             try await store.assets.put(changed)

@@ -198,9 +198,9 @@ public struct ContentLayoutReader: Sendable {
         updates[EntityID(city)]?[EntityID(language)]
     }
 
-    /// The latest time of an update of a city's languages.
-    func lastUpdate(of city: String) -> Timestamp? {
-        updates[EntityID(city)]?.values.map(\.moment).max()
+    /// The times of the last updates of a city's languages.
+    func lastUpdates(of city: String) -> [Timestamp] {
+        (updates[EntityID(city)] ?? [:]).values.map(\.moment)
     }
 
     /// True if everything of a language was read.

@@ -146,8 +146,10 @@ struct LayoutSource: Sendable {
     func array<Element>(
         _ path: String, _ notes: inout [String], _ element: (JSONFields) throws -> Element
     ) throws -> [Element]? {
-        guard let text = try Self.noting(&notes, { try value(path) }) else { return nil }
-        guard let ranges = JSONScanner.elements(of: text) else {
+        guard let text = try value(path, &notes) else { return nil }
+        let isArray = text.first { !LenientJSON.isSpace($0) } == UInt8(ascii: "[")
+        let found = isArray ? JSONScanner.elements(of: text) ?? LenientJSON.parts(of: text) : nil
+        guard let ranges = found else {
             notes.append("\(path) is not an array")
             return nil
         }
@@ -180,9 +182,7 @@ struct LayoutSource: Sendable {
     /// The members of a file that is an object; nil if the file does not exist or cannot be read, which is
     /// noted.
     func members(_ path: String, _ notes: inout [String]) throws -> [Member]? {
-        try Self.noting(&notes, { try value(path) }).flatMap {
-            Self.members(of: $0, path, &notes)
-        }
+        try value(path, &notes).flatMap { Self.members(of: $0, path, &notes) }
     }
 
     /// The members of an object; nil for another value, which is noted. A name that occurs again or is no
@@ -190,24 +190,16 @@ struct LayoutSource: Sendable {
     static func members(
         of text: [UInt8], _ path: String, _ notes: inout [String]
     ) -> [Member]? {
-        let slice = text[...]
-        let span = slice.span.bytes
-        var ranges: [(member: Range<Int>, value: Range<Int>)] = []
-        do throws(JSONError) {
-            var scanner = JSONScanner()
-            try scanner.members(span) { (scanner, name) throws(JSONError) in
-                let value = try scanner.value(span, depth: 1)
-                ranges.append((name.lowerBound - 1..<value.upperBound, value))
-            }
-        } catch {
+        guard let ranges = memberRanges(of: text, path, &notes) else {
             notes.append("\(path) is not a JSON object")
             return nil
         }
         var members: [Member] = []
         var names: Set<EntityID> = []
-        for (range, value) in ranges {
-            // An object of this member alone, which resolves the escapes of the name.
-            let object = [UInt8(ascii: "{")] + text[range] + [UInt8(ascii: "}")]
+        for range in ranges {
+            // An object with this name alone, which resolves its escapes.
+            let object =
+                [UInt8(ascii: "{")] + text[range.name] + Array(":null}".utf8)
             guard let name = (try? JSONFields(object))?.names.first, !name.isEmpty,
                 !name.utf8.contains(0)
             else {
@@ -219,30 +211,69 @@ struct LayoutSource: Sendable {
                 continue
             }
             members.append(
-                Member(name: name, path: "\(path).\(name)", text: Array(text[value])))
+                Member(name: name, path: "\(path).\(name)", text: Array(text[range.value])))
         }
         return members
     }
 
-    /// The text of a file that contains JSON, without a byte order mark; nil if the file does not exist.
-    private func value(_ path: String) throws -> [UInt8]? {
-        guard var text = try read(path, ContentLayout.jsonBytesMax) else { return nil }
+    /// The names, with their quotation marks, and the values of an object's members; nil for another value. A
+    /// value may be no JSON; a member that does not begin with a name is noted.
+    private static func memberRanges(
+        of text: [UInt8], _ path: String, _ notes: inout [String]
+    ) -> [(name: Range<Int>, value: Range<Int>)]? {
+        let slice = text[...]
+        let span = slice.span.bytes
+        var ranges: [(name: Range<Int>, value: Range<Int>)] = []
+        do throws(JSONError) {
+            var scanner = JSONScanner()
+            try scanner.members(span) { (scanner, name) throws(JSONError) in
+                let value = try scanner.value(span, depth: 1)
+                ranges.append((name.lowerBound - 1..<name.upperBound + 1, value))
+            }
+            return ranges
+        } catch {
+            guard text.first(where: { !LenientJSON.isSpace($0) }) == UInt8(ascii: "{"),
+                let parts = LenientJSON.parts(of: text)
+            else { return nil }
+            ranges = parts.compactMap { LenientJSON.member($0, of: text) }
+            if ranges.count < parts.count { notes.append("\(path) has a member without a name") }
+            return ranges
+        }
+    }
+
+    /// The text of a file that contains JSON, without a byte order mark; nil if the file does not exist or cannot
+    /// be read, which is noted. If one element is invalid, it is the text of the whole file nevertheless. Bytes that
+    /// are not UTF-8 are replaced and noted; control characters in strings become escapes.
+    private func value(_ path: String, _ notes: inout [String]) throws -> [UInt8]? {
+        let bytes = try Self.noting(&notes) { try read(path, ContentLayout.jsonBytesMax) }
+        guard var text = bytes else { return nil }
         let byteOrderMark: [UInt8] = [0xEF, 0xBB, 0xBF]
         if text.starts(with: byteOrderMark) { text.removeFirst(byteOrderMark.count) }
+        let isUTF8 = String(validating: text, as: UTF8.self) != nil
+        if !isUTF8 { text = Array(String(decoding: text, as: UTF8.self).utf8) }
+        if let fault = Self.fault(of: text) {
+            let escaped = LenientJSON.escapingControlCharacters(text)
+            guard Self.fault(of: escaped) == nil || LenientJSON.parts(of: escaped) != nil else {
+                let line =
+                    text[..<min(fault.offset, text.count)].count { $0 == UInt8(ascii: "\n") } + 1
+                notes.append(
+                    "\(path), line \(line), byte \(fault.offset): invalid JSON: \(fault.detail)")
+                return nil
+            }
+            text = escaped
+        }
+        if !isUTF8 { notes.append("\(path) is not UTF-8: the invalid bytes are read as U+FFFD") }
+        return text
+    }
+
+    /// The reason why a text is not one JSON value; nil if it is.
+    private static func fault(of text: [UInt8]) -> JSONError? {
         let slice = text[...]
         do throws(JSONError) {
             var scanner = JSONScanner()
             try scanner.value(slice.span.bytes)
             try scanner.expectEnd(slice.span.bytes)
-        } catch {
-            let line = text[..<min(error.offset, text.count)].count { $0 == UInt8(ascii: "\n") } + 1
-            throw EventError(
-                .invalidData,
-                "\(path), line \(line), byte \(error.offset): invalid JSON: \(error.detail)")
-        }
-        guard String(validating: text, as: UTF8.self) != nil else {
-            throw EventError(.invalidData, "\(path) is not UTF-8")
-        }
-        return text
+            return nil
+        } catch { return error }
     }
 }

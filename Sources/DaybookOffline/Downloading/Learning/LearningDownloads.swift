@@ -133,9 +133,9 @@ public actor LearningDownloads {
     ///
     /// - Parameter count: the number of sessions; nil for the policy's. Below 1 none is downloaded.
     /// - Returns: the sessions that the source had.
-    /// - Throws: as `downloadLesson`. A session that the server does not have, or has with a file that it does
-    ///   not have, does not keep the others off the device; its error is thrown at the end. Sessions that
-    ///   were recorded remain.
+    /// - Throws: as `downloadLesson`. A session that the server does not have or send, or of which it does not send
+    ///   a file, does not keep the others off the device; its error is thrown at the end. Sessions that were
+    ///   recorded remain.
     @discardableResult
     public func downloadReviews(first count: Int? = nil) async throws -> [StoredReview] {
         try await fetchReviews(
@@ -321,7 +321,7 @@ public actor LearningDownloads {
         case let error as DownloadError where error.code != .unavailable:
             return await markDone(work)
         // Permanent: the content is invalid or exceeds an event.
-        case is EventError: return await markDone(work)
+        case is EventError, is SessionsLeftOut: return await markDone(work)
         default: break
         }
         guard !requestedAgain.contains(work) else { return }
@@ -426,8 +426,10 @@ public actor LearningDownloads {
                 }
                 stored.append(
                     try await fetchSession(session, order, combination, isExplicit: isExplicit))
-            } catch let error where Self.isOfOneSession(error) {
+            } catch {
                 // It must not keep the others off the device.
+                guard try await source.hasFailedForOneSession(error, of: user, combination)
+                else { throw error }
                 failure = failure ?? error
             }
         }
@@ -437,9 +439,13 @@ public actor LearningDownloads {
             try await learning.removeReviews(
                 of: user, in: combination, except: sessions.map(\.reviewId))
         }
-        if let failure { throw failure }
+        if let failure { throw isExplicit ? failure : SessionsLeftOut() }
         return stored
     }
+
+    /// Sessions of a prefetch could not be fetched, and the others are on the device: they are tried again at the
+    /// next trigger. A retry by time would fetch the others again as well.
+    private struct SessionsLeftOut: Error {}
 
     private nonisolated func fetchSession(
         _ session: ReviewSession, _ order: Int, _ combination: LanguageCombination,
@@ -452,16 +458,6 @@ public actor LearningDownloads {
                 ReviewStored(
                     userId: user, reviewId: session.reviewId, combination: combination,
                     courseId: session.courseId, order: order, material: material))
-        }
-    }
-
-    /// Whether an error concerns only the session that was fetched.
-    private static func isOfOneSession(_ error: any Error) -> Bool {
-        switch error {
-        case let error as DownloadError:
-            [.refused, .wrongContent, .badManifest, .tooLarge].contains(error.code)
-        case is EventError: true
-        default: false
         }
     }
 

@@ -27,6 +27,34 @@ public protocol LearningSource: Sendable {
     func file(_ url: String, bytesMax: Int) async throws -> [UInt8]
 }
 
+extension LearningSource {
+    /// Whether an error concerns only the session that was fetched. If a later request may succeed, or the token is
+    /// rejected, that is so if the source answers a request for sessions.
+    ///
+    /// - Throws: `CancellationError`.
+    func hasFailedForOneSession(
+        _ error: any Error, of userId: String, _ combination: LanguageCombination
+    ) async throws -> Bool {
+        try Task.checkCancellation()
+        switch error {
+        case is EventError: return true
+        case is LearningError, is LogError, is FileStoreError: return false
+        case let error as DownloadError:
+            switch error.code {
+            case .refused, .wrongContent, .badManifest, .tooLarge: return true
+            case .noSpace, .io: return false
+            case .unavailable, .unauthorized: break
+            }
+        default: break
+        }
+        do { _ = try await reviews(of: userId, combination, first: 1) } catch {
+            try Task.checkCancellation()
+            return false
+        }
+        return true
+    }
+}
+
 /// A lesson or a review session before its files are fetched.
 public struct LearningUnit: Hashable, Sendable {
     /// The text of a JSON object, stored unchanged.
