@@ -23,7 +23,7 @@ private struct Scans: Projection, Codable, FileReferring {
         files[kept.page] = kept.file
     }
 
-    func refers(to file: FileID) -> Bool { files.values.contains(file) }
+    func refers(to file: FileID) -> Bool { files.contains { $0.value == file } }
 }
 
 @Suite(.verifies("FILE-4", "FILE-6")) struct FileStoreTests {
