@@ -62,7 +62,9 @@ private struct Scans: Projection, Codable, FileReferring {
         try await again.close()
     }
 
-    @Test func `what was retained before the log was suspended is not recorded unseen`() async throws {
+    @Test func `what was retained before the log was suspended is stored again first`()
+        async throws
+    {
         let (store, files) = try await open()
         let kept = try await files.storeRetained([1])
         await files.close()

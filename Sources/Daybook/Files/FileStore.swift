@@ -249,7 +249,7 @@ public actor FileStore {
         do throws(FileError) {
             if isOutsideLog {
                 // The parent folder is also Daybook's own: it must not be a symbolic link.
-                if let slash = directory.lastIndex(of: "/") {
+                if let slash = directory.lastSlash {
                     try fileSystem.createDirectories(String(directory[..<slash]))
                 }
                 try fileSystem.createDirectories(directory)

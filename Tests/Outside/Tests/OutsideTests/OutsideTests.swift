@@ -5,6 +5,7 @@ import DaybookTestKit
 import Foundation
 import Testing
 
+@testable import Engine
 @testable import Outside
 
 /// A folder that is removed after the test.

@@ -43,7 +43,8 @@ struct Recordings: Projection, Codable, FileReferring {
 package enum Files {
     package static func open(at url: URL) async throws -> (EventStore, FileStore) {
         // Files-5 begins
-        let store = try await EventStore.open(at: url, account: "user-456", views: [Recordings.self])
+        let store = try await EventStore.open(
+            at: url, account: "user-456", views: [Recordings.self])
         let files = FileStore(store)
         // Files-5 ends
         return (store, files)
