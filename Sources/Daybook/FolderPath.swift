@@ -1,6 +1,7 @@
 // Folder paths that can be compared, also through symbolic links.
 
 import Foundation
+import LogStorage
 
 /// The path of a folder, with symbolic links resolved.
 struct FolderPath {
@@ -11,7 +12,7 @@ struct FolderPath {
     }
 
     /// Whether this folder equals the other, or is in it.
-    func isInside(_ other: FolderPath) -> Bool { (path + "/").hasPrefix(other.path + "/") }
+    func isInside(_ other: FolderPath) -> Bool { path.isPath(in: other.path) }
 
     /// Whether the folders are equal, or one is in the other.
     func overlaps(_ other: FolderPath) -> Bool { isInside(other) || other.isInside(self) }

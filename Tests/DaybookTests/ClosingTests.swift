@@ -2,9 +2,11 @@
 
 import Daybook
 import DaybookTestKit
+import Dispatch
 import Foundation
 import LogStorage
 import Synchronization
+import TestSupport
 import Testing
 
 private struct Named: EventPayload, Codable {
@@ -20,6 +22,60 @@ private struct Names: Projection, Codable {
 
     mutating func fold(_ event: Event) {
         if let named = try? event.payload(as: Named.self) { names[named.key] = named.name }
+    }
+}
+
+/// Stops the encoding of `Slow` at its tenth value until `end()`.
+private final class EncodingPause: Sendable {
+    private let (began, goOn) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+    private let count = Mutex(0)
+    var values: Int { count.withLock { $0 } }
+
+    func encode() {
+        let value = count.withLock { count in
+            count += 1
+            return count
+        }
+        guard value == 10 else { return }
+        began.signal()
+        goOn.wait()
+    }
+
+    func beginning() async {
+        await withCheckedContinuation { done in
+            DispatchQueue.global().async {
+                self.began.wait()
+                done.resume()
+            }
+        }
+    }
+
+    func end() { goOn.signal() }
+}
+
+/// A view whose encoding can be paused.
+private struct Slow: Projection, Codable {
+    static let name = "slow"
+    static let version = 1
+    static let pause = Mutex<EncodingPause?>(nil)
+    struct Value: Codable {
+        var name: String
+
+        func encode(to encoder: any Encoder) throws {
+            Slow.pause.withLock { $0 }?.encode()
+            var container = encoder.singleValueContainer()
+            try container.encode(name)
+        }
+
+        init(_ name: String) { self.name = name }
+        init(from decoder: any Decoder) throws {
+            name = try decoder.singleValueContainer().decode(String.self)
+        }
+    }
+    private(set) var values: [Value] = []
+
+    mutating func fold(_ event: Event) {
+        if let named = try? event.payload(as: Named.self) { values.append(Value(named.name)) }
     }
 }
 
@@ -56,6 +112,44 @@ private struct Names: Projection, Codable {
         let large = try await Self.operations(entries: 20_000, storingStates: false)
         #expect(small == large, "\(small) \(large)")
         #expect(!large.contains { $0.contains("checkpoints") })
+    }
+
+    /// Leaves a store while a checkpoint encodes the tenth of a view's 1,000 values.
+    ///
+    /// - Returns: the number of encoded values.
+    private static func encodedValues(
+        _ leave: @escaping @Sendable (EventStore) async throws -> Void, _ store: EventStore
+    ) async throws -> Int {
+        let pause = EncodingPause()
+        Slow.pause.withLock { $0 = pause }
+        defer { Slow.pause.withLock { $0 = nil } }
+        let checkpoint = Task { try await store.checkpoint() }
+        await pause.beginning()
+        let leaving = Task { try await leave(store) }
+        try await eventually("refused", is: true) {
+            do { try await store.checkOpen() } catch { return true }
+            return false
+        }
+        pause.end()
+        try await leaving.value
+        await #expect(throws: CancellationError.self) { try await checkpoint.value }
+        return pause.values
+    }
+
+    @Test(.verifies("CHK-3"))
+    func `suspending and closing without states leave a view in the middle of its encoding`()
+        async throws
+    {
+        let store = try await EventStore.inMemory(rules: [.of(Named.self)], views: [Slow.self])
+        try await store.append(
+            contentsOf: (0..<1_000).map { Named(key: "\($0)", name: "name \($0)") })
+        let atSuspension = try await Self.encodedValues(
+            { try await $0.suspend(storingStates: false) }, store)
+        #expect(atSuspension == 10)
+        try await store.resume()
+        let atClosing = try await Self.encodedValues(
+            { try await $0.close(storingStates: false) }, store)
+        #expect(atClosing == 10)
     }
 
     @Test(.verifies("CHK-3"))

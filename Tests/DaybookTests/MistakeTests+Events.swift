@@ -20,6 +20,13 @@ extension Mistake {
         }
     }
 
+    /// An event whose dictionary is nil at first.
+    private struct Party: EventPayload, Codable {
+        static let type = "com.example.party"
+        var name: String
+        var guests: [UUID: String]?
+    }
+
     /// A payload with some of the members of `Trip`.
     private struct Plan: EventPayload, Codable {
         static let type = "com.example.plan"
@@ -152,6 +159,14 @@ extension Mistake {
         ) { _ in
             let guests = Bill.Item(price: 1, guests: [id: "ana"])
             try await store().append(Bill(items: [Bill.Item(price: 1), guests]))
+        },
+        Mistake(
+            "a dictionary without names in a later event", "EventError.invalidData",
+            "guests is a dictionary that JSON can only express as an array"
+        ) { _ in
+            let store = try await store()
+            try await store.append(Party(name: "a"))
+            try await store.append(Party(name: "b", guests: [id: "ana"]))
         },
         Mistake("a time that is no number", "EventError.refused", "24 hours") { _ in
             let time = Timestamp(Date(timeIntervalSince1970: .nan))

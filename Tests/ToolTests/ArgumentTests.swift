@@ -53,6 +53,24 @@ import Testing
         }
     }
 
+    @Test func `a path in the log's folder that begins with a combining character is refused`()
+        throws
+    {
+        let folder = try TemporaryFolder()
+        defer { folder.remove() }
+        try #require(try ToolRun.logtool("import", folder.log, Tool.sampleContent).status == 0)
+        let inside = folder.log + "/\u{301}d"
+        for arguments in [
+            ["export", folder.log, inside, "--layout", "content-cache"],
+            ["backup", folder.log, inside],
+        ] {
+            let run = try ToolRun.logtool(arguments[0], Array(arguments.dropFirst()))
+            #expect(run.status == 74, "\(run)")
+        }
+        let doctor = try ToolRun.logtool("doctor", folder.log)
+        #expect(doctor.status == 0, "\(doctor)")
+    }
+
     @Test
     func `a folder is exported from a working folder that is not UTF-8 by its absolute path only`()
         throws

@@ -136,7 +136,7 @@ public struct OfflineStore: Sendable {
         guard let cache else { return }
         let folder = resolved(try cache.localPath())
         let log = resolved(try log.localPath())
-        guard !(folder + "/").hasPrefix(log + "/") else {
+        guard !(folder + "/").utf8.starts(with: (log + "/").utf8) else {
             throw EventError(
                 .refused,
                 "the cache folder \(folder) is in the log's folder \(log); choose one outside it")
@@ -305,11 +305,15 @@ public struct OfflineStore: Sendable {
         try await events.state(at: position)
     }
 
-    /// Writes the waiting events and releases the log's lock until `resume()`. See `EventStore.suspend()`.
-    public func suspend() async throws {
+    /// Writes the waiting events and releases the log's lock until `resume()`. See
+    /// `EventStore.suspend(storingStates:)`.
+    ///
+    /// - Parameter storingStates: false to stop a checkpoint under way, for an app with little time.
+    /// - Throws: `LogError` if a waiting event could not be written.
+    public func suspend(storingStates: Bool = true) async throws {
         guard await !events.isSuspended else { return }
         await closeFiles()
-        do { try await events.suspend() } catch {
+        do { try await events.suspend(storingStates: storingStates) } catch {
             await reopenFiles()
             throw error
         }

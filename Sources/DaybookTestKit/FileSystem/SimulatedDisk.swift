@@ -161,8 +161,8 @@ struct SimulatedDisk {
     }
 
     static func split(_ path: String) -> (folder: String, name: String) {
-        guard let slash = path.lastIndex(of: "/") else { return ("/", path) }
+        guard let slash = path.lastSlash else { return ("/", path) }
         let folder = String(path[..<slash])
-        return (folder.isEmpty ? "/" : folder, String(path[path.index(after: slash)...]))
+        return (folder.isEmpty ? "/" : folder, String(path[path.utf8.index(after: slash)...]))
     }
 }

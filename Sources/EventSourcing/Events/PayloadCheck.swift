@@ -12,16 +12,19 @@ enum PayloadCheck {
 
     /// Refuses dictionaries that were written as arrays, and `Decimal` values that are NaN.
     ///
-    /// Only the first value of each type is searched for dictionaries, since each append would otherwise reflect
-    /// its whole value. So a dictionary that is nil in the first value is not found in later ones.
+    /// Only the first value of each type whose JSON has an array is searched for dictionaries, since each append would
+    /// otherwise reflect its whole value. So a dictionary is not found in later values if it is nil in one that has
+    /// another array.
     ///
     /// - Throws: `EventError` (`invalidData`), naming the member.
-    /// - Complexity: O(bytes), a search for the letter N; for the first value of a type, O(members).
+    /// - Complexity: O(bytes), a search for the letter N and for a bracket; for the first value of a type with an array,
+    ///   O(members).
     static func check<Value>(_ value: Value, _ json: [UInt8]) throws(EventError) {
         if hasNaN(json), !isJSON(json) {
             let path = path(in: value, { ($0 as? Decimal)?.isNaN ?? false }) ?? "the data"
             throw EventError(.invalidData, "\(path) is NaN, which JSON cannot express")
         }
+        guard json.contains(UInt8(ascii: "[")) else { return }
         guard checkedTypes.withLock({ $0.insert(ObjectIdentifier(Value.self)).inserted }) else {
             return
         }

@@ -14,7 +14,7 @@ struct Checkpointing {
     private var stateBytes = 0
     /// The checkpoint that is being written.
     var running: Task<Void, any Error>?
-    /// Stops it before the next view, and before it is written.
+    /// Stops it before the next view or element of a `Codable` view, and before it is written.
     var stop: CancellationFlag?
 
     /// True if views need events of the library's own types and no checkpoint has stored that: a program
@@ -105,7 +105,8 @@ struct CheckpointJob: Sendable {
         for capture in captures {
             if stop.isSet { throw CancellationError() }
             // A view that cannot encode its state is folded at the next opening.
-            guard let bytes = try? capture.encode() else { continue }
+            let encoded = try? CancellationFlag.$current.withValue(stop) { try capture.encode() }
+            guard let bytes = encoded else { continue }
             states.append(
                 StoredState(
                     name: capture.name, version: capture.version, types: capture.types,

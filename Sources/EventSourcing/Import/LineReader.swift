@@ -55,7 +55,7 @@ package struct LineReader: Sendable {
 
     /// Reads the next line.
     ///
-    /// - Returns: the line without its line feed, or nil at the end. A byte-order mark before the first line is
+    /// - Returns: the line without its line feed, or nil at the end. A byte-order mark before a line is
     ///   left out.
     /// - Throws: `EventError` (`tooLarge`) for a line that is longer than any event's; `LogError` (`io`).
     package mutating func next() throws -> [UInt8]? {
@@ -87,7 +87,8 @@ package struct LineReader: Sendable {
         start = end + feedBytes
         number += 1
         readBytes += line.count + feedBytes
-        if number == 1, line.starts(with: Self.byteOrderMark) {
+        // Also in the middle: several files may have been joined.
+        if line.starts(with: Self.byteOrderMark) {
             line = line.dropFirst(Self.byteOrderMark.count)
         }
         return Array(line)

@@ -36,7 +36,8 @@ package enum LineDecoder {
 
     /// Decodes one event.
     ///
-    /// - Parameter derivesID: true to give an event whose id is no UUID one that follows from its source and id.
+    /// - Parameter derivesID: true for events of other producers: one whose id is no UUID gets one that follows from its
+    ///   source and id; `sequence` and `position` are left out, whatever they are.
     /// - Throws: `EventError`: `notJSON`, `badAttribute`, `tooLarge`.
     package static func decode(
         _ line: RawSpan, to purpose: Purpose = .record, derivesID: Bool = false
@@ -283,6 +284,8 @@ package enum LineDecoder {
                     bytes.count == 36
                     ? LineText.uuid(bytes.span.bytes, at: 0, acceptUppercase: true) : nil
             case .source: line.source = try string("source", text, value)
+            // Another producer's mean something else, and an import keeps neither.
+            case .sequence where derivesID, .position where derivesID: break
             case .sequence: line.sequence = try number("sequence", text, value)
             case .position: line.position = try number("position", text, value)
             case .type: type = try string("type", text, value)

@@ -467,14 +467,19 @@ public actor EventStore {
     /// it suspends. Views can still be read; appends are refused (`LogError`, `suspended`) until
     /// `resume()`.
     ///
+    /// - Parameter storingStates: false to stop a checkpoint under way, for an app with little time: it is begun
+    ///   again after `resume()`.
     /// - Throws: `LogError` if pending events cannot be written.
-    public func suspend() async throws {
+    /// - Complexity: with true, O(states) if a checkpoint is under way; with false, O(states of one view) at most,
+    ///   O(1) if the view is `Codable`. A compaction ends before its next frame.
+    public func suspend(storingStates: Bool = true) async throws {
         guard !isSuspended else { return }
         try flush()
         isSuspended = true
         do {
+            if !storingStates { checkpointing.stop?.set() }
             await stopCompaction()
-            if let running = checkpointing.running { try? await running.value }
+            await waitForCheckpoint()
             try log.suspend()
         } catch {
             isSuspended = false
@@ -526,7 +531,7 @@ public actor EventStore {
     ///   checkpoint under way before its next view: the next opening folds these events.
     /// - Throws: `LogError` if pending events cannot be written.
     /// - Complexity: with true, O(states), twice if a checkpoint is under way; with false, O(states of one view) at
-    ///   most. A compaction ends before its next frame.
+    ///   most, O(1) if the view is `Codable`. A compaction ends before its next frame.
     public func close(storingStates: Bool) async throws {
         guard !isClosed else { return }
         var failure: (any Error)?
@@ -534,7 +539,7 @@ public actor EventStore {
         end()
         if !storingStates { checkpointing.stop?.set() }
         await stopCompaction()
-        if let running = checkpointing.running { try? await running.value }
+        await waitForCheckpoint()
         if storingStates, failure == nil, !isSuspended, checkpointing.isDueAtClose, !views.isStale {
             // An error is ignored: without this checkpoint the next opening folds more events.
             try? await beginCheckpoint().value
@@ -543,6 +548,13 @@ public actor EventStore {
         isSuspended = false
         try log.close()
         if let failure { throw failure }
+    }
+
+    /// Waits for the checkpoint under way. If it was stopped, the next one is due.
+    private func waitForCheckpoint() async {
+        do { try await checkpointing.running?.value } catch is CancellationError {
+            checkpointing.makeDue()
+        } catch {}
     }
 
     private func end() {

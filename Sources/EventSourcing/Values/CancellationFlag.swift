@@ -4,6 +4,9 @@ import Synchronization
 
 /// A flag that is set once, and that the work reads from time to time.
 final class CancellationFlag: Sendable {
+    /// The flag of the work that runs on this thread, for code below an interface that has no place for it.
+    @TaskLocal static var current: CancellationFlag?
+
     private let flag = Atomic(false)
 
     var isSet: Bool { flag.load(ordering: .relaxed) }

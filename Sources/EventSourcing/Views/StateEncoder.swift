@@ -37,6 +37,8 @@ final class StateEncoder: Encoder {
     private var value = Value(tag: nil, start: 0)
     private var deferred: [Deferred] = []
     private var depth = 0
+    /// Stops the encoding of a large state between two values.
+    private let stop = CancellationFlag.current
     /// The first error. A type that catches an error has written a partial value.
     private var failure: (any Error)?
 
@@ -57,6 +59,7 @@ final class StateEncoder: Encoder {
     /// Encodes a value.
     func encode<T: Encodable>(_ value: T) throws {
         do {
+            if let stop, stop.isSet { throw CancellationError() }
             if let stored = value as? any StoredDirectly { return try stored.write(to: self) }
             depth += 1
             guard depth <= StateTag.depthMax else { throw fault("values are nested too deeply") }

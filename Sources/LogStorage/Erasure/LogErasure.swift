@@ -94,7 +94,7 @@ extension FileSystem {
             guard error.code == .notFound else { throw error }
             return
         }
-        guard let slash = folder.lastIndex(of: "/") else { return }
+        guard let slash = folder.lastSlash else { return }
         try syncDirectory(slash == folder.startIndex ? "/" : String(folder[..<slash]))
     }
 

@@ -60,7 +60,7 @@ extension FileSystem {
     ///
     /// - Throws: as `createDirectoryIfMissing`.
     public func createDirectories(_ path: String) throws(FileError) {
-        let parent = path.lastIndex(of: "/").map { String(path[..<$0]) } ?? ""
+        let parent = path.lastSlash.map { String(path[..<$0]) } ?? ""
         do throws(FileError) {
             try createDirectoryIfMissing(path)
         } catch let error where error.code == .notFound && !parent.isEmpty {

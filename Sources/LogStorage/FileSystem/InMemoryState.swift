@@ -75,8 +75,8 @@ struct InMemoryState {
 
     mutating func moveFolder(_ path: String, to newPath: String) {
         func moved(_ name: String) -> String {
-            name == path || name.hasPrefix(path + "/")
-                ? newPath + name.dropFirst(path.count) : name
+            name.isPath(in: path)
+                ? newPath + Substring(name.utf8.dropFirst(path.utf8.count)) : name
         }
         directories = Set(directories.map(moved))
         names = Dictionary(uniqueKeysWithValues: names.map { (moved($0), $1) })
@@ -121,18 +121,18 @@ struct InMemoryState {
     }
 
     mutating func copyFolder(_ path: String, to newPath: String) {
-        for directory in directories where directory == path || directory.hasPrefix(path + "/") {
-            directories.insert(newPath + directory.dropFirst(path.count))
+        for directory in directories where directory.isPath(in: path) {
+            directories.insert(newPath + Substring(directory.utf8.dropFirst(path.utf8.count)))
         }
-        for (name, node) in names where name.hasPrefix(path + "/") {
-            let copy = create(newPath + name.dropFirst(path.count))
+        for (name, node) in names where name.isPath(in: path) {
+            let copy = create(newPath + Substring(name.utf8.dropFirst(path.utf8.count)))
             let bytes = nodes[node]?.bytes ?? []
             nodes[copy]?.bytes = bytes
         }
     }
 
     static func parent(of path: String) -> String {
-        guard let slash = path.lastIndex(of: "/"), slash != path.startIndex else { return "/" }
+        guard let slash = path.lastSlash, slash != path.startIndex else { return "/" }
         return String(path[..<slash])
     }
 }

@@ -45,7 +45,7 @@ public enum LogDirectory {
     /// The parent folder of a path; `.` for a bare name.
     static func parent(of path: String) -> String {
         let trimmed = path.count > 1 && path.hasSuffix("/") ? String(path.dropLast()) : path
-        guard let slash = trimmed.lastIndex(of: "/") else { return "." }
+        guard let slash = trimmed.lastSlash else { return "." }
         return slash == trimmed.startIndex ? "/" : String(trimmed[..<slash])
     }
 
@@ -53,9 +53,7 @@ public enum LogDirectory {
     ///
     /// - Throws: `LogError` (`io`).
     static func requireOutside(_ directory: String, _ target: String) throws(LogError) {
-        guard target != directory, !target.hasPrefix(directory + "/") else {
-            throw isInside(target)
-        }
+        guard !target.isPath(in: directory) else { throw isInside(target) }
     }
 
     /// The error for a target in the log's folder.

@@ -175,7 +175,7 @@ private struct TokenFile: Credentials {
     func read() throws -> (token: AccessToken, warning: String?) {
         let file = try SecretFile(path, kind: "token file", bytesMax: Self.bytesMax)
         let token = String(decoding: file.bytes, as: UTF8.self)
-            .trimmingCharacters(in: .whitespacesAndNewlines)
+            .trimmingCharacters(in: .whitespacesAndNewlines.union(["\u{FEFF}"]))
         guard !token.isEmpty, token.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else {
             throw LogError(.io, path: path, "the token file must contain exactly one token")
         }

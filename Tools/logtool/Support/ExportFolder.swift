@@ -55,7 +55,7 @@ struct ExportFolder {
     }
 
     private static func isWithin(_ path: String, _ folder: String) -> Bool {
-        path == folder || path.hasPrefix(folder == "/" ? folder : folder + "/")
+        path == folder || path.isPath(in: folder)
     }
 
     /// Checks that the folder may be created or replaced. Does not follow a symbolic link.

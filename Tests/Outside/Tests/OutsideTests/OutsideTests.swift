@@ -5,6 +5,7 @@ import DaybookTestKit
 import Foundation
 import Testing
 
+@testable import Engine
 @testable import Outside
 
 /// A folder that is removed after the test.
@@ -63,18 +64,18 @@ let unreachableAddress = "http://127.0.0.1:9/v1/events"
     @Test func `an app's file is stored, read, listed after a restart and deleted`() async throws {
         let folder = try Folder()
         let recording: [UInt8] = Array("la la la".utf8)
-        let store = try await Files.open(at: folder.log)
-        let file = try await Files.keep(recording, in: store)
-        try await store.files.collect()
+        let (store, files) = try await Files.open(at: folder.log)
+        let file = try await Files.keep(recording, in: store, files)
+        try await files.collect()
         try await store.close()
-        let again = try await Files.open(at: folder.log)
+        let (again, stored) = try await Files.open(at: folder.log)
         #expect(again.view(Recordings.self).lessons[file] == "lesson-7")
-        let event = try await again.events.event(at: Position(1))
+        let event = try await again.event(at: Position(1))
         let data = String(decoding: event?.content.json ?? [], as: UTF8.self)
         #expect(data == "{\"file\":\"\(file)\",\"lesson\":\"lesson-7\"}")
-        #expect(try await Files.read(file, in: again) == recording)
-        #expect(try await Files.drop(file, in: again) == 1)
-        await #expect(throws: FileStoreError.self) { try await again.files.read(file) }
+        #expect(try await Files.read(file, in: stored) == recording)
+        #expect(try await Files.drop(file, in: again, stored) == 1)
+        await #expect(throws: FileStoreError.self) { try await stored.read(file) }
         try await again.close()
     }
 

@@ -10,8 +10,10 @@ enum DatabaseLocation: ExpressibleByArgument {
     case postgres(url: String)
 
     init?(argument: String) {
-        if argument.hasPrefix("sqlite:"), argument.count > "sqlite:".count {
-            self = .sqlite(path: String(argument.dropFirst("sqlite:".count)))
+        let scheme = "sqlite:".utf8
+        // By bytes: a combining character after the colon belongs to the path.
+        if argument.utf8.starts(with: scheme), argument.utf8.count > scheme.count {
+            self = .sqlite(path: String(Substring(argument.utf8.dropFirst(scheme.count))))
         } else if argument.hasPrefix("postgres://") || argument.hasPrefix("postgresql://") {
             self = .postgres(url: argument)
         } else {

@@ -1,7 +1,7 @@
 // The errors of the file store.
 
-import Daybook
 import Foundation
+import LogStorage
 
 /// A failure of the file store, with the path.
 public struct FileStoreError: LocalizedError, Hashable, Sendable, CustomStringConvertible {
@@ -46,7 +46,8 @@ public struct FileStoreError: LocalizedError, Hashable, Sendable, CustomStringCo
         self.detail = detail
     }
 
-    init(_ error: FileError) {
+    /// Creates the error of a failed operation on a file.
+    public init(_ error: FileError) {
         let code: Code =
             switch error.code {
             case .notFound: .missing
@@ -56,7 +57,8 @@ public struct FileStoreError: LocalizedError, Hashable, Sendable, CustomStringCo
         self.init(code, path: error.path, "\(error.operation): \(error.reason)")
     }
 
-    static func damaged(_ path: String, _ expected: FileID) -> FileStoreError {
+    /// The error of a file whose content does not match its id.
+    public static func damaged(_ path: String, _ expected: FileID) -> FileStoreError {
         FileStoreError(
             .damaged, path: path,
             "the content does not have the SHA-256 \(expected); fetch the file again")

@@ -1,6 +1,6 @@
 // The code of the article "Storing files".
 
-import DaybookOffline
+import Daybook
 import Foundation
 
 // Files-1 begins
@@ -41,15 +41,20 @@ struct Recordings: Projection, Codable, FileReferring {
 // Files-1 ends
 
 package enum Files {
-    package static func open(at url: URL) async throws -> OfflineStore {
-        try await OfflineStore.open(at: url, account: "user-456", views: [Recordings.self])
+    package static func open(at url: URL) async throws -> (EventStore, FileStore) {
+        // Files-5 begins
+        let store = try await EventStore.open(
+            at: url, account: "user-456", views: [Recordings.self])
+        let files = FileStore(store)
+        // Files-5 ends
+        return (store, files)
     }
 
     package static func keep(
-        _ recording: [UInt8], in store: OfflineStore
+        _ recording: [UInt8], in store: EventStore, _ files: FileStore
     ) async throws -> FileID {
         // Files-2 begins
-        let file = try await store.files.store(recording) { file in
+        let file = try await files.store(recording) { file in
             try await store.append(RecordingKept(lesson: "lesson-7", file: file))
             return file
         }
@@ -57,19 +62,21 @@ package enum Files {
         return file
     }
 
-    package static func read(_ file: FileID, in store: OfflineStore) async throws -> [UInt8] {
+    package static func read(_ file: FileID, in files: FileStore) async throws -> [UInt8] {
         // Files-3 begins
-        let recording = try await store.files.read(file)  // checked against its id
-        let path = store.files.path(of: file)  // for a player; not checked
+        let recording = try await files.read(file)  // checked against its id
+        let path = files.path(of: file)  // for a player; not checked
         // Files-3 ends
         print(path)
         return recording
     }
 
-    package static func drop(_ file: FileID, in store: OfflineStore) async throws -> Int {
+    package static func drop(
+        _ file: FileID, in store: EventStore, _ files: FileStore
+    ) async throws -> Int {
         // Files-4 begins
         try await store.append(RecordingDropped(file: file))
-        let collected = try await store.files.collect()
+        let collected = try await files.collect()
         print("\(collected.files) files, \(collected.bytes) bytes are free")
         // Files-4 ends
         return collected.files

@@ -1,29 +1,25 @@
 // The name of a file, which is the hash of its content. Spec/model/files.md.
 
 import Cryptography
-import Daybook
+import EventSourcing
 
-/// The name of a file in the store: the SHA-256 of its content.
+/// The name of a file in a file store: the SHA-256 of its content.
 public struct FileID: Hashable, Sendable, Comparable, CustomStringConvertible {
     private let high: UInt128
     private let low: UInt128
 
-    /// Creates an id from the high and the low half of the hash.
-    init(high: UInt128, low: UInt128) {
+    private init(high: UInt128, low: UInt128) {
         self.high = high
         self.low = low
     }
 
     /// Creates an id from 64 hexadecimal digits in lower case; nil for anything else.
     public init?(_ text: String) {
-        let digits = Array(text.utf8)
-        guard digits.count == 64 else { return nil }
-        var halves: [UInt128] = [0, 0]
-        for (index, digit) in digits.enumerated() {
-            guard let value = Hexadecimal.value(of: digit) else { return nil }
-            halves[index / 32] = halves[index / 32] << 4 | UInt128(value)
-        }
-        self.init(high: halves[0], low: halves[1])
+        guard let high = UInt128(text.prefix(32), radix: 16),
+            let low = UInt128(text.dropFirst(32), radix: 16)
+        else { return nil }
+        self.init(high: high, low: low)
+        guard description == text else { return nil }
     }
 
     /// Creates the id of a content. O(bytes).
@@ -41,7 +37,12 @@ public struct FileID: Hashable, Sendable, Comparable, CustomStringConvertible {
     }
 
     /// The hash as 64 hexadecimal digits in lower case.
-    public var description: String { Hexadecimal.text(of: bytes) }
+    public var description: String {
+        [high, low].map { half in
+            let digits = String(half, radix: 16)
+            return String(repeating: "0", count: 32 - digits.count) + digits
+        }.joined()
+    }
 
     /// The 32 bytes of the hash.
     public var bytes: [UInt8] {
@@ -64,9 +65,6 @@ extension FileID: MemberText {
     public static var memberSamples: [String] {
         (0..<3).map { FileID(of: [$0]).description }
     }
-
-    /// A placeholder that names no file.
-    static var example: FileID { FileID(high: 0, low: 0) }
 }
 
 extension FileID: StateValue {
@@ -77,34 +75,5 @@ extension FileID: StateValue {
 
     public init(from state: inout StateReader) throws(EventError) {
         self.init(high: try state.integer128(), low: try state.integer128())
-    }
-}
-
-extension StateWriter {
-    /// Writes a file's id.
-    mutating func write(_ file: FileID) { file.write(to: &self) }
-}
-
-extension StateReader {
-    /// Reads a file's id.
-    mutating func file() throws(EventError) -> FileID { try FileID(from: &self) }
-}
-
-/// Conversion between bytes and hexadecimal digits in lower case.
-enum Hexadecimal {
-    private static let digits = Array("0123456789abcdef".utf8)
-
-    static func text(of bytes: [UInt8]) -> String {
-        String(
-            decoding: bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] },
-            as: UTF8.self)
-    }
-
-    static func value(of digit: UInt8) -> UInt8? {
-        switch digit {
-        case UInt8(ascii: "0")...UInt8(ascii: "9"): digit - UInt8(ascii: "0")
-        case UInt8(ascii: "a")...UInt8(ascii: "f"): digit - UInt8(ascii: "a") + 10
-        default: nil
-        }
     }
 }

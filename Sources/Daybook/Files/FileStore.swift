@@ -2,8 +2,9 @@
 // it is recorded, and is deleted only when no view names it any more. Spec/model/files.md.
 
 import Cryptography
-import Daybook
+import EventSourcing
 import Foundation
+import LogStorage
 
 /// A view that names files. Files that it names are not collected.
 public protocol FileReferring: Projection {
@@ -15,8 +16,12 @@ public protocol FileReferring: Projection {
 ///
 /// The log contains the events about a file; the store contains its bytes, in the folder `files` of the
 /// log, under the SHA-256 of the content. Equal contents are one file. Only the owner can read and write
-/// the files. If the app names a cache folder, the bytes of cached images are in a separate store there
-/// (IMG-19).
+/// the files.
+///
+/// A file that no view names is deleted by `collect()`, unless it is retained. Suspending the log ends
+/// all retentions, since another process may then collect: an app that retains files calls `close()` before
+/// it suspends or closes the log, `reopen()` after it resumes, and `requireRetained(_:)` before it records
+/// an event.
 public actor FileStore {
     /// The folder of the files.
     public nonisolated let directory: String
@@ -45,7 +50,8 @@ public actor FileStore {
     public static let fileBytesMax = 256 * 1_048_576
     private static let portionBytes = 1_048_576
 
-    /// Creates the file store of a log.
+    /// Creates the file store of a log. Reads nothing. A log has one file store: what one retains,
+    /// another may collect.
     ///
     /// - Parameters:
     ///   - events: the log.
@@ -147,7 +153,7 @@ public actor FileStore {
     /// Stores a content and retains it: it is not collected until `release(_:)`. Durable on return.
     ///
     /// - Throws: as `store(_:record:)`.
-    func storeRetained(_ content: [UInt8]) async throws -> FileID {
+    public func storeRetained(_ content: [UInt8]) async throws -> FileID {
         guard content.count <= Self.fileBytesMax else {
             throw FileStoreError.tooLarge(directory, content.count)
         }
@@ -171,7 +177,7 @@ public actor FileStore {
     /// - Throws: `FileStoreError`: `damaged` if the content is not the expected one; then the file is not
     ///   moved. Otherwise as `store(_:record:)`.
     /// - Complexity: O(bytes); memory for 1 MiB.
-    func storeRetained(
+    public func storeRetained(
         moving path: String, expecting expected: FileID? = nil
     ) async throws -> FileID {
         try await prepare()
@@ -202,7 +208,7 @@ public actor FileStore {
     }
 
     /// Releases retained files. They can be collected if no view names them.
-    func release(_ files: [FileID]) {
+    public func release(_ files: [FileID]) {
         for file in files {
             let count = (retainCounts[file] ?? 0) - 1
             retainCounts[file] = count > 0 ? count : nil
@@ -213,7 +219,7 @@ public actor FileStore {
     /// a kill may have come before the sync.
     ///
     /// - Returns: false if the file does not exist or does not have this content.
-    func retain(_ file: FileID) async -> Bool {
+    public func retain(_ file: FileID) async -> Bool {
         guard (try? await prepare()) != nil, let content = try? open(file),
             (try? Self.hash(content.file, content.size)) == file, (try? content.file.sync()) != nil,
             (try? fileSystem.syncDirectory(directory)) != nil
@@ -226,7 +232,7 @@ public actor FileStore {
     /// is suspended, another process may collect them.
     ///
     /// - Throws: `FileStoreError` (`missing`).
-    func requireRetained(_ files: some Sequence<FileID>) throws {
+    public func requireRetained(_ files: some Sequence<FileID>) throws {
         for file in files where retainCounts[file] == nil {
             throw FileStoreError(
                 .missing, path: path(of: file),
@@ -243,7 +249,7 @@ public actor FileStore {
         do throws(FileError) {
             if isOutsideLog {
                 // The parent folder is also Daybook's own: it must not be a symbolic link.
-                if let slash = directory.lastIndex(of: "/") {
+                if let slash = directory.lastSlash {
                     try fileSystem.createDirectories(String(directory[..<slash]))
                 }
                 try fileSystem.createDirectories(directory)
@@ -257,7 +263,7 @@ public actor FileStore {
     }
 
     /// Whether the folder does not exist: no file was stored yet, or the system has deleted it.
-    var isFolderMissing: Bool {
+    public var isFolderMissing: Bool {
         do throws(FileError) { _ = try fileSystem.open(directory, .read) } catch {
             return error.code == .notFound
         }
@@ -265,12 +271,12 @@ public actor FileStore {
     }
 
     /// The ids of all stored files; empty if the folder cannot be listed. O(files).
-    func ids() -> [FileID] {
+    public func ids() -> [FileID] {
         ((try? fileSystem.list(directory)) ?? []).compactMap(FileID.init)
     }
 
     /// Whether there is a file with this name. Does not check its content. O(1).
-    nonisolated func contains(_ file: FileID) -> Bool {
+    public nonisolated func contains(_ file: FileID) -> Bool {
         (try? fileSystem.open(path(of: file), .read)) != nil
     }
 
@@ -296,7 +302,7 @@ public actor FileStore {
     ) throws(FileStoreError) -> FileID {
         let temporary =
             directory + "/" + LogDirectory.unfinishedFilePrefix
-            + Hexadecimal.text(of: withUnsafeBytes(of: events.environment.random(), Array.init))
+            + String(events.environment.random(), radix: 16)
         do throws(FileError) {
             let file = try fileSystem.open(temporary, .createNew)
             let id = try body(file)
@@ -406,7 +412,7 @@ public actor FileStore {
     /// - Throws: as `collect()`.
     /// - Complexity: O(files given).
     @discardableResult
-    func collect(only files: [FileID]) async throws -> FileCollection {
+    public func collect(only files: [FileID]) async throws -> FileCollection {
         guard collects, try await hasFolder() else { return FileCollection() }
         return try await delete(files, [])
     }
@@ -464,13 +470,13 @@ public actor FileStore {
     }
 
     /// Closes the store: running writes have ended on return, and no file is retained any more.
-    func close() {
+    public func close() {
         closeCount += 1
         retainCounts = [:]
     }
 
     /// Reverts one `close()`.
-    func reopen() { closeCount -= 1 }
+    public func reopen() { closeCount -= 1 }
 }
 
 /// The result of a collection.
