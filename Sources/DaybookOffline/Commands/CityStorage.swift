@@ -49,14 +49,17 @@ struct CityStorage {
         var error: StorageLimitError?
     }
 
-    /// The cities whose last access is more than `pruneAfterDays` ago, or as far ahead: the clock was wrong
-    /// then, and the copy must not stay until it is right. O(their number).
+    /// The cities whose last access is more than `pruneAfterDays` ago. If it is as far ahead, the clock was wrong
+    /// then or is wrong now: the time of the download decides. O(their number + cities accessed in the future).
     func outdated() -> [String] {
         let days = Int64(preferences.daysUntilPruning) * 86_400_000
         let oldest = Timestamp(milliseconds: now.milliseconds - days)
         let ahead = Timestamp(milliseconds: now.milliseconds + days)
         let old = cities.evictionCandidates.prefix { $0.lastAccessedAt < oldest }
-        return (Array(old) + cities.evictionCandidates(accessedAfter: ahead)).map(\.cityId)
+        let wrong = cities.evictionCandidates(accessedAfter: ahead).filter {
+            $0.downloadedAt < oldest
+        }
+        return (Array(old) + wrong).map(\.cityId)
     }
 
     /// Selects the cities to evict so that the others fit: first those whose last access is in the future,
