@@ -281,7 +281,7 @@ private struct Bench {
         #expect(again.lastAccessedAt.milliseconds == bench.clock.milliseconds)
         let report = try await bench.store.cities.cleanUp(for: "u")
         #expect(report.outdated == ["read"])
-        #expect(bench.cached == ["again", "copied", "plain"])
+        #expect(Set(bench.cached) == ["again", "copied", "plain"])
         // A clock that is behind removes nothing.
         bench.clock.advance(by: .days(-10_000))
         #expect(try await bench.store.cities.cleanUp(for: "u").outdated == [])
