@@ -16,7 +16,7 @@ extension RequestTransport {
         let result: APIVerdict
         do { result = try known ?? verdict(on: answer, context, rule) } catch {
             // A change that may be applied is not sent again because the app cannot read the answer.
-            guard 200..<300 ~= answer.status, !answer.isHTML else { return try passedOn(answer) }
+            guard 200..<300 ~= answer.status, !answer.isHTML else { return try passOn(answer) }
             return reply(
                 .rejected(
                     code: Code.unusableAnswer, detail: "the answer cannot be used: \(error)"),
@@ -40,7 +40,7 @@ extension RequestTransport {
                     ),
                     context)
             }
-        case .nothing: return try passedOn(answer)
+        case .nothing: return try passOn(answer)
         case .rejected, .conflict, .retry: return reply(result, context)
         }
     }
@@ -64,7 +64,7 @@ extension RequestTransport {
     }
 
     /// The answer as the reply to the whole request: the run waits, renews the token or sets the event aside.
-    private func passedOn(_ answer: APIAnswer) throws(TransportError) -> TransportReply {
+    private func passOn(_ answer: APIAnswer) throws(TransportError) -> TransportReply {
         guard [401, 413, 429].contains(answer.status) || answer.status >= 500,
             answer.status != 413 || !answer.isHTML
         else {
