@@ -20,6 +20,8 @@ struct Pipeline: Sendable {
         case demand
         /// The reason of the pause may be gone.
         case resume
+        /// N1: another event is sent before the run ends, whatever the server asks after the last one.
+        case othersTried
         /// Nothing is left to do.
         case done
         /// An answer counts, or a page was read.
@@ -64,6 +66,7 @@ struct Pipeline: Sendable {
             conditions = new
         case .demand: isDemanded = true
         case .resume: (state, backoffEnd) = (.open, .min)
+        case .othersTried: askedToWaitUntil = .min
         case .done: isDemanded = false
         case .succeeded: failures = 0
         case .failed(let moment):

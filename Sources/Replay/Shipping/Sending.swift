@@ -104,6 +104,11 @@ struct Sending: Sendable {
     /// The time at which the next waiting lane is released.
     var nextDue: Int64? { queue.lanes.nextDue }
 
+    /// REQ-9: whether events of other lanes are ready after one that was sent without others has failed.
+    var hasOthers: Bool {
+        eventsLimit == 1 && narrowing.failures > 0 && queue.lanes.readyCount > 1
+    }
+
     /// Whether a lane waits after a retry and is not exhausted.
     var isBackingOff: Bool { queue.lanes.isBackingOff }
 

@@ -90,6 +90,37 @@ import Testing
         #expect(api.notes == ["a": ["one", "two"]])
     }
 
+    @Test(
+        .verifies("REQ-9", "RPL-17"),
+        arguments: [
+            APIAnswer(status: 401), APIAnswer(status: 429, headers: ["Retry-After": "90"]),
+        ])
+    func `a run tries the others once although the API asks to wait after one change`(
+        answer: APIAnswer
+    ) async throws {
+        let isOut = Mutex(false)
+        let count = Mutex(0)
+        let api = NotesAPI { request in
+            count.withLock { $0 += 1 }
+            let fails = request.body.contains("poison") || isOut.withLock { $0 }
+            return fails ? .instead(answer) : .answered
+        }
+        let device = try await NotesDevice(api)
+        for note in ["a", "b", "c"] {
+            let text = note == "a" ? "poison" : "one"
+            try await device.store.append(MemoAdded(note: note, text: text))
+        }
+        #expect(try await device.run().applied == 2)
+        // An outage costs one request more.
+        isOut.withLock { $0 = true }
+        for note in ["d", "e", "f"] {
+            try await device.store.append(MemoAdded(note: note, text: "one"))
+        }
+        count.withLock { $0 = 0 }
+        #expect(try await device.run().pending == 4)
+        #expect(count.withLock { $0 } <= 4)
+    }
+
     // MARK: Once
 
     @Test(.verifies("REQ-5", "PRK-1"))
