@@ -62,6 +62,30 @@
             await refuse()
         }
 
+        @Test(.verifies("DL-12", "SEC-23"))
+        func `an exception of the environment's proxy leads to no local address`() async {
+            // In a separate process, because the environment is that of all tests.
+            await #expect(processExitsWith: .success) {
+                try await CurlClientTests.sendPastException()
+            }
+        }
+
+        private static func sendPastException() async throws {
+            let (proxy, server) = (
+                try LocalServer { _ in .reply(502) }, try LocalServer { _ in .hangUp }
+            )
+            for (name, value) in [("https_proxy", proxy.base), ("no_proxy", "localhost")] {
+                setenv(name, value, 1)
+            }
+            let url = try #require(URL(string: "https://localhost:\(server.port)/image"))
+            var request = BoundedHTTPRequest(url)
+            request.refusesLocalAddresses = true
+            let client = try CurlClient(
+                BoundedHTTPClient.Timeouts(silenceSeconds: 60, requestSeconds: nil))
+            _ = try? await client.send(request, to: HTTPOrigin(endpoint: url), ReplyBody())
+            #expect(proxy.requests.first?.method == "CONNECT")
+        }
+
         // libcurl repeats most requests itself. Whether it leaves the repetition to the exchange
         // depends on microseconds, so the test covers the deadline that both share.
         @Test(.verifies("RPL-12"))

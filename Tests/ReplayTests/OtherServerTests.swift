@@ -199,6 +199,47 @@ import Testing
         #expect(phone.events.syncPeer.account == nil)
         try await phone.close()
     }
+
+    @Test(.verifies("RPL-16"))
+    func `a stream names the same account as a request`() async throws {
+        let store = try await OfflineStore.inMemory()
+        try await store.notes.add("whose", city: "c", by: "u")
+        var options = Replayer.Options()
+        options.ships = false
+        let transport = Streaming()
+        let replayer = Replayer(store.events, transport: transport, options: options)
+        let run = Task { try await replayer.run(until: .never) }
+        try await eventually("streams", where: { $0 > 0 }) { transport.streams.count }
+        run.cancel()
+        _ = try? await run.value
+        #expect(transport.streams.first == "")
+        #expect(transport.requests.first == "")
+        try await store.close()
+    }
+}
+
+/// A server that names no account; it keeps what each request and stream names.
+private final class Streaming: FollowingTransport {
+    private let named = Mutex<(requests: [String?], streams: [String?])>(([], []))
+    var requests: [String?] { named.withLock { $0.requests } }
+    var streams: [String?] { named.withLock { $0.streams } }
+
+    func send(_ request: TransportRequest, token: String?) -> TransportReply {
+        TransportReply(status: 200, body: Array("[]".utf8))
+    }
+
+    func send(_ request: TransportRequest, token: String?, account: String?) -> TransportReply {
+        named.withLock { $0.requests.append(account) }
+        return send(request, token: token)
+    }
+
+    func follow(
+        after cursor: String?, token: String?, account: String?,
+        receive: @escaping @Sendable (StreamSignal) -> Bool
+    ) -> StreamEnd {
+        named.withLock { $0.streams.append(account) }
+        return .ended
+    }
 }
 
 /// A server at an address, with the tokens of one account.

@@ -47,7 +47,7 @@ private enum Failure: CaseIterable {
 
 /// A run against a server that fails on some events, on a virtual clock.
 private struct Run {
-    var state = ReplayState()
+    var state: ReplayState
     var now: Int64 = 1_000_000
     let start: Int64 = 1_000_000
     var culprits: Set<UInt64> = []
@@ -59,11 +59,18 @@ private struct Run {
     private(set) var settledAt: [UInt64: Int64] = [:]
     private(set) var parked: [UInt64: String] = [:]
     private(set) var batches = 0
+    /// The times from the end of a batch that failed to the next batch.
+    private(set) var waits: [Int64] = []
+    private var lastFailure: Int64?
     private(set) var reads = 0
     private(set) var pauses = 0
 
     /// `lanes[n]` is the lane of position n + 1.
-    init(_ lanes: [String], culprits: Set<UInt64> = [], _ failure: Failure = .error) {
+    init(
+        _ lanes: [String], culprits: Set<UInt64> = [], _ failure: Failure = .error,
+        eventsMax: Int = 500
+    ) {
+        state = ReplayState(eventsMax: eventsMax)
         self.culprits = culprits
         self.failure = failure
         state.tokenChanged()
@@ -115,9 +122,12 @@ private struct Run {
 
     private mutating func answer(_ items: [ReplayItem], _ number: Int) {
         let positions = items.map(\.position.rawValue)
+        if let lastFailure { waits.append(now - lastFailure) }
+        lastFailure = nil
         let isFailing = failsOnce || batchesFail || !culprits.isDisjoint(with: positions)
         failsOnce = false
         guard !isFailing else {
+            lastFailure = now
             return note(state.handleAnswer(failure.answer, to: number, now: now, random: 1))
         }
         let verdicts = items.map { #"{"id":"\#($0.id)","status":"applied"}"# }
@@ -256,6 +266,43 @@ private struct Run {
         run.batchesFail = false
         run.run(milliseconds: 120_000)
         #expect(run.settled == Set(1...20))
+    }
+
+    @Test(
+        arguments: [(1, 2, [1]), (1, 20, [2, 19]), (500, 20, [19, 20])] as [(Int, Int, Set<UInt64>)]
+    )
+    func `N5: an outage right after such a change sets no other aside, and costs no more requests`(
+        eventsMax: Int, count: Int, culprits: Set<UInt64>
+    ) {
+        var run = Run((1...count).map { "\($0)" }, culprits: culprits, eventsMax: eventsMax)
+        run.run(milliseconds: 30_000)
+        #expect(Set(run.parked.keys) == culprits)
+        (run.batchesFail, run.readsFail) = (true, true)
+        let before = (batches: run.batches, pauses: run.pauses)
+        for position in UInt64(count + 1)...UInt64(count + 4) {
+            run.add(position, "\(position)")
+            run.run(milliseconds: 600_000)
+        }
+        #expect(Set(run.parked.keys) == culprits)
+        #expect(run.batches - before.batches <= 2 * (run.pauses - before.pauses + 1))
+        (run.batchesFail, run.readsFail) = (false, false)
+        run.run(milliseconds: 300_000)
+        #expect(run.settled == Set(1...UInt64(count + 4)).subtracting(culprits))
+    }
+
+    @Test(arguments: [1, 500])
+    func `N2: a search waits as the server asks, for some seconds`(eventsMax: Int) {
+        var run = Run(Self.lanes, culprits: [7], .unavailable, eventsMax: eventsMax)
+        run.run(milliseconds: Self.quarterHour)
+        #expect(run.parked.keys.sorted() == [7])
+        #expect(run.waits.allSatisfy { $0 >= 5_000 })
+    }
+
+    @Test func `N2: of single events that fail, each is judged by what was accepted since`() {
+        var run = Run((1...6).map { "\($0)" }, culprits: [1, 2, 3], eventsMax: 1)
+        run.run(milliseconds: 30_000)
+        #expect(run.settled == [4, 5, 6])
+        #expect(run.parked.keys.sorted() == [1, 2, 3])
     }
 
     @Test func `N5: a discarded change leaves nothing behind`() {

@@ -13,11 +13,12 @@ public struct BoundedHTTPRequest: Sendable {
     public var method: RequestMethod?
     /// The body.
     public var body: [UInt8]?
-    /// True if the client must not repeat the request by itself: the server would apply it twice.
+    /// True if the client must not repeat the request by itself: the server would apply it twice. On Apple systems the
+    /// system decides: URLSession repeats a request if a reused connection breaks, and has no option against it.
     public var isSentOnce = false
     /// True to refuse a server whose name resolves to an address of this machine or its network: the request
     /// ends with `localAddress`. On Apple systems, and through a proxy, which resolves the name, the address is
-    /// not known and not checked.
+    /// not known and not checked. On Linux the exceptions of the environment's proxy (`no_proxy`) do not count for it.
     public var refusesLocalAddresses = false
 
     /// Creates a request.

@@ -154,6 +154,9 @@
                 if let password = proxy.password {
                     curl_set_string(easy, CURLOPT_PROXYPASSWORD, password)
                 }
+            } else if request.refusesLocalAddresses {
+                // A host of the environment's `no_proxy` would be connected to directly, and its address not checked.
+                curl_set_string(easy, CURLOPT_NOPROXY, "")
             }
             if let file = route.authoritiesFile { curl_set_string(easy, CURLOPT_CAINFO, file) }
             if let certificate = route.certificate {

@@ -1,4 +1,5 @@
-// The codes of records about events whose requests fail. Spec/protocol/replay.md, W2, W3 and RPL-17.
+// The codes of records about events whose requests fail, or are not sent. Spec/protocol/replay.md, W2, W3 and RPL-17;
+// requests.md.
 
 /// The codes that the replayer records itself, where the server has given no verdict.
 enum FailureCode {
@@ -6,6 +7,12 @@ enum FailureCode {
     static let noAnswer = "no_answer"
     /// The answer has no verdict.
     static let noVerdicts = "no_verdicts"
+    /// There is no request for the event.
+    static let noRequest = "no_request"
+    /// The API may have forgotten the key of the request.
+    static let keyExpired = "key_expired"
+    /// What the answer teaches cannot be recorded.
+    static let unusableAnswer = "unusable_answer"
 
     /// The answer has this status.
     static func status(_ status: Int) -> String { "http_\(status)" }

@@ -152,7 +152,10 @@ public struct Outbox: Projection {
             if !queue[index].isSettled { adjustCounts(for: queue[index], by: 1) }
             if entry.isDecision {
                 lastDecision = event.position
-                requests[entry.position]?.since = entry.at ?? event.time
+                // The decision to send it although the API may have forgotten the key.
+                if entry.code == FailureCode.keyExpired {
+                    requests[entry.position]?.since = entry.at ?? event.time
+                }
             }
         }
         dropTombstones()

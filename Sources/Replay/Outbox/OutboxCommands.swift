@@ -91,7 +91,8 @@ public struct OutboxCommands: Sendable {
     public var count: Int { store.view(Outbox.self).count }
 
     /// Resets the retries of an event that is parked or in conflict, so that it is sent again. Durable on
-    /// return; a running replayer sends it without being asked.
+    /// return; a running replayer sends it without being asked. An event that is parked with `key_expired` is sent
+    /// although the API may apply it a second time.
     ///
     /// - Throws: `DecisionError` (`notInOutbox`, `notHeld`); `LogError`.
     public func retry(_ id: UUID) async throws {
@@ -103,7 +104,8 @@ public struct OutboxCommands: Sendable {
             var record = SyncSettled(by: transaction.incarnation)
             record.entries = [
                 SyncSettled.Entry(
-                    position: entry.position.rawValue, id: id, outcome: .retry, retryCount: 0)
+                    position: entry.position.rawValue, id: id, outcome: .retry, retryCount: 0,
+                    code: entry.code == FailureCode.keyExpired ? entry.code : nil)
             ]
             transaction.append(record: try EventDraft(record, id: recordID))
         }

@@ -132,7 +132,8 @@ public struct BuiltRequest: Hashable, Sendable {
 struct RecordedRequest: Hashable, Sendable {
     /// The position of its record.
     var position: Position
-    /// The time from which the API keeps its key: of the record, or of a later decision to send the event again.
+    /// The time from which the API keeps its key: of the record, or of a later decision to send the event although the
+    /// key may be forgotten.
     var since: Timestamp
 }
 

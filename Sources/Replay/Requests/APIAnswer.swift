@@ -44,15 +44,26 @@ public struct APIAnswer: Sendable {
         return try decoder.decode(type, from: Data(body))
     }
 
-    /// Whether the body is a page in HTML: of a proxy, a captive portal or a server's error page.
+    /// Whether the body is a page in HTML: of a proxy, a captive portal or a server's error page. A body that begins
+    /// with `<` is one unless its content type is XML.
     public var isHTML: Bool {
-        mediaType == "text/html" || mediaType == "application/xhtml+xml"
-            || body.first { !" \t\r\n".utf8.contains($0) } == UInt8(ascii: "<")
+        if mediaType == "text/html" || mediaType == "application/xhtml+xml" { return true }
+        let isXML = mediaType.map { $0.hasSuffix("/xml") || $0.hasSuffix("+xml") } ?? false
+        return !isXML && body.first { !" \t\r\n".utf8.contains($0) } == UInt8(ascii: "<")
     }
 
     /// Whether the content type is JSON.
     public var isJSON: Bool {
         mediaType == "application/json" || mediaType?.hasSuffix("+json") == true
+    }
+
+    /// Whether the body is a JSON array without elements.
+    var isEmptyList: Bool {
+        if case .array(let elements)? = try? JSONValue(body.span.bytes) {
+            elements.isEmpty
+        } else {
+            false
+        }
     }
 
     /// The header `Retry-After` in seconds from now; nil if it cannot be read.
@@ -81,6 +92,9 @@ public enum APIEvidence: Hashable, Sendable {
     case json
     /// The answer has a header, which no proxy sends.
     case header(String)
+
+    /// Whether an answer may be one of the API: any but a page in HTML without the header that shows the API.
+    func admits(_ answer: APIAnswer) -> Bool { !answer.isHTML || isFound(in: answer) }
 
     func isFound(in answer: APIAnswer) -> Bool {
         switch self {

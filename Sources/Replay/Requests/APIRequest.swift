@@ -70,12 +70,15 @@ public struct APIRequest: Hashable, Sendable {
     ///
     /// - Throws: `EventError` (`invalidData`) for a path that another one could be taken for, and for a body that
     ///   cannot have the key; `TransportError` for a header that must not be set.
-    func built(_ key: RequestKey, _ id: UUID) throws -> BuiltRequest {
+    func buildRequest(with key: RequestKey, for id: UUID) throws -> BuiltRequest {
         _ = try HTTPHeaders(headers, reserving: Self.credentialHeaders)
         var headers = headers
         var body = body
         switch key {
-        case .header(let name, let isQuoted): headers[name] = isQuoted ? "\"\(id.text)\"" : id.text
+        case .header(let name, let isQuoted):
+            // A header of the app with this name, in any case of letters, would be sent in its place.
+            headers = headers.filter { $0.key.lowercased() != name.lowercased() }
+            headers[name] = isQuoted ? "\"\(id.text)\"" : id.text
         case .member(let name): body = try Self.body(body ?? Array("{}".utf8), with: name, id)
         case .inRequest: break
         }
@@ -152,7 +155,7 @@ public struct RequestContext: Sendable {
 }
 
 /// The error of a request that cannot be built yet, because another one must be answered before. The event is tried
-/// again as after a `retry` of the server.
+/// again after at most a minute, as often as needed; no retry is counted.
 public struct RequestNotReady: LocalizedError, Hashable, Sendable, CustomStringConvertible {
     /// What the request waits for.
     public var description: String

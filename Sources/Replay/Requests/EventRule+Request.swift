@@ -31,10 +31,12 @@ extension EventRule {
     ///   - endsEntity: true if all other events of its lane are without effect.
     ///   - promise: how often a change takes effect; nil for the promise of the transport.
     ///   - request: builds the request for an event, once, before its first attempt; nil if the event needs none.
-    ///     If it throws, the event is parked with the reason, or tried again after `RequestNotReady`.
+    ///     If it throws, the event is parked with the reason; after `RequestNotReady` it is tried again, within a minute
+    ///     each time and without a count.
     ///   - learning: the events that an answer teaches, such as an id that the server has made. They are recorded in
     ///     one commit with the verdict. Called for `applied` and `duplicate`, and for the answer of a confirmation.
-    ///   - verdict: what an answer says of the change; nil for the transport's verdict.
+    ///   - verdict: what an answer says of the change; nil for the transport's verdict. It gets no page in HTML, unless
+    ///     that has the header which the transport takes as evidence.
     public static func of<P: EventPayload>(
         _ payload: P.Type, action: String, beginsEntity: Bool = false, endsEntity: Bool = false,
         promise: RequestPromise? = nil,

@@ -55,18 +55,20 @@ public struct Confirmation: Sendable {
     ///
     /// - Parameters:
     ///   - request: the request that asks.
-    ///   - isApplied: whether the answer shows that the change is there; nil if it shows neither. By default 2xx
-    ///     shows that it is, and a 404 or 410 of the API that it is not.
+    ///   - isApplied: whether the answer shows that the change is there; nil if it shows neither. By default 2xx with
+    ///     a body shows that it is; an empty list, and a 404 or 410 of the API, that it is not. A page in HTML shows
+    ///     nothing.
     public init(
         _ request: @escaping @Sendable (RequestContext) throws -> APIRequest,
         isApplied: (@Sendable (APIAnswer) throws -> Bool?)? = nil
     ) {
         self.request = request
         self.isApplied = { answer, evidence in
+            guard evidence.admits(answer) else { return nil }
             if let isApplied { return try isApplied(answer) }
-            guard !answer.isHTML else { return nil }
             switch answer.status {
-            case 200..<300: return true
+            case 200..<300 where !answer.isHTML && !answer.body.isEmpty:
+                return !answer.isEmptyList
             case 404, 410: return evidence.isFound(in: answer) ? false : nil
             default: return nil
             }

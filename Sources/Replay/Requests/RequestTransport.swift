@@ -23,23 +23,24 @@ public struct RequestTransport: Transport {
     /// The codes of events that are parked without an answer of the API.
     public enum Code {
         /// The request could not be built, or not be recorded.
-        public static let noRequest = "no_request"
-        /// The API may have forgotten the key, and there is no `confirm`.
-        public static let keyExpired = "key_expired"
-        /// What the answer teaches cannot be recorded. A retry by decision gets the answer again.
-        public static let unusableAnswer = "unusable_answer"
+        public static let noRequest = FailureCode.noRequest
+        /// The API may have forgotten the key, and there is no `confirm`. A retry by decision sends the change.
+        public static let keyExpired = FailureCode.keyExpired
+        /// What the answer teaches cannot be recorded. A retry by decision gets the answer again while the API keeps
+        /// the key; an API without keys applies the change again.
+        public static let unusableAnswer = FailureCode.unusableAnswer
     }
 
-    private let store: EventStore
-    private let api: String
+    let store: EventStore
+    let api: String
     private let base: String
-    private let origin: HTTPOrigin
-    private let account: String?
+    let origin: HTTPOrigin
+    let account: String?
     private let key: RequestKey
     private let promise: RequestPromise
-    private let evidence: APIEvidence
+    let evidence: APIEvidence
     private let client: any APIClient
-    private let verdict: @Sendable (APIAnswer) throws -> APIVerdict?
+    let verdict: @Sendable (APIAnswer) throws -> APIVerdict?
 
     /// Creates a transport.
     ///
@@ -55,7 +56,8 @@ public struct RequestTransport: Transport {
     ///   - evidence: what shows that an answer comes from the API.
     ///   - http: headers, certificate, proxy and limits.
     ///   - client: sends the requests; nil for the library's, with `http`.
-    ///   - verdict: what an answer says of a change; nil for that of Spec/protocol/requests.md.
+    ///   - verdict: what an answer says of a change; nil for that of Spec/protocol/requests.md. It gets no page in HTML,
+    ///     unless that has the header of `evidence`.
     /// - Throws: `EventError` (`refused`) for a shipped type without a request, naming it, and for an empty name;
     ///   `TransportError` as `HTTPTransport`.
     public init(
@@ -128,29 +130,30 @@ public struct RequestTransport: Transport {
         return try await send(request, token: token)
     }
 
-    /// Sends the request for the first event of a batch. A page is empty and needs no request.
+    /// Sends the request for the first event of a batch. A page is empty and needs no request, nor does an event
+    /// without one, or one whose request cannot be built: these answers are not the API's.
     ///
     /// - Throws: `TransportError`: `otherAPI`; what the client throws; `malformedReply` for an answer that is not
     ///   known to be the API's. `LogError` if the request cannot be recorded.
     public func send(_ request: TransportRequest, token: String?) async throws -> TransportReply {
         try checkAPI()
         guard case .append(let batch) = request else {
-            return named(TransportReply(status: 200, body: Array("[]".utf8)))
+            return ownReply(TransportReply(status: 200, body: Array("[]".utf8)))
         }
         let context = RequestContext(try event(of: batch), store)
         guard let rule = store.catalogue[context.event.type]?.request as? EventRequest else {
-            return reply(
-                .rejected(
-                    code: Code.noRequest,
-                    detail: "the event type \(context.event.type) has no request"), context)
+            // A release that has the rule has recorded it.
+            let type = context.event.type
+            return postpone(context, "this release of the app has no rule for the type \(type)")
         }
         switch try await step(for: context, rule, token) {
-        case .verdict(let verdict): return reply(verdict, context)
+        case .verdict(let verdict): return ownReply(reply(verdict, context))
+        case .wait(let reason): return postpone(context, reason)
         case .answered(let answer, let verdict):
             return try reply(to: answer, verdict, context, rule)
         case .send(let built):
             let answer = try await client.answer(
-                to: http(built, mayRepeat: promise(rule).isOnce), token: token)
+                to: makeHTTPRequest(built, mayRepeat: promise(rule).isOnce), token: token)
             return try reply(to: answer, nil, context, rule)
         }
     }
@@ -161,6 +164,8 @@ public struct RequestTransport: Transport {
         case send(BuiltRequest)
         /// No request is needed, or none can be sent.
         case verdict(APIVerdict)
+        /// The request cannot be built yet.
+        case wait(reason: String)
         /// A confirmation was answered.
         case answered(APIAnswer, APIVerdict)
     }
@@ -180,9 +185,11 @@ public struct RequestTransport: Transport {
         }
         let question: BuiltRequest
         do {
-            question = try confirmation.request(context).built(.inRequest, context.event.id)
-        } catch { return .verdict(Self.unbuildable(error)) }
-        var answer = try await client.answer(to: http(question, mayRepeat: true), token: token)
+            question = try confirmation.request(context).buildRequest(
+                with: .inRequest, for: context.event.id)
+        } catch { return Self.step(after: error) }
+        var answer = try await client.answer(
+            to: makeHTTPRequest(question, mayRepeat: true), token: token)
         answer.isConfirmation = true
         guard let isApplied = try confirmation.isApplied(answer, evidence) else {
             return .answered(answer, .nothing)
@@ -197,22 +204,25 @@ public struct RequestTransport: Transport {
         for context: RequestContext, _ rule: EventRequest
     ) async throws -> Step {
         do {
-            guard let request = try rule.build(context)?.built(key, context.event.id) else {
-                return .verdict(.applied)
-            }
+            guard
+                let request = try rule.build(context)?.buildRequest(
+                    with: key, for: context.event.id)
+            else { return .verdict(.applied) }
             try await record(request, for: context.event)
             return .send(request)
         } catch let error as LogError {
             throw error
-        } catch { return .verdict(Self.unbuildable(error)) }
+        } catch { return Self.step(after: error) }
     }
 
     private static let keyExpired =
         "it was sent before, and the server may have forgotten that: sending it again could apply it twice"
 
-    private static func unbuildable(_ error: any Error) -> APIVerdict {
-        if error is RequestNotReady { return .retry() }
-        return .rejected(code: Code.noRequest, detail: "there is no request for it: \(error)")
+    /// The step for an event whose request cannot be built.
+    private static func step(after error: any Error) -> Step {
+        if let error = error as? RequestNotReady { return .wait(reason: error.description) }
+        let detail = "there is no request for it: \(error)"
+        return .verdict(.rejected(code: Code.noRequest, detail: detail))
     }
 
     private func promise(_ rule: EventRequest) -> RequestPromise { rule.promise ?? promise }
@@ -234,7 +244,9 @@ public struct RequestTransport: Transport {
         return try SyncRequested(json: event.content.json ?? []).request
     }
 
-    private func http(_ built: BuiltRequest, mayRepeat: Bool) throws -> BoundedHTTPRequest {
+    private func makeHTTPRequest(
+        _ built: BuiltRequest, mayRepeat: Bool
+    ) throws -> BoundedHTTPRequest {
         guard let url = URL(string: base + built.target), HTTPOrigin(url) == origin else {
             throw TransportError(.badEndpoint, location: origin.host, "the path is no path of it")
         }
@@ -273,100 +285,5 @@ public struct RequestTransport: Transport {
                 .otherAPI, location: origin.host,
                 "the log has sent its events to \(peer.server ?? peer.address ?? "another API")")
         }
-    }
-}
-
-// MARK: Answers
-
-extension RequestTransport {
-    /// The reply with the verdict on an answer.
-    ///
-    /// - Parameter known: the verdict, if it does not depend on the answer.
-    private func reply(
-        to answer: APIAnswer, _ known: APIVerdict?, _ context: RequestContext, _ rule: EventRequest
-    ) throws -> TransportReply {
-        let found: APIVerdict
-        do {
-            found =
-                try known ?? rule.verdict(answer, context) ?? verdict(answer)
-                ?? APIVerdict.standard(for: answer, evidence: evidence)
-        } catch {
-            // A change that may be applied is not sent again because the app cannot read the answer.
-            guard 200..<300 ~= answer.status, !answer.isHTML else { return try passedOn(answer) }
-            return reply(
-                .rejected(
-                    code: Code.unusableAnswer, detail: "the answer cannot be used: \(error)"),
-                context)
-        }
-        switch found {
-        case .applied, .duplicate:
-            do {
-                var reply = reply(found, context)
-                reply.learned = try rule.learn(answer, context).map(draft)
-                // A cache may answer a question, with an old date.
-                if !answer.isConfirmation {
-                    reply.date = answer[header: "Date"].flatMap(HTTPDate.parse)
-                }
-                return reply
-            } catch {
-                return reply(
-                    .rejected(
-                        code: Code.unusableAnswer,
-                        detail: "the server has applied it, and its answer cannot be used: \(error)"
-                    ),
-                    context)
-            }
-        case .nothing: return try passedOn(answer)
-        case .rejected, .conflict, .retry: return reply(found, context)
-        }
-    }
-
-    /// An event that an answer teaches, checked: after the verdict is recorded it would be lost.
-    private func draft(_ payload: any EventPayload) throws -> EventDraft {
-        let draft = try EventDraft(payload, id: store.newID())
-        var checked = draft
-        try store.catalogue.normalise(&checked)
-        return draft
-    }
-
-    /// The answer as the reply to the whole request: the run waits, renews the token or sets the event aside.
-    private func passedOn(_ answer: APIAnswer) throws(TransportError) -> TransportReply {
-        guard [401, 413, 429].contains(answer.status) || answer.status >= 500,
-            answer.status != 413 || !answer.isHTML
-        else {
-            // The run would take others for the end of all requests, or for an answer about the event.
-            throw TransportError(
-                .malformedReply, location: origin.host,
-                "the answer \(answer.status) says nothing of the change: it may come from a proxy, "
-                    + "this network may require a login, or the account may not do this")
-        }
-        return named(
-            TransportReply(
-                status: answer.status, body: answer.body,
-                retryAfterSeconds: answer.retryAfterSeconds))
-    }
-
-    private func reply(_ verdict: APIVerdict, _ context: RequestContext) -> TransportReply {
-        var result = Verdict(id: context.event.id, status: .applied)
-        switch verdict {
-        case .applied, .nothing: break
-        case .duplicate: result.status = .duplicate
-        case .rejected(let code, let detail):
-            (result.status, result.code, result.detail) = (.rejected, code, detail)
-        case .conflict(let code, let detail):
-            (result.status, result.code, result.detail) = (.conflict, code, detail)
-        case .retry(let seconds):
-            let seconds = seconds.flatMap { $0.isFinite ? $0 : nil }
-            (result.status, result.retryAfterSeconds) = (.retry, seconds)
-        }
-        return named(TransportReply(status: 200, body: Verdict.reply([result])))
-    }
-
-    /// The reply with the names of the API and the account, which the log remembers.
-    private func named(_ reply: TransportReply) -> TransportReply {
-        var reply = reply
-        reply.server = api
-        reply.account = account
-        return reply
     }
 }

@@ -19,23 +19,59 @@ struct ExchangeRecords {
     // MARK: Outcomes
 
     /// Records the outcomes of a request, with what is new of the server's clock, and the events that the answer
-    /// teaches, in one commit.
+    /// teaches, in one commit. If one of these cannot be recorded, the settled events are parked instead (REQ-8): then
+    /// the outbox still has them.
+    ///
+    /// - Parameter tokens: an event that contains one of them is not recorded.
     func record(
-        _ settlement: ReplayState.Settlement, clock: ServerClock?, learned: [EventDraft] = []
+        _ settlement: ReplayState.Settlement, clock: ServerClock?, learned: [EventDraft] = [],
+        without tokens: SentTokens
     ) async throws -> [Fact] {
         let (record, fact) = settledRecord(of: settlement, clock: clock)
         var facts = [fact]
         do {
+            for draft in learned { try check(draft, without: tokens) }
             if !record.isEmpty || !learned.isEmpty { try await store.record(record, with: learned) }
         } catch let error as EventError where !learned.isEmpty {
-            // The server has applied the events, whatever the log refuses to learn.
-            if !record.isEmpty { try await store.record(record) }
-            facts.append(.message("what the answer teaches is refused: \(error.detail)"))
+            return try await self.record(
+                parked(settlement, because: tokens.masked(error.detail)), clock: clock,
+                without: tokens)
         }
         if settlement.forked.contains(store.incarnation) {
             facts.append(try await renewIncarnation())
         }
         return facts
+    }
+
+    /// Checks an event that an answer teaches: a server could send a token back, or a record of the log.
+    ///
+    /// - Throws: `EventError` (`refused`).
+    private func check(_ draft: EventDraft, without tokens: SentTokens) throws(EventError) {
+        guard !LogRecord.isType(draft.type) else {
+            throw EventError(.refused, "\(draft.type) is a record of the store's own")
+        }
+        guard !tokens.isFound(in: draft) else {
+            throw EventError(.refused, "an event of the type \(draft.type) has a token in it")
+        }
+    }
+
+    /// The outcomes with all settled events parked: the server has applied them, and what it teaches of them is lost.
+    private func parked(
+        _ settlement: ReplayState.Settlement, because reason: String
+    ) -> ReplayState.Settlement {
+        let outbox = outbox
+        var parked = settlement
+        (parked.applied, parked.duplicate) = ([], [])
+        parked.entries += (settlement.applied + settlement.duplicate).compactMap { position in
+            outbox.entry(at: position).map {
+                SyncSettled.Entry(
+                    position: position.rawValue, id: $0.id, outcome: .parked,
+                    retryCount: $0.retryCount, code: FailureCode.unusableAnswer,
+                    detail: "the server has applied it, and its answer cannot be used: \(reason)",
+                    isFinal: $0.retryCount == Retries.max)
+            }
+        }
+        return parked
     }
 
     /// The record of outcomes. On return no snapshot of the outbox is referenced: otherwise the store would copy

@@ -182,8 +182,11 @@ extension LaneSet {
         }
     }
 
-    private mutating func holdLane(
-        of item: ReplayItem, until time: Int64, _ change: (inout QueuedItem) -> Void
+    /// Holds a lane until a time, and defers it.
+    ///
+    /// - Parameter change: changes its first event.
+    mutating func holdLane(
+        of item: ReplayItem, until time: Int64, _ change: (inout QueuedItem) -> Void = { _ in }
     ) {
         guard let number = number(of: item) else { return }
         setDeferred(number)

@@ -8,6 +8,7 @@ import Foundation
 /// | state | next | by |
 /// |---|---|---|
 /// | none | halving | a batch failed twice, and another request was answered well since (N2) |
+/// | none | none | the same for a batch of one event: it is sent alone from then on (N3) |
 /// | halving | halving | a part fails: it has the reason; it is accepted: the rest has it |
 /// | halving | none | one event is left, and another batch was accepted (N3) |
 /// | halving | comparing | one event is left, and no batch was accepted |
@@ -37,6 +38,10 @@ struct Narrowing: Sendable {
         case releaseSetAside
         /// The endpoint may be the reason.
         case wait(Refusal)
+        /// The server asks to wait, whatever the reason.
+        case delay(seconds: Double)
+
+        var isWait: Bool { if case .wait = self { true } else { false } }
     }
 
     enum Search {
@@ -47,10 +52,12 @@ struct Narrowing: Sendable {
         case comparing(ReplayItem, with: ReplayItem, isUnderWay: Bool)
     }
 
-    struct Suspect {
-        /// The number of its failures alone.
-        var failures: Int
-        /// The number of accepted batches before the first failure of a batch with the event.
+    /// What is known of an event that failed and was not accepted since.
+    struct History {
+        /// The number of its failures alone, after it was found.
+        var failuresAlone = 0
+        /// The number of accepted batches before its first failure, or before the search that has found it: only
+        /// what is accepted later shows that the endpoint is well.
         var acceptedBefore: Int
     }
 
@@ -61,10 +68,10 @@ struct Narrowing: Sendable {
     var failed: [ReplayItem] = []
     /// The number of failures at which the next search may begin.
     var searchAt = 0
-    /// The number of accepted batches, and the number when the failures, or the last search, began.
+    /// The number of accepted batches, and the number when the last search began.
     var accepted = 0
-    var acceptedBefore = 0
-    var suspects: [UUID: Suspect] = [:]
+    var acceptedBeforeSearch = 0
+    var histories: [UUID: History] = [:]
     /// Whether a read goes before the next batch, if one is due.
     var readsFirst = false
 
@@ -74,13 +81,12 @@ struct Narrowing: Sendable {
     /// Whether a read is sent for its answer alone: it shows whether the endpoint is well.
     var wantsProbe: Bool { readsFirst && failed.count > 1 && failures >= searchAt }
 
-    /// Whether the next failure of a batch begins a search.
-    var isProven: Bool {
-        accepted > acceptedBefore && failures > 0 && failures + 1 >= max(2, searchAt)
+    /// Whether a failure of these events says more of them than of the endpoint: one of them has failed before, and
+    /// another batch was accepted since. The next search may begin.
+    func isProven(_ items: [ReplayItem]) -> Bool {
+        guard failures > 0, failures + 1 >= max(2, searchAt) else { return false }
+        return items.contains { histories[$0.id].map { $0.acceptedBefore < accepted } ?? false }
     }
-
-    /// Whether batches were accepted in the last search, and others of the events that failed are left.
-    var hasSearched: Bool { isProven && failures > 1 }
 
     /// Whether the request under way is a part.
     var isPartUnderWay: Bool {
@@ -97,7 +103,7 @@ struct Narrowing: Sendable {
         case .none: return nil
         case .halving(let items, _):
             // A few at once, as long as no event was accepted: N4 has the number of requests.
-            let isSmall = items.count < 8 && accepted == acceptedBefore
+            let isSmall = items.count < 8 && accepted == acceptedBeforeSearch
             let part = Array(items.prefix(isSmall ? 1 : max(1, items.count / 2)))
             search = .halving(items, part: part)
             return part
@@ -146,7 +152,7 @@ struct Narrowing: Sendable {
         case .failed(let items, let refusal): return handleFailure(items, refusal)
         case .accepted(let items): return handleSuccess(items)
         case .pageRead:
-            if !isSearching, wantsProbe { begin() }
+            if !isSearching, wantsProbe { beginSearch() }
         case .readFailed:
             if wantsProbe { postponeSearch() }
             readsFirst = false
@@ -159,7 +165,7 @@ struct Narrowing: Sendable {
 
     private mutating func handleSuccess(_ items: [ReplayItem]) -> [Effect] {
         accepted += 1
-        for item in items where item.isAlone { suspects[item.id] = nil }
+        if !histories.isEmpty { for item in items { histories[item.id] = nil } }
         var effects: [Effect] = items.first?.isAlone == true ? [.releaseSetAside] : []
         if case .halving(let bad, let part?) = search {
             let ids = Set(part.map(\.id))
@@ -168,7 +174,7 @@ struct Narrowing: Sendable {
             search = remaining.count > 1 ? .halving(remaining, part: nil) : .none
             if remaining.count == 1 {
                 remove(remaining)
-                suspects[remaining[0].id] = Suspect(failures: 0, acceptedBefore: acceptedBefore)
+                histories[remaining[0].id] = History(acceptedBefore: acceptedBeforeSearch)
                 effects.append(.suspect(remaining[0], failures: 0))
             }
         } else if case .comparing(_, _, true) = search {

@@ -31,18 +31,21 @@ struct PeerCheck {
 
     // MARK: The account
 
-    /// The account to name in a request: that of the log, else the recorded one, else the empty name of a log with
-    /// events of no known account.
+    /// The account to name in a request or a stream: that of the log, else the recorded one, else the empty name of a
+    /// log with events of no known account.
     ///
     /// - Parameters:
-    ///   - known: the account of the token, if the transport knows it.
-    ///   - hasContent: whether the log has unsent events, or has exchanged some.
+    ///   - store: the log.
+    ///   - token: the token of the request, whose account the transport may know.
     /// - Throws: `TransportError`: `wrongAccount`, `accountNeeded`.
     static func account(
-        ofLog account: String?, _ recorded: SyncPeer, known: String?, hasContent: Bool,
-        at server: String?
+        of store: EventStore, over transport: any Transport, token: String?
     ) throws(TransportError) -> String? {
-        let location = server ?? "server"
+        let (recorded, hasContent) = { (outbox: Outbox) in (outbox.peer, outbox.hasContent) }(
+            store.view(Outbox.self))
+        let account = store.account
+        let known = transport.knownAccount(ofLog: account, token: token)
+        let location = transport.serverAddress ?? "server"
         if let expected = recorded.account {
             guard known.map({ isSame($0, expected) }) ?? true else {
                 throw .account(expected, at: location)

@@ -20,6 +20,8 @@ struct Pipeline: Sendable {
         case demand
         /// The reason of the pause may be gone.
         case resume
+        /// N1: another event is sent before the run ends, whatever the server asks after the last one.
+        case othersTried
         /// Nothing is left to do.
         case done
         /// An answer counts, or a page was read.
@@ -28,6 +30,8 @@ struct Pipeline: Sendable {
         case failed(ReplayState.Moment)
         /// W5: the server asks to wait.
         case asked(seconds: Double, ReplayState.Moment)
+        /// N2: the server asks to wait; that is no failure of the endpoint.
+        case delayed(seconds: Double, ReplayState.Moment)
         /// W4, W8, T3.
         case pause(ReplayState.Pause)
         /// T1: a pause for a missing token ends.
@@ -62,14 +66,17 @@ struct Pipeline: Sendable {
             conditions = new
         case .demand: isDemanded = true
         case .resume: (state, backoffEnd) = (.open, .min)
+        case .othersTried: askedToWaitUntil = .min
         case .done: isDemanded = false
         case .succeeded: failures = 0
         case .failed(let moment):
             let wait = Self.wait(afterFailures: failures, moment.random)
             backoffEnd = max(backoffEnd, moment.now + wait)
             failures += 1
-        case .asked(let seconds, let moment):
+        case .delayed(let seconds, let moment):
             askedToWaitUntil = max(askedToWaitUntil, moment.now + Self.wait(asked: seconds))
+        case .asked(let seconds, let moment):
+            handle(.delayed(seconds: seconds, moment))
             // Backs off as well: `Retry-After: 0` would cause a busy loop.
             handle(.failed(moment))
         case .pause(let pause): state = .paused(pause)

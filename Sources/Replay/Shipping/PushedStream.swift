@@ -95,7 +95,7 @@ struct StreamDriver {
     /// - Parameters:
     ///   - cursor: the log's cursor, after which a stream is opened.
     ///   - token: the token of the run, if there is one.
-    ///   - account: the account that owns the log.
+    ///   - account: the account to name if a stream is opened.
     /// - Returns: the effects, of which those on the stream are performed.
     mutating func handle(
         _ input: Following.Input, after cursor: String?, token: String?, account: String?,

@@ -105,7 +105,16 @@ extension ReplayEffects {
         guard stream != nil else { return }
         let moment = ReplayState.Moment(now: store.deviceNow, random: store.randomFraction())
         let (cursor, token) = (cursor, token?.value)
-        let account = store.account ?? peer.current.account
+        var account: String?
+        if case .wanted = input {
+            do {
+                account = try PeerCheck.account(
+                    of: store, over: replayer.transport, token: token)
+            } catch {
+                // The next read is refused as well, and says so.
+                return
+            }
+        }
         let effects =
             stream?.handle(input, after: cursor, token: token, account: account, moment) ?? []
         for effect in effects {

@@ -104,21 +104,29 @@ struct ReplayEffects {
         let effects = state.handleAnswer(
             exchange.answer, with: exchange.verdicts.map(sentTokens.masked), to: exchange.number,
             now: exchange.received, random: store.randomFraction())
-        progress.fold(.answered(exchange.answer, message: effects.message))
-        if let message = effects.message { replayer.logger.debug("\(message)") }
+        let message = effects.message.map(sentTokens.masked)
+        let isServers = exchange.answer.isServers
+        // The transport's own answer does not end what the server's last one has shown.
+        if isServers || message != nil {
+            progress.fold(.answered(exchange.answer, message: message))
+        }
+        if let message { replayer.logger.debug("\(message)") }
         if progress.report.refusal != nil { try await recordCursor() }
         var outgoing: Outgoing?
         for effect in effects { outgoing = try await perform(effect, exchange) ?? outgoing }
-        if case .reply(let reply) = exchange.answer, reply.status == 200 {
-            if effects.page != nil, progress.report.message == nil {
-                progress.fold(.behind(state.reading.isBehind ? reply.remaining : 0))
-            }
-            progress.fold(.ended(at: exchange.received))
-        } else {
-            progress.fold(.failed)
-        }
+        foldEnd(of: exchange, hasPage: effects.page != nil)
         publishReport()
         return outgoing
+    }
+
+    private mutating func foldEnd(of exchange: RequestTask.Exchange, hasPage: Bool) {
+        guard case .reply(let reply) = exchange.answer, reply.status == 200, reply.isServers else {
+            return progress.fold(.failed)
+        }
+        if hasPage, progress.report.message == nil {
+            progress.fold(.behind(state.reading.isBehind ? reply.remaining : 0))
+        }
+        progress.fold(.ended(at: exchange.received))
     }
 
     /// The exchange, with the effect of another server or account.
@@ -141,12 +149,17 @@ struct ReplayEffects {
         switch effect {
         case .report: break
         case .record(let settlement):
-            let clock = settlement.isServers ? await measureClock(exchange) : nil
+            let hasVerdicts = settlement.hasVerdicts
+            let clock = hasVerdicts ? await measureClock(exchange) : nil
             // Before the verdicts: events that are settled belong to a known peer.
-            if settlement.isServers { try await recordCursor() }
-            let learned = settlement.isServers ? exchange?.answer.learned ?? [] : []
-            fold(try await records.record(settlement, clock: clock, learned: learned))
-            if settlement.isServers { records.dropSettledAttempts() }
+            if hasVerdicts { try await recordCursor() }
+            let learned = hasVerdicts ? exchange?.answer.learned ?? [] : []
+            fold(
+                try await records.record(
+                    sentTokens.masked(settlement), clock: clock, learned: learned,
+                    without: sentTokens))
+            if hasVerdicts { records.dropSettledAttempts() }
+            if !learned.isEmpty { reloadIfUnsettled(settlement) }
         case .noteAttempt(let items):
             await records.noteAttempt(
                 with: items, progress.report.message, at: exchange?.received ?? store.deviceNow)
@@ -160,6 +173,13 @@ struct ReplayEffects {
         case .recover(let restore): return try await recover(from: restore)
         }
         return nil
+    }
+
+    /// Loads the outbox anew if events of an answer are still there, because what it teaches was refused (REQ-8).
+    private mutating func reloadIfUnsettled(_ settlement: ReplayState.Settlement) {
+        let outbox = store.view(Outbox.self)
+        let settled = settlement.applied + settlement.duplicate
+        if !outbox.unsettledPositions(among: settled).isEmpty { state.reload(outbox) }
     }
 
     /// CLOCK-1: only a reply with verdicts is known to come from the sync server: a captive portal sends a date,

@@ -29,7 +29,7 @@ extension ReplayState {
         switch request {
         case .append(let items):
             let effects = handle(row, verdicts, to: items, number, moment)
-            let hasVerdicts = effects.settlement.isServers
+            let hasVerdicts = effects.settlement.hasVerdicts
             sending.release(items, hasVerdicts: hasVerdicts)
             guard !hasVerdicts else { return effects }
             return effects + [.noteAttempt(items)]
@@ -50,7 +50,9 @@ extension ReplayState {
                     + "or the endpoint may be wrong"
                 return fail(items, Refusal(noVerdicts: reason), moment)
             }
-            return perform(sending.handle(.verdicts(verdicts, items, moment)), moment)
+            return perform(
+                sending.handle(.verdicts(verdicts, items, isServers: reply.isServers, moment)),
+                moment)
         case .tooLarge(let reply):
             return perform(sending.handle(.tooLarge(items, reply, isAlone: !isBusy)), moment)
         case .malformed(let reply):
@@ -124,8 +126,8 @@ extension ReplayState {
             return effects
         }
         isProbing = false
-        succeeded()  // G1
-        return perform(sending.handle(.read(isPage: true)), moment) + [
+        if reply.isServers { succeeded() }  // G1
+        return perform(sending.handle(.read(isPage: reply.isServers)), moment) + [
             .recordPage(Page(body: reply.body, after: cursor, next: reply.next))
         ]
     }
@@ -178,6 +180,9 @@ extension ReplayState {
                 succeeded()
                 return []
             case .wait(let refusal): return wait(after: refusal, moment)
+            case .delay(let seconds):
+                pipeline.handle(.delayed(seconds: seconds, moment))
+                return []
             case .search:
                 pipeline.handle(.resume)
                 return []

@@ -201,10 +201,14 @@ public struct ReplayState: Sendable {
         sending.readsFirst && underWay.keys.contains(where: isRead)
     }
 
-    /// N1: whether a read is sent before a run ends that waits or pauses after a failed batch. Once in a run.
+    /// N1: whether a read, or the next event if each is sent without others, is sent before a run ends that waits or
+    /// pauses after a failed batch. Once in a run.
     mutating func probeBeforeEnd(now: Int64) -> Bool {
-        guard !hasProbed, !isBusy, pipeline.mayProbe(now: now), sending.narrowing.probeNow() else {
-            return false
+        guard !hasProbed, !isBusy else { return false }
+        if sending.hasOthers {
+            pipeline.handle(.othersTried)
+        } else {
+            guard pipeline.mayProbe(now: now), sending.narrowing.probeNow() else { return false }
         }
         hasProbed = true
         resume()

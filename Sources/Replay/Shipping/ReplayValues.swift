@@ -89,6 +89,9 @@ extension ReplayState {
         /// The transport refuses to send, or refuses the answer.
         case refused(TransportError)
 
+        /// False for an answer that the transport has given itself.
+        var isServers: Bool { if case .reply(let reply) = self { reply.isServers } else { true } }
+
         /// The events that a complete answer teaches.
         var learned: [EventDraft] { if case .reply(let reply) = self { reply.learned } else { [] } }
     }
@@ -130,8 +133,8 @@ extension ReplayState {
         public var entries: [SyncSettled.Entry] = []
         /// The incarnations with which another log writes, too.
         public var forked: Set<UUID> = []
-        /// True if the answer is known to come from the sync server, so that its clock may be used.
-        public var isServers = false
+        /// True if it follows from verdicts, and not from a failure.
+        public var hasVerdicts = false
 
         var isEmpty: Bool { applied.isEmpty && duplicate.isEmpty && entries.isEmpty }
 

@@ -77,13 +77,8 @@ struct RequestTask: Sendable {
     private func sendForAccount(
         _ call: TransportRequest, _ token: String?
     ) async throws -> TransportReply {
-        let (store, transport) = (replayer.store, replayer.transport)
-        let (recorded, hasContent) = { (outbox: Outbox) in (outbox.peer, outbox.hasContent) }(
-            store.view(Outbox.self))
-        let account = try PeerCheck.account(
-            ofLog: store.account, recorded,
-            known: transport.knownAccount(ofLog: store.account, token: token),
-            hasContent: hasContent, at: transport.serverAddress)
+        let transport = replayer.transport
+        let account = try PeerCheck.account(of: replayer.store, over: transport, token: token)
         return try await transport.send(call, token: token, account: account)
     }
 

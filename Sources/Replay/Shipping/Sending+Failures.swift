@@ -38,6 +38,7 @@ extension Sending {
             case .setAside(let item, let refusal): return setAside(item, refusal, moment)
             case .releaseSetAside: queue.lanes.releaseParked(all: false)
             case .wait(let refusal): return [.wait(refusal)]
+            case .delay(let seconds): return [.delay(seconds: seconds)]
             }
             return []
         }

@@ -1,4 +1,4 @@
-// The machine that ships the outbox: it alone knows what is queued, under way and held. V1 to V5, W2 to W7 of
+// The machine that ships the outbox: it alone knows what is queued, under way and held. W2 to W7 of
 // Spec/protocol/replay.md.
 
 import EventSourcing
@@ -21,8 +21,8 @@ import SyncWire
 /// earlier one of its lane is held; an event leaves the queue only by a record in the log.
 struct Sending: Sendable {
     enum Input {
-        /// The verdicts of a batch.
-        case verdicts([Verdict], [ReplayItem], ReplayState.Moment)
+        /// The verdicts of a batch. `isServers`: the server has given them, and not the transport.
+        case verdicts([Verdict], [ReplayItem], isServers: Bool, ReplayState.Moment)
         /// W2: the batch is too large. `isAlone`: no other request is under way.
         case tooLarge([ReplayItem], TransportReply, isAlone: Bool)
         /// W3: the batch is refused as malformed.
@@ -47,9 +47,11 @@ struct Sending: Sendable {
         case succeeded
         /// W1, W4 to W7: wait as after a failure of the endpoint.
         case wait(Refusal)
+        /// N2: the server asks to wait, and the events are the reason.
+        case delay(seconds: Double)
         /// N2: a failed batch is searched; the pipeline goes on.
         case search
-        /// N5: an event is set aside, with the reason.
+        /// REQ-2, N5: why an event waits.
         case report(String)
         /// The endpoint is wrong.
         case pause(status: Int)
@@ -60,8 +62,10 @@ struct Sending: Sendable {
     var bisection = Bisection()
     var narrowing = Narrowing()
     /// The largest number of events that the transport takes.
-    private let eventsLimit: Int
-    private var eventsMax: Int
+    let eventsLimit: Int
+    var eventsMax: Int
+    /// How often each event's request could not be built yet, since the server's last answer that counts (REQ-2).
+    var postponements: [UUID: Int] = [:]
 
     /// The largest number of events in a batch.
     static let batchEvents = WireLimits.events
@@ -84,7 +88,8 @@ struct Sending: Sendable {
 
     /// Whether a failure of these events says more of them than of the endpoint, which has accepted others.
     func isTrial(_ items: [ReplayItem]) -> Bool {
-        narrowing.isPartUnderWay || narrowing.hasSearched || items.first?.isAlone == true
+        narrowing.isPartUnderWay || items.first?.isAlone == true
+            || narrowing.failures > 1 && narrowing.isProven(items)
     }
 
     /// Whether a read, if one is due, goes before the next batch.
@@ -98,6 +103,11 @@ struct Sending: Sendable {
 
     /// The time at which the next waiting lane is released.
     var nextDue: Int64? { queue.lanes.nextDue }
+
+    /// REQ-9: whether events of other lanes are ready after one that was sent without others has failed.
+    var hasOthers: Bool {
+        eventsLimit == 1 && narrowing.failures > 0 && queue.lanes.readyCount > 1
+    }
 
     /// Whether a lane waits after a retry and is not exhausted.
     var isBackingOff: Bool { queue.lanes.isBackingOff }
@@ -143,8 +153,8 @@ struct Sending: Sendable {
 
     mutating func handle(_ input: Input) -> [Effect] {
         switch input {
-        case .verdicts(let verdicts, let items, let moment):
-            return apply(verdicts, items, moment)
+        case .verdicts(let verdicts, let items, let isServers, let moment):
+            return apply(verdicts, items, isServers: isServers, moment)
         case .tooLarge(let items, let reply, let isAlone):
             _ = narrowing.handle(.aborted)
             guard items.count == 1 else {
@@ -169,95 +179,5 @@ struct Sending: Sendable {
             queue.lanes.releaseParked(all: true)
             return []
         }
-    }
-
-    private mutating func apply(
-        _ verdicts: [Verdict], _ items: [ReplayItem], _ moment: ReplayState.Moment
-    ) -> [Effect] {
-        var settlement = ReplayState.Settlement()
-        var conflicts: [Effect] = []
-        AnsweredBatch(items, verdicts).forEach { item, place in
-            switch verdicts[place].status {
-            case .applied:
-                settlement.applied.append(item.position)
-                settle(item, verdicts[place].code, &settlement)
-            case .duplicate:
-                settlement.duplicate.append(item.position)
-                settle(item, verdicts[place].code, &settlement)
-            case .rejected:  // V2
-                let (code, detail) = (verdicts[place].code, verdicts[place].detail)
-                settlement.entries += park(item, code ?? "rejected", detail ?? "rejected")
-            case .conflict:  // V3
-                guard queue.lanes.isFirst(item) else { return }
-                queue.lanes.holdLane(of: item)
-                conflicts.append(.resolve(item, current: verdicts[place].current))
-                settlement.entries.append(SyncSettled.Entry(conflict: verdicts[place], item))
-            case .retry:  // V4
-                guard queue.lanes.isFirst(item) else { return }
-                settlement.entries.append(charge(item, verdicts[place], moment))
-            case .unprocessed: break
-            }
-        }
-        guard !settlement.isEmpty else {
-            let refusal = Refusal(noVerdicts: "the server processed no event")
-            return handle(.failed(items, refusal, moment))
-        }
-        eventsMax = min(eventsLimit, eventsMax * 2)
-        for case .record(let parked) in perform(bisection.handle(.succeeded)) {
-            settlement.entries += parked.entries
-        }
-        settlement.isServers = true
-        return perform(narrowing.handle(.accepted(items)), moment)
-            + [.succeeded, .record(settlement)] + conflicts
-    }
-
-    /// V1: removes an event that the server has.
-    private mutating func settle(
-        _ item: ReplayItem, _ code: String?, _ settlement: inout ReplayState.Settlement
-    ) {
-        queue.lanes.removeSettled(item)
-        queue.resolutions.settled(item)
-        if code == Verdict.Code.sourceFork.rawValue { settlement.forked.insert(item.source) }
-    }
-
-    mutating func park(_ item: ReplayItem, _ reply: TransportReply) -> [Effect] {
-        var settlement = ReplayState.Settlement()
-        settlement.entries = park(
-            item, "http_\(reply.status)",
-            reply.status == 413 ? "too large" : "the server calls it malformed")
-        return settlement.isEmpty ? [] : [.record(settlement)]
-    }
-
-    mutating func park(
-        _ item: ReplayItem, _ code: String, _ detail: String
-    ) -> [SyncSettled.Entry] {
-        // A decision may have removed the event meanwhile.
-        guard queue.lanes.isFirst(item) else { return [] }
-        queue.lanes.holdLane(of: item)
-        return [
-            SyncSettled.Entry(
-                position: item.position.rawValue, id: item.id, outcome: .parked,
-                retryCount: item.retryCount, code: code, detail: detail,
-                isFinal: item.retryCount == Retries.max)
-        ]
-    }
-
-    /// V4: counts the retry and holds the lane. The fifth retry exhausts the event (PRK-4).
-    private mutating func charge(
-        _ item: ReplayItem, _ verdict: Verdict, _ moment: ReplayState.Moment
-    ) -> SyncSettled.Entry {
-        let before = queue.lanes.retryCount(of: item)
-        let count = min(before + 1, Retries.max)
-        let isExhausted = count == Retries.max
-        let asked = verdict.retryAfterSeconds.map(Pipeline.wait(asked:)) ?? 0
-        let delay =
-            isExhausted
-            ? max(asked, Retries.exhaustedDelay(of: item.id))
-            : asked > 0 ? asked : Pipeline.wait(afterFailures: before, moment.random)
-        queue.lanes.holdLane(of: item, until: moment.now + delay, retryCount: count)
-        return SyncSettled.Entry(
-            position: item.position.rawValue, id: item.id,
-            outcome: isExhausted ? .parked : .retry, retryCount: count, code: verdict.code,
-            detail: verdict.detail)
     }
 }

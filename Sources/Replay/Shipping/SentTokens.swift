@@ -43,8 +43,20 @@ struct SentTokens: Sendable {
         return verdicts
     }
 
+    /// The outcomes with tokens masked in codes and details: an error of the app's own transport may have one.
+    func masked(_ settlement: ReplayState.Settlement) -> ReplayState.Settlement {
+        guard !tokens.isEmpty, !settlement.entries.isEmpty else { return settlement }
+        var settlement = settlement
+        for index in settlement.entries.indices {
+            let entry = settlement.entries[index]
+            settlement.entries[index].code = entry.code.map(masked)
+            settlement.entries[index].detail = entry.detail.map(masked)
+        }
+        return settlement
+    }
+
     /// The text with `…` in place of each token.
-    private func masked(_ text: String) -> String {
+    func masked(_ text: String) -> String {
         var bytes = Array(text.utf8)
         for token in tokens {
             let searched = Self.lowercased(bytes)
@@ -63,6 +75,18 @@ struct SentTokens: Sendable {
     func isFound(inJSON text: RawSpan) -> Bool {
         guard tokens.contains(where: { $0.count >= Self.searchedBytesMin }) else { return false }
         return isFound(in: Self.unescapedJSON(text))
+    }
+
+    /// Whether an event that an answer teaches contains a token. O(bytes).
+    func isFound(in draft: EventDraft) -> Bool {
+        let texts = [draft.type, draft.subject, draft.lane, draft.dataContentType]
+        let data: [UInt8] =
+            switch draft.data {
+            case .none: []
+            case .json(let bytes), .base64(let bytes): bytes
+            }
+        return texts.contains { isFound(in: Array(($0 ?? "").utf8)) }
+            || (draft.extensions.map(\.json) + [data]).contains { isFound(inJSON: $0.span.bytes) }
     }
 
     /// Whether a cursor contains a token, percent-encoded or not.

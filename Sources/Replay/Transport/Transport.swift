@@ -39,6 +39,9 @@ public struct TransportReply: Hashable, Sendable {
     /// The events that the verdicts of the body teach, such as an id that the server has made. They are recorded in
     /// one commit with the verdicts.
     public var learned: [EventDraft] = []
+    /// False if the transport has answered itself, without a request: the answer shows nothing of the server, neither
+    /// that it can be reached nor that it accepts the token. A `retry` of the transport is not charged.
+    public var isServers = true
 
     /// Creates a reply.
     public init(

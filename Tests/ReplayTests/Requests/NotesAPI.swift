@@ -94,6 +94,8 @@ final class NotesAPI: APIClient {
         case killed
         /// Something on the way, or the API in trouble, answers.
         case instead(APIAnswer)
+        /// The client fails.
+        case failed(any Error)
     }
 
     struct Received: Equatable {
@@ -150,6 +152,7 @@ final class NotesAPI: APIClient {
         switch fate {
         case .lostRequest: throw Lost()
         case .instead(let answer): return answer
+        case .failed(let error): throw error
         case .answered, .lostAnswer, .killed: break
         }
         let answer = state.withLock { $0.handle(received, honoursKeys) }
@@ -221,17 +224,23 @@ struct NotesDevice {
     var promise = RequestPromise.once(keysKeptFor: nil)
     var api: NotesAPI
     private var starts: UInt64 = 1
+    private let account: String?
 
-    init(_ api: NotesAPI, rules: [EventRule] = noteRules()) async throws {
+    init(
+        _ api: NotesAPI, rules: [EventRule] = noteRules(), account: String? = nil
+    ) async throws {
         self.api = api
-        store = try await Self.open(files, clock, rules, seed: 1)
+        self.account = account
+        store = try await Self.open(files, clock, rules, account, seed: 1)
     }
 
     private static func open(
-        _ files: InMemoryFileSystem, _ clock: VirtualClock, _ rules: [EventRule], seed: UInt64
+        _ files: InMemoryFileSystem, _ clock: VirtualClock, _ rules: [EventRule],
+        _ account: String?, seed: UInt64
     ) async throws -> EventStore {
         try await EventStore.open(
-            at: "/log", catalogue: EventCatalogue(rules), views: [Outbox.self, MemoNumbers.self],
+            at: "/log", account: account, catalogue: EventCatalogue(rules),
+            views: [Outbox.self, MemoNumbers.self],
             environment: clock.environment(fileSystem: files, seed: seed))
     }
 
@@ -241,24 +250,34 @@ struct NotesDevice {
     ) async throws {
         files = snapshot ?? files.snapshot()
         starts += 1
-        store = try await Self.open(files, clock, rules, seed: starts)
+        store = try await Self.open(files, clock, rules, account, seed: starts)
     }
 
     func transport(
-        api name: String = "notes", at base: String = "https://api.example.com/v1"
+        api name: String = "notes", at base: String = "https://api.example.com/v1",
+        verdict: @escaping @Sendable (APIAnswer) throws -> APIVerdict? = { _ in nil }
     ) throws -> RequestTransport {
         try RequestTransport(
-            store, api: name, at: try #require(URL(string: base)), promise: promise, client: api)
+            store, api: name, at: try #require(URL(string: base)), promise: promise, client: api,
+            verdict: verdict)
     }
 
+    /// - Parameter transport: the transport; nil for that of the device.
     @discardableResult
-    func run() async throws -> SyncReport {
+    func run(
+        over transport: RequestTransport? = nil, as user: any Credentials = NoCredentials()
+    ) async throws -> SyncReport {
         let clock = clock
         var options = Replayer.Options()
         // The same order of requests in every run.
         options.requestsMax = 1
-        return try await Replayer(store, transport: transport(), options: options) {
+        return try await Replayer(
+            store, transport: transport ?? self.transport(), credentials: user, options: options
+        ) {
             clock.advance(by: $0)
         }.run()
     }
+
+    /// The first event of the outbox.
+    var firstEntry: OutboxEntry? { store.view(Outbox.self).entries.first { _ in true } }
 }

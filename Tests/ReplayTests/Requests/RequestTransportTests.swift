@@ -42,25 +42,27 @@ import Testing
         let request = try APIRequest(
             .put, "notes", "a/b c", query: [URLQueryItem(name: "q", value: "1&2")],
             headers: ["If-Match": "\"7\""], json: Line(text: "x"))
-        let built = try request.built(.idempotencyKey, id)
+        let built = try request.buildRequest(with: .idempotencyKey, for: id)
         #expect(built.target == "notes/a%2Fb%20c?q=1%262")
         #expect(built.headers["Idempotency-Key"] == "8e03978e-40d5-43dd-bc93-6894a57f9324")
         #expect(built.headers["If-Match"] == "\"7\"")
         #expect(built.headers["Content-Type"] == "application/json")
-        let quoted = try request.built(.header("Idempotency-Key", isQuoted: true), id)
+        let quoted = try request.buildRequest(
+            with: .header("Idempotency-Key", isQuoted: true), for: id)
         #expect(quoted.headers["Idempotency-Key"] == "\"8e03978e-40d5-43dd-bc93-6894a57f9324\"")
-        let member = try request.built(.member("request_id"), id)
+        let member = try request.buildRequest(with: .member("request_id"), for: id)
         #expect(
             String(decoding: member.body ?? [], as: UTF8.self)
                 == #"{"text":"x","request_id":"8e03978e-40d5-43dd-bc93-6894a57f9324"}"#)
         for path in ["..", ".", ""] {
             #expect(throws: EventError.self) {
-                try APIRequest(.get, "notes", path).built(.inRequest, id)
+                try APIRequest(.get, "notes", path).buildRequest(with: .inRequest, for: id)
             }
         }
         for header in ["Authorization", "Cookie"] {
             #expect(throws: TransportError.self) {
-                try APIRequest(.get, "notes", headers: [header: "x"]).built(.inRequest, id)
+                try APIRequest(.get, "notes", headers: [header: "x"]).buildRequest(
+                    with: .inRequest, for: id)
             }
         }
     }

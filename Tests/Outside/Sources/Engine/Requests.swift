@@ -94,7 +94,7 @@ func verdicts(_ store: EventStore, _ api: URL) throws -> RequestTransport {
         promise: .once(keysKeptFor: nil), evidence: .header("X-Places")
     ) { answer in
         switch answer.status {
-        case 409: .duplicate  // The API has a place of this name.
+        case 409 where answer.isJSON: .duplicate  // The API has a place of this name.
         case 403 where answer.isJSON: .rejected(code: "forbidden", detail: "not your place")
         default: nil
         }
