@@ -26,7 +26,7 @@ extension Narrowing {
         if failures == 0 { (acceptedBefore, searchAt) = (accepted, refusal.isLong ? 1 : 2) }
         failures += 1
         failed = items
-        readsFirst = failures > 1 || (refusal.isLong && items.count > 1)
+        readsFirst = failures > 1 || refusal.isLong
         guard isSearchDue, !isSearching else { return [.wait(refusal)] }
         guard items.count > 1 else { return found(items[0], refusal) }
         begin()

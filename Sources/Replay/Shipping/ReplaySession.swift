@@ -146,7 +146,8 @@ struct ReplaySession {
 
     /// Sends a request in a task of its own. The answer comes through the mailbox.
     private mutating func send(
-        _ number: Int, isOffer: Bool = false, _ call: @escaping @Sendable () async throws -> TransportRequest
+        _ number: Int, isOffer: Bool = false,
+        _ call: @escaping @Sendable () async throws -> TransportRequest
     ) {
         tasks[number] = Task { [requests, mail = mailbox.mail, token = exchange.token?.value] in
             do {
@@ -177,10 +178,12 @@ struct ReplaySession {
         case .stream(let signal): exchange.handleStream(.signal(signal))
         case .answered(let answer):
             tasks[answer.number] = nil
+            let isTrial = exchange.state.isTrial(answer.number)
             if let (number, request) = try await exchange.handle(answer) {
                 send(number, isOffer: true) { request }
             }
-            let isSearched = exchange.state.isSearching
+            let isSearched =
+                isTrial || exchange.state.isSearching || exchange.recovery.isSearching
             if answer.hasTimedOut, !isSearched, waits.endsAfterTimeout {
                 return exchange.state.probeBeforeEnd(now: store.deviceNow)
             }
