@@ -178,7 +178,8 @@ struct ReplaySession {
         case .stream(let signal): exchange.handleStream(.signal(signal))
         case .answered(let answer):
             tasks[answer.number] = nil
-            let isTrial = exchange.state.isTrial(answer.number)
+            // A part of a search, also the last one, or an event that is sent alone.
+            let isTrial = exchange.state.isSearching || exchange.state.isTrial(answer.number)
             if let (number, request) = try await exchange.handle(answer) {
                 send(number, isOffer: true) { request }
             }
