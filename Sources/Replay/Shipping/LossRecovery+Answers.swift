@@ -77,7 +77,9 @@ extension LossRecovery {
             return .refused
         }
         let item = batch[0]
-        let isPostponed = !isRefusal && !failedAlone.contains(item.position)
+        // Left out for good, so not after a few requests that a bad network has lost.
+        let count = (failuresAlone[item.position] ?? 0) + 1
+        let isPostponed = !isRefusal && count < Retries.max
         suspects.append(Suspect(index: next, isPostponed: isPostponed))
         guard suspects.count < Self.suspectsMax else {
             searchedInVain()
@@ -108,7 +110,7 @@ extension LossRecovery {
         for suspect in suspects {
             let position = items[suspect.index].position
             if suspect.isPostponed {
-                failedAlone.insert(position)
+                failuresAlone[position, default: 0] += 1
             } else {
                 counts.notAccepted.append(position)
             }

@@ -76,8 +76,8 @@ struct LossRecovery: Hashable, Sendable {
     private var requestedSeconds: Double?
     /// The events that were refused or have failed alone since a batch was processed. They count once another one is.
     var suspects: [Suspect] = []
-    /// The events that have failed alone in an earlier round.
-    var failedAlone: Set<Position> = []
+    /// The number of failures of events that have failed alone in earlier rounds, although the endpoint was well.
+    var failuresAlone: [Position: Int] = [:]
     /// The number of batches that failed since one was processed, and the number at which the next search begins.
     var failures = 0
     var searchAt = 0
@@ -173,7 +173,7 @@ struct LossRecovery: Hashable, Sendable {
         if let seconds, seconds > 0 {
             return .wait(.reply(TransportReply(status: 503, retryAfterSeconds: seconds)))
         }
-        return seconds == nil && idleRounds == 0 && failedAlone.isEmpty
+        return seconds == nil && idleRounds == 0 && failuresAlone.isEmpty
             ? nil
             : .wait(.failure("some events are sent again: the server asks for it, or they failed"))
     }
