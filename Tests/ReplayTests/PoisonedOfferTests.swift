@@ -98,7 +98,7 @@ private final class PoisonedWay: Transport {
 
     // MARK: The offer of settled events
 
-    @Test(.verifies("RPL-14"), arguments: Poison.allCases, [[4], [4, 5, 6], [1], [15]])
+    @Test(.verifies("RPL-14"), arguments: Poison.allCases, [[4], [1, 15], Array(3...13)])
     private func `a settled event on which batches fail does not stop a move`(
         poison: Poison, culprits: [Int]
     ) async throws {

@@ -5,7 +5,7 @@ import Foundation
 import SyncWire
 
 extension LossRecovery {
-    /// The number of lone events that may fail in a row before the endpoint is the likelier reason.
+    /// The number of lone events that may fail in a row before another one decides.
     private static let suspectsMax = 5
     /// The longest wait that a server may ask for before a first failure is searched at once, in seconds.
     private static let shortWait = 5.0
@@ -33,6 +33,9 @@ extension LossRecovery {
             return fail(answer)
         }
     }
+
+    /// Whether so many lone events have failed in a row that the endpoint may be the reason.
+    var hasManySuspects: Bool { suspects.count >= Self.suspectsMax }
 
     /// Whether the server has decided on an event of the batch.
     private func isAnswered(by verdicts: [Verdict]) -> Bool {
@@ -81,7 +84,7 @@ extension LossRecovery {
         let count = (failuresAlone[item.position] ?? 0) + 1
         let isPostponed = !isRefusal && count < Retries.max
         suspects.append(Suspect(index: next, isPostponed: isPostponed))
-        guard suspects.count < Self.suspectsMax else {
+        guard !hasManySuspects || accepted != nil else {
             searchedInVain()
             return .failed(answer)
         }

@@ -105,6 +105,7 @@ struct LossRecovery: Hashable, Sendable {
 
     /// Returns the next action, without a batch under way.
     mutating func nextAction() -> Action {
+        if hasManySuspects { return compare() }
         while true {
             skipPostponedLanes()
             if next == items.count {
