@@ -20,7 +20,7 @@ import Synchronization
 /// were accepted (SYNC-35). A `SyncService` follows it, so devices get each other's events at once (PUSH-4). An
 /// event of any type that names a base event (`EventDraft.baseID`) is in conflict
 /// unless the base is the newest event of its lane by `Event.lwwTimestamp`; one that is based on nothing
-/// (`EventDraft.noBase`), unless its lane has no event. The server checks no tokens and no rules of event types.
+/// (`EventDraft.noBase`), unless its lane has no event; neither if it is offered (`offer`). The server checks no tokens and no rules of event types.
 /// Each has a name of its own, so a store that moves from one to another offers everything to the new one (RPL-15).
 public final class InMemorySyncServer: FollowingTransport {
     /// The error of a request that was not answered.
