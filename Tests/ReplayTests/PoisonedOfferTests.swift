@@ -45,18 +45,32 @@ private final class PoisonedWay: Transport {
     /// The word; an empty one is in every batch.
     private let word: Mutex<String?>
 
-    init(_ server: InMemorySyncServer, _ poison: Poison, on word: String = "poison") {
+    init(
+        _ server: InMemorySyncServer, _ poison: Poison, on word: String = "poison",
+        loneFailuresMax: Int = .max
+    ) {
         self.server = server
         self.poison = poison
+        self.loneFailuresMax = loneFailuresMax
         self.word = Mutex(word)
     }
 
     func open() { word.withLock { $0 = nil } }
 
+    /// The number of failures of batches with one event after which the way is open.
+    let loneFailuresMax: Int
+    private let loneFailures = Mutex(0)
+
     func send(_ request: TransportRequest, token: String?) async throws -> TransportReply {
         if case .append(let batch) = request, let word = word.withLock({ $0 }) {
             let text = String(decoding: batch, as: UTF8.self)
-            if word.isEmpty || text.contains(word) { return try poison.answer() }
+            let isLone = text.matches(of: /specversion/).count == 1
+            let isOpen = loneFailures.withLock { count in
+                guard isLone, text.contains(word) else { return false }
+                count += 1
+                return count > loneFailuresMax
+            }
+            if word.isEmpty || text.contains(word), !isOpen { return try poison.answer() }
         }
         return try await server.send(request, token: token)
     }
@@ -115,6 +129,17 @@ private final class PoisonedWay: Transport {
         let refused = try await phone.events.jsonArray(of: report.notAcceptedPositions)
         let text = String(decoding: refused, as: UTF8.self)
         #expect(text.matches(of: /poison/).count == culprits.count)
+        try await phone.close()
+    }
+
+    @Test(.verifies("RPL-14"))
+    func `an event whose requests a bad network loses is offered all the same`() async throws {
+        let phone = try await device((1...15).map { $0 == 4 ? "poison" : "phone \($0)" })
+        try await sync(phone, over: InMemorySyncServer())
+        let way = PoisonedWay(server, .silence, loneFailuresMax: 4)
+        let report = try await sync(phone, over: way)
+        #expect(report.shippedAgain == 15)
+        #expect(report.notAccepted == 0)
         try await phone.close()
     }
 
