@@ -9,7 +9,7 @@ extension DiagnosticReport {
     public struct Finding: Codable, Hashable, Sendable {
         /// The kinds of findings.
         public enum Code: String, Codable, Hashable, Sendable, CaseIterable {
-            /// Events or stored states are damaged.
+            /// Events, stored states or the file with the rules are damaged.
             case damaged
             /// A file that is not the log's is in its folder.
             case otherFiles
@@ -46,9 +46,10 @@ extension DiagnosticReport {
 
     /// The findings of the other members.
     ///
-    /// - Parameter declaresTypes: whether rules of the app's own types are known: then a type without one is a
-    ///   mistake.
-    func makeFindings(declaresTypes: Bool) -> [Finding] {
+    /// - Parameters:
+    ///   - declaresTypes: whether rules of the app's own types are known: then a type without one is a mistake.
+    ///   - hasUnusableRules: whether the log has a file with such rules that has none which can be read.
+    func makeFindings(declaresTypes: Bool, hasUnusableRules: Bool) -> [Finding] {
         var findings: [Finding] = []
         func appendFinding(_ code: Finding.Code, _ detail: String, _ advice: String) {
             findings.append(Finding(code: code, detail: detail, advice: advice))
@@ -59,6 +60,12 @@ extension DiagnosticReport {
                 .damaged, "\(damage.count.counted("damaged place")) in \(files)",
                 "copy the folder; `logtool repair` shows what can be saved, LogMaintenance saves it"
             )
+        }
+        if hasUnusableRules {
+            appendFinding(
+                .damaged, "the file `rules` has no rule that can be read",
+                "open the log with its app, which writes the file anew with the next event; until then tools do "
+                    + "not know which of the app's events are to be sent")
         }
         let others = files.count { $0.name == Self.otherName }
         if others > 0 {
@@ -108,7 +115,7 @@ extension DiagnosticReport {
                     + "\(Timestamp(oldest)); \(contact ?? "nothing was ever exchanged")",
                 "check the network, the token and the endpoint; the status of the store says why")
         }
-        if declaresTypes, outbox.withoutRule > 0 {
+        if declaresTypes || hasUnusableRules, outbox.withoutRule > 0 {
             appendFinding(
                 .withoutRule,
                 "\(outbox.withoutRule.counted("event")) of types without a rule: they are not sent",

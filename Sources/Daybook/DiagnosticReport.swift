@@ -268,7 +268,13 @@ extension DiagnosticReport {
         } catch let error as LogError where !damage.isEmpty && error.code == .corrupt {
             // `damage` says where.
         }
-        findings = makeFindings(declaresTypes: catalogue.hasOwnTypes)
+        // The store writes the file with at least one rule.
+        let hasUnusableRules =
+            files.contains { $0.name == LogDirectory.rules }
+            && !LogReader(directory, fileSystem: fileSystem)
+                .adding(recordedRulesTo: EventCatalogue(), fileSystem).hasOwnTypes
+        findings = makeFindings(
+            declaresTypes: catalogue.hasOwnTypes, hasUnusableRules: hasUnusableRules)
     }
 
     /// The first 16 hexadecimal digits of a name's SHA-256.

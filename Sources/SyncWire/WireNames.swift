@@ -20,6 +20,8 @@ package enum WireHeader {
     package static let remaining = "Daybook-Remaining"
     /// The restore since a cursor; see `ServerRestore`.
     package static let restored = "Daybook-Restored"
+    /// In a request: its events were accepted by another server, or by this one before a restore.
+    package static let offered = "Daybook-Offered"
     /// The name of the server's database.
     package static let server = "Daybook-Server"
     /// The cursor after which a stream is resumed.

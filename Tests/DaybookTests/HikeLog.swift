@@ -58,13 +58,14 @@ extension EventStore {
 
     /// Records a server's verdict on an event.
     func record(
-        _ outcome: SyncSettled.Outcome, of event: Appended, retryCount: Int = 0, code: String
+        _ outcome: SyncSettled.Outcome, of event: Appended, retryCount: Int = 0,
+        failuresAlone: Int = 0, code: String
     ) async throws {
         var record = SyncSettled(by: incarnation)
         record.entries = [
             SyncSettled.Entry(
                 position: event.position.rawValue, id: event.id, outcome: outcome,
-                retryCount: retryCount, code: code)
+                retryCount: retryCount, code: code, failuresAlone: failuresAlone)
         ]
         try await append(record: record)
     }

@@ -160,6 +160,9 @@ private struct Draft: EventPayload, Codable {
         let statistics = try LogStatistics(of: "/log", files, catalogue: EventCatalogue())
         #expect(statistics.unsynced == 0)
         #expect(statistics.withoutRule == 4)
+        let report = try DiagnosticReport(
+            of: "/log", files, catalogue: EventCatalogue(), views: [Outbox.self], now: 0)
+        #expect(report.findings.map(\.code) == [.damaged, .withoutRule])
         let store = try await open()
         try await store.append(Trip(name: "e"))
         try await store.close()

@@ -57,6 +57,13 @@ import Testing
         #expect(holder.id == first.id)
         #expect(holder.status == .failed)
         #expect(status.description.hasSuffix("at position 1, which is parked"))
+        try await store.record(.parked, of: other, failuresAlone: 1, code: "http_403")
+        let aside = try await story(store, other).status
+        guard case .setAside = aside else {
+            Issue.record("\(aside)")
+            return
+        }
+        #expect(!aside.description.contains("retries"))
         try await store.close()
     }
 

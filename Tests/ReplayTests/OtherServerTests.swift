@@ -124,6 +124,37 @@ import Testing
         try await phone.close()
     }
 
+    /// The last change of each note names a base that compaction has removed.
+    @Test(.verifies("RPL-14", "RPL-15"), arguments: [false, true])
+    func `a log that was compacted brings a server the last texts and deletions`(isRestore: Bool)
+        async throws
+    {
+        let phone = try await OfflineStore.open(
+            at: URL(filePath: "/log"), compaction: nil,
+            environment: LogEnvironment(fileSystem: InMemoryFileSystem()))
+        let kept = try await phone.notes.add("kept 0", city: "c", by: "u")
+        let deleted = try await phone.notes.add("deleted 0", city: "c", by: "u")
+        for number in 1...4 {
+            try await phone.notes.update(kept.id, "kept \(number)", by: "u")
+            try await phone.notes.update(deleted.id, "deleted \(number)", by: "u")
+        }
+        try await phone.notes.delete(deleted.id, by: "u")
+        try await phone.sync(over: first)
+        try phone.events.log.roll()
+        #expect(try await phone.compact().removed > 0)
+        let server = isRestore ? first : second
+        if isRestore { first.restore(keeping: 2, to: Date(timeIntervalSinceNow: -60)) }
+        let report = try await phone.sync(over: server)
+        #expect(report.notAccepted == 0)
+        #expect(report.shippedAgain > 0)
+        let tablet = try await OfflineStore.inMemory()
+        try await tablet.sync(over: server)
+        #expect(notes(tablet) == ["kept 4"])
+        #expect(notes(phone) == ["kept 4"])
+        try await phone.close()
+        try await tablet.close()
+    }
+
     @Test(.verifies("OUT-11"))
     func `the record of the cursor keeps the peer, and leaves out what no record can hold`() throws
     {

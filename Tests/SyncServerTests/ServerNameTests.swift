@@ -2,6 +2,7 @@
 // Spec/protocol/sync-protocol.md, SYNC-50 and SYNC-51; Spec/protocol/replay.md, RPL-15 and RPL-16.
 
 import DaybookOffline
+import DaybookTestKit
 import Foundation
 import TestSupport
 import Testing
@@ -70,6 +71,32 @@ import Testing
             #expect(store.notes(in: "c").current.count == 14)
             try await store.close()
         }
+        #expect(first.stop() == 0)
+        #expect(second.stop() == 0)
+    }
+
+    /// The last change of the note names a base that compaction has removed.
+    @Test(.verifies("RPL-15", "SYNC-52"), arguments: StorageKind.all)
+    func `a log that was compacted brings another server the last text of a note`(
+        _ kind: StorageKind
+    ) async throws {
+        let (old, new) = (try StorageFixture(), try await kind.fixture())
+        let first = try ServerProcess(database: old.location)
+        let second = try ServerProcess(database: new.location)
+        let phone = try await OfflineStore.open(
+            at: URL(filePath: "/log"), compaction: nil,
+            environment: LogEnvironment(fileSystem: InMemoryFileSystem()))
+        let note = try await phone.notes.add("0", city: "c", by: "u")
+        for number in 1...4 { try await phone.notes.update(note.id, "\(number)", by: "u") }
+        try await phone.sync(over: transport(first))
+        try phone.events.log.roll()
+        #expect(try await phone.compact().removed > 0)
+        #expect(try await phone.sync(over: transport(second)).notAccepted == 0)
+        let tablet = try await OfflineStore.inMemory()
+        try await tablet.sync(over: transport(second))
+        #expect(tablet.notes(in: "c").current.map(\.content) == ["4"])
+        try await phone.close()
+        try await tablet.close()
         #expect(first.stop() == 0)
         #expect(second.stop() == 0)
     }

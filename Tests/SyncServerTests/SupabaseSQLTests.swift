@@ -106,6 +106,17 @@ struct SupabaseSQLTests {
 
     private static let denied = "42501"
 
+    @Test(.verifies("SUP-1", "SYNC-52"))
+    func `an offered event is stored whatever it is based on`() async throws {
+        let project = try await SupabaseProject()
+        let change = Sample.note("updated", "n", 2, base: UUID())
+        #expect(try await project.append([change]).first?["status"] as? String == "conflict")
+        let answer = try await project.call(
+            "SELECT append_events($1::jsonb, offered => true)", ["[\(change.line)]"])
+        let verdicts = try #require(answer["verdicts"] as? [NSDictionary])
+        #expect(verdicts.first?["status"] as? String == "applied")
+    }
+
     // MARK: Permissions
 
     @Test(.verifies("SUP-6")) func `a caller without a user gets nothing`() async throws {

@@ -20,7 +20,7 @@ import Synchronization
 /// were accepted (SYNC-35). A `SyncService` follows it, so devices get each other's events at once (PUSH-4). An
 /// event of any type that names a base event (`EventDraft.baseID`) is in conflict
 /// unless the base is the newest event of its lane by `Event.lwwTimestamp`; one that is based on nothing
-/// (`EventDraft.noBase`), unless its lane has no event. The server checks no tokens and no rules of event types.
+/// (`EventDraft.noBase`), unless its lane has no event; neither if it is offered (`offer`). The server checks no tokens and no rules of event types.
 /// Each has a name of its own, so a store that moves from one to another offers everything to the new one (RPL-15).
 public final class InMemorySyncServer: FollowingTransport {
     /// The error of a request that was not answered.
@@ -122,12 +122,25 @@ public final class InMemorySyncServer: FollowingTransport {
     /// All requests so far, unanswered ones included.
     public var requests: [TransportRequest] { state.withLock { $0.requests } }
 
+    /// Accepts events that another server, or this one before a restore, has accepted, whatever they are based on.
+    ///
+    /// - Throws: as `send(_:token:)`.
+    public func offer(
+        _ batch: [UInt8], token: String?, account: String?
+    ) async throws -> TransportReply {
+        try answer(.append(batch: batch), isOffer: true)
+    }
+
     /// Accepts a batch of events, or returns a page of at most 500.
     ///
     /// - Returns: status 200; 400 for a batch that is not a JSON array of events, or a cursor that is not a
     ///   number.
     /// - Throws: `Unreachable` while `isReachable` is false.
     public func send(_ request: TransportRequest, token: String?) async throws -> TransportReply {
+        try answer(request, isOffer: false)
+    }
+
+    private func answer(_ request: TransportRequest, isOffer: Bool) throws -> TransportReply {
         let isReachable = state.withLock { state in
             state.requests.append(request)
             return state.isReachable
@@ -135,14 +148,14 @@ public final class InMemorySyncServer: FollowingTransport {
         guard isReachable else { throw Unreachable() }
         var reply =
             switch request {
-            case .append(let batch): accept(batch)
+            case .append(let batch): accept(batch, isOffer: isOffer)
             case .read(let cursor): page(after: cursor)
             }
         reply.server = state.withLock { $0.server(name) }
         return reply
     }
 
-    private func accept(_ batch: [UInt8]) -> TransportReply {
+    private func accept(_ batch: [UInt8], isOffer: Bool) -> TransportReply {
         guard let lines = Self.elements(batch) else { return TransportReply(status: 400) }
         var stoppedLanes: Set<String> = []
         var verdicts: [Verdict] = []
@@ -152,7 +165,9 @@ public final class InMemorySyncServer: FollowingTransport {
             }
             let draft = event.draft
             var answer = Verdict(id: draft.id, status: .unprocessed)
-            if draft.lane.map(stoppedLanes.contains) != true { answer = accept(event, line) }
+            if draft.lane.map(stoppedLanes.contains) != true {
+                answer = accept(event, line, isOffer: isOffer)
+            }
             if answer.status.holdsLane, let lane = draft.lane { stoppedLanes.insert(lane) }
             verdicts.append(answer)
         }
@@ -160,7 +175,7 @@ public final class InMemorySyncServer: FollowingTransport {
         return TransportReply(status: 200, body: Verdict.reply(verdicts))
     }
 
-    private func accept(_ event: ForeignEvent, _ line: [UInt8]) -> Verdict {
+    private func accept(_ event: ForeignEvent, _ line: [UInt8], isOffer: Bool) -> Verdict {
         let draft = event.draft
         if let existing = state.withLock({ Self.verdictIfStored(draft, in: $0) }) {
             return existing
@@ -173,7 +188,7 @@ public final class InMemorySyncServer: FollowingTransport {
             if let existing = Self.verdictIfStored(draft, in: state) { return existing }
             let head = draft.lane.flatMap { state.heads[$0] }
             let newest = head.map { state.events[$0.index].id } ?? EventDraft.noBase
-            if let base = draft.baseID, base != newest {
+            if !isOffer, let base = draft.baseID, base != newest {
                 let current = head.flatMap { JSONValue.parsed(state.lines[$0.index]) }
                 return Verdict(
                     id: draft.id, status: .conflict,

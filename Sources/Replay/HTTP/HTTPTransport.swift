@@ -98,7 +98,23 @@ public final class HTTPTransport: Transport {
     public func send(
         _ call: TransportRequest, token: String?, account: String?
     ) async throws -> TransportReply {
+        try await send(call, token: token, account: account, isOffer: false)
+    }
+
+    /// Sends events that another server, or this one before a restore, has accepted.
+    ///
+    /// - Throws: as `send(_:token:account:)`.
+    public func offer(
+        _ batch: [UInt8], token: String?, account: String?
+    ) async throws -> TransportReply {
+        try await send(.append(batch: batch), token: token, account: account, isOffer: true)
+    }
+
+    private func send(
+        _ call: TransportRequest, token: String?, account: String?, isOffer: Bool
+    ) async throws -> TransportReply {
         var request = BoundedHTTPRequest(endpoint)
+        if isOffer { request.set(WireHeader.offered, "1") }
         switch call {
         case .append(let batch):
             request.set("Content-Type", WireType.batch)

@@ -68,6 +68,18 @@ public final class SupabaseTransport: Transport {
         }
     }
 
+    /// Calls the function for batches, with the parameter `offered`.
+    ///
+    /// - Throws: as `send(_:token:)`.
+    public func offer(
+        _ batch: [UInt8], token: String?, account: String?
+    ) async throws -> TransportReply {
+        var body = JSONObjectWriter()
+        body.appendMember("events", raw: batch)
+        body.appendMember("offered", raw: Array("true".utf8))
+        return try await invoke("append_events", body, token)
+    }
+
     /// The host of the project.
     public var serverAddress: String? { HTTPOrigin(functions)?.address }
 

@@ -14,6 +14,9 @@ import SyncWire
 /// | between batches | waiting | the round had a `retry`, or postponed every event |
 /// | waiting | between batches | the wait is over |
 /// | between batches | complete | no event is left or postponed |
+///
+/// The read before each batch was answered well, so a batch that fails is halved until the failing event is alone:
+/// the endpoint is the reason only if several lone events fail in a row.
 struct LossRecovery: Hashable, Sendable {
     /// The next action of the recovery.
     enum Action: Sendable {
@@ -40,42 +43,59 @@ struct LossRecovery: Hashable, Sendable {
     enum Effect: Sendable {
         /// The events of the batch have verdicts.
         case processed
-        /// The batch was refused, and the next one is smaller; or its only event was.
+        /// The batch was refused or failed, and the next one is smaller; or its only event was.
         case refused
         /// The answer is not about the events: it has the effect of that to a read, and the batch is sent again.
         case failed(ReplayState.Answer)
     }
 
-    /// Numbers of events.
+    /// The outcomes of events.
     struct Counts: Hashable, Sendable {
-        /// Events that the server lacked.
+        /// The number of events that the server lacked.
         var applied = 0
-        /// Events that the server does not accept.
-        var notAccepted = 0
+        /// The events that the server does not accept.
+        var notAccepted: [Position] = []
     }
 
     let restore: ServerRestore
     /// The number of lines that compaction has removed, if the server may lack everything.
     let compacted: Int
-    private var counts = Counts()
+    var counts = Counts()
     /// Whether all events have been answered.
     private(set) var isComplete = false
-    private var items: [Item]
+    var items: [Item]
     /// The events of the batch that is under way.
-    private var batch: [Item] = []
+    private(set) var batch: [Item] = []
     /// The index of the first event of the next batch.
-    private var next = 0
+    var next = 0
     /// The events of the round that the server has answered `retry` or `unprocessed` to, and those after them
     /// in their lanes.
-    private var postponed: [Item] = []
-    private var postponedLanes: Set<Int> = []
+    var postponed: [Item] = []
+    var postponedLanes: Set<Int> = []
     /// The longest wait in seconds that a verdict `retry` of the round asks for; nil without such a verdict.
     private var requestedSeconds: Double?
-    /// The index of an event that was refused alone. It counts once another batch is processed.
-    private var suspect: Int?
+    /// The events that were refused or have failed alone since a batch was processed. They count once another one is.
+    var suspects: [Suspect] = []
+    /// The number of failures of events that have failed alone in earlier rounds, although the endpoint was well.
+    var failuresAlone: [Position: Int] = [:]
+    /// The number of batches that failed since one was processed, and the number at which the next search begins.
+    var failures = 0
+    var searchAt = 0
+    /// Whether the last batch failed, and its events are searched for the reason.
+    var isSearching = false
+    /// An event that the server has, and whether it is sent once more to show that the endpoint is well.
+    var accepted: Item?
+    var isComparing = false
     /// The number of rounds in a row in which every event was postponed.
     private var idleRounds = 0
-    private var eventsMax = Sending.batchEvents
+    var eventsMax = Sending.batchEvents
+
+    /// An event that was refused or has failed alone.
+    struct Suspect: Hashable {
+        let index: Int
+        /// Whether it is sent again after all others: a lone request may have failed by chance.
+        let isPostponed: Bool
+    }
 
     init(from restore: ServerRestore, _ items: [Item], compacted: Int) {
         self.restore = restore
@@ -85,6 +105,7 @@ struct LossRecovery: Hashable, Sendable {
 
     /// Returns the next action, without a batch under way.
     mutating func nextAction() -> Action {
+        if hasManySuspects { return compare() }
         while true {
             skipPostponedLanes()
             if next == items.count {
@@ -100,6 +121,10 @@ struct LossRecovery: Hashable, Sendable {
     ///
     /// - Returns: false if the batch does not have it.
     mutating func leaveOut(_ position: Position) -> Bool {
+        if isComparing, accepted?.position == position {
+            (accepted, isComparing) = (nil, false)
+            return true
+        }
         guard let index = items[next...].firstIndex(where: { $0.position == position }) else {
             return false
         }
@@ -107,63 +132,33 @@ struct LossRecovery: Hashable, Sendable {
         return true
     }
 
-    /// Returns the numbers since the last call.
+    /// Returns the outcomes since the last call.
     mutating func takeCounts() -> Counts {
         defer { counts = Counts() }
         return counts
     }
 
-    /// Handles the answer to the batch.
-    ///
-    /// - Parameter verdicts: the verdicts of the answer, if it has any.
-    mutating func handleAnswer(
-        _ answer: ReplayState.Answer, with verdicts: [Verdict]?
-    ) -> Effect {
-        guard case .reply(let reply) = answer else { return .failed(answer) }
-        if [400, 413, 422].contains(reply.status) { return refuse(reply) }
-        guard reply.status == 200 else { return .failed(answer) }
-        guard let verdicts else {
-            return .failed(.failure("the answer does not come from a sync server"))
-        }
-        settleSuspect()
-        eventsMax = min(Sending.batchEvents, eventsMax * 2)
-        next += batch.count
-        apply(verdicts)
-        return .processed
+    mutating func postpone(_ item: Item) {
+        postponed.append(item)
+        postponedLanes.insert(item.lane)
     }
 
-    /// Halves a refused batch until the refused event is alone. Two lone refusals in a row, or a page in HTML, are
-    /// those of the endpoint and not of the events.
-    private mutating func refuse(_ reply: TransportReply) -> Effect {
-        if batch.count > 1 {
-            eventsMax = batch.count / 2
-            return .refused
+    /// Sends an event once more that the server has: it shows whether those that failed alone are the reason.
+    private mutating func compare() -> Action {
+        guard let accepted else {
+            searchedInVain()
+            return .wait(.failure("no batch of events is accepted"))
         }
-        eventsMax = Sending.batchEvents
-        guard suspect == nil, !reply.isHTML else {
-            if let suspect {
-                next = suspect
-                // They are skipped again.
-                postponed.removeAll { $0.position > items[suspect].position }
-            }
-            suspect = nil
-            return .failed(.reply(reply))
-        }
-        suspect = next
-        next += 1
-        return .refused
-    }
-
-    private mutating func settleSuspect() {
-        if suspect != nil { counts.notAccepted += 1 }
-        suspect = nil
+        isComparing = true
+        batch = [accepted]
+        return .send([accepted.position])
     }
 
     /// Ends a round, and begins the next one with the postponed events.
     ///
     /// - Returns: nil if the next round may begin at once.
     private mutating func endRound() -> Action? {
-        settleSuspect()
+        if !suspects.isEmpty { return compare() }
         guard !postponed.isEmpty else {
             isComplete = true
             return .complete
@@ -179,27 +174,28 @@ struct LossRecovery: Hashable, Sendable {
         if let seconds, seconds > 0 {
             return .wait(.reply(TransportReply(status: 503, retryAfterSeconds: seconds)))
         }
-        return seconds == nil && idleRounds == 0
+        return seconds == nil && idleRounds == 0 && failuresAlone.isEmpty
             ? nil
-            : .wait(.failure("the server has asked to send some events again later"))
+            : .wait(.failure("some events are sent again: the server asks for it, or they failed"))
     }
 
-    private mutating func apply(_ verdicts: [Verdict]) {
+    mutating func apply(_ verdicts: [Verdict]) {
         let verdicts = Dictionary(
             verdicts.map { ($0.id, $0) }, uniquingKeysWith: { first, _ in first })
         for item in batch {
             let verdict = verdicts[item.id]
             switch verdict?.status {
-            case .applied: counts.applied += 1
-            case .duplicate: break
-            case .rejected, .conflict: counts.notAccepted += 1
+            case .applied:
+                counts.applied += 1
+                accepted = item
+            case .duplicate: accepted = item
+            case .rejected, .conflict: counts.notAccepted.append(item.position)
             case .retry, .unprocessed, nil:
                 if verdict?.status == .retry {
                     requestedSeconds = max(
                         requestedSeconds ?? 0, verdict?.retryAfterSeconds ?? 0)
                 }
-                postponed.append(item)
-                postponedLanes.insert(item.lane)
+                postpone(item)
             }
         }
     }

@@ -186,7 +186,10 @@ struct RecoveryDriver {
         recovery?.handleAnswer(answer, with: verdicts)
     }
 
-    /// Returns the numbers since the last call.
+    /// Whether the last batch failed, and its events are searched for the reason.
+    var isSearching: Bool { recovery?.isSearching ?? false }
+
+    /// Returns the outcomes since the last call.
     mutating func takeCounts() -> LossRecovery.Counts {
         recovery?.takeCounts() ?? LossRecovery.Counts()
     }

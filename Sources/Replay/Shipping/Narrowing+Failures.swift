@@ -41,7 +41,7 @@ extension Narrowing {
         for item in items where histories[item.id] == nil {
             histories[item.id] = History(acceptedBefore: accepted)
         }
-        readsFirst = failures > 1 || (refusal.isLong && items.count > 1)
+        readsFirst = failures > 1 || refusal.isLong
         guard isSearchDue, !isSearching else { return [.wait(refusal)] }
         // A single event needs no search: what was accepted since its first failure decides.
         if items.count == 1, let history = histories[items[0].id] {

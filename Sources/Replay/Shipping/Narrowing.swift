@@ -25,6 +25,8 @@ struct Narrowing: Sendable {
         case readFailed
         /// W2, W3: the answer is about the form of the batch.
         case aborted
+        /// W3: the pipeline pauses, since no batch is accepted. Reads may be answered.
+        case paused
     }
 
     enum Effect {
@@ -113,9 +115,10 @@ struct Narrowing: Sendable {
         }
     }
 
-    /// N1: a read is sent before the events that failed wait for another run. False if it would show nothing.
-    mutating func probeNow() -> Bool {
-        guard failures > 0, failed.count > 1, !isSearching else { return false }
+    /// N1: a read is sent before the events that failed wait for another run. False if none is due, and it would show
+    /// nothing.
+    mutating func probeNow(isReadDue: Bool) -> Bool {
+        guard failures > 0, isReadDue || failed.count > 1, !isSearching else { return false }
         (readsFirst, searchAt) = (true, min(searchAt, failures))
         return true
     }
@@ -157,6 +160,7 @@ struct Narrowing: Sendable {
             if wantsProbe { postponeSearch() }
             readsFirst = false
         case .aborted: if isPartUnderWay { search = .none }
+        case .paused: readsFirst = true
         }
         return []
     }

@@ -28,10 +28,14 @@ struct Pipeline: Sendable {
         case succeeded
         /// W6, W7, T4.
         case failed(ReplayState.Moment)
-        /// W5: the server asks to wait.
-        case asked(seconds: Double, ReplayState.Moment)
+        /// W5: the server asks to wait, in the answer to a read or to a batch.
+        case asked(seconds: Double, ReplayState.Moment, isRead: Bool)
         /// N2: the server asks to wait; that is no failure of the endpoint.
         case delayed(seconds: Double, ReplayState.Moment)
+        /// N1: a read is sent at the end of a run.
+        case probe
+        /// N2: a failed batch is searched.
+        case search
         /// W4, W8, T3.
         case pause(ReplayState.Pause)
         /// T1: a pause for a missing token ends.
@@ -46,6 +50,10 @@ struct Pipeline: Sendable {
     private var backoffEnd = Int64.min
     /// The end of the wait that the server has asked for.
     private var askedToWaitUntil = Int64.min
+    /// The same, as far as an answer to a read has asked for it.
+    private var readsWaitUntil = Int64.min
+    /// Whether the next read is one at the end of a run, which waits for no batch.
+    private var isProbing = false
 
     private enum State: Hashable {
         case open
@@ -75,10 +83,20 @@ struct Pipeline: Sendable {
             failures += 1
         case .delayed(let seconds, let moment):
             askedToWaitUntil = max(askedToWaitUntil, moment.now + Self.wait(asked: seconds))
-        case .asked(let seconds, let moment):
+        case .asked(let seconds, let moment, let isRead):
             handle(.delayed(seconds: seconds, moment))
+            if isRead {
+                readsWaitUntil = max(readsWaitUntil, moment.now + Self.wait(asked: seconds))
+                isProbing = false
+            }
             // Backs off as well: `Retry-After: 0` would cause a busy loop.
             handle(.failed(moment))
+        case .probe: isProbing = true
+        case .search:
+            // The page has shown that the wait was for the events. A run that waits for it would never send the others.
+            if isProbing { askedToWaitUntil = .min }
+            isProbing = false
+            handle(.resume)
         case .pause(let pause): state = .paused(pause)
         case .tokenChanged: if state == .paused(.unauthorized) { state = .open }
         }
@@ -88,6 +106,7 @@ struct Pipeline: Sendable {
     mutating func limitWaits(now: Int64) {
         backoffEnd = min(backoffEnd, now + Self.backoffMax)
         askedToWaitUntil = min(askedToWaitUntil, now + Self.retryAfterMax)
+        readsWaitUntil = min(readsWaitUntil, now + Self.retryAfterMax)
     }
 
     /// The reason why no request may go, whatever the time.
@@ -104,15 +123,16 @@ struct Pipeline: Sendable {
             return false
         }
         switch state {
-        case .open, .paused(.endpoint): return notBefore <= now
+        case .open, .paused(.endpoint): return (isProbing ? readsWaitUntil : notBefore) <= now
         case .paused: return false
         }
     }
 
-    /// Whether a read may go although the pipeline waits or pauses, unless the server has asked to wait.
+    /// Whether a read may go although the pipeline waits or pauses, unless the answer to a read has asked to
+    /// wait.
     func mayProbe(now: Int64) -> Bool {
         conditions.isReachable && (conditions.isAllowed || isDemanded) && mayRead
-            && askedToWaitUntil <= now
+            && readsWaitUntil <= now
     }
 
     /// The earliest time of the next request.

@@ -146,12 +146,14 @@ struct ReplaySession {
 
     /// Sends a request in a task of its own. The answer comes through the mailbox.
     private mutating func send(
-        _ number: Int, _ call: @escaping @Sendable () async throws -> TransportRequest
+        _ number: Int, isOffer: Bool = false,
+        _ call: @escaping @Sendable () async throws -> TransportRequest
     ) {
         tasks[number] = Task { [requests, mail = mailbox.mail, token = exchange.token?.value] in
             do {
-                mail.yield(
-                    .answered(try await requests.exchange(try await call(), number, token: token)))
+                let answer = try await requests.exchange(
+                    try await call(), number, token: token, isOffer: isOffer)
+                mail.yield(.answered(answer))
             } catch {
                 mail.yield(.failed(error))
             }
@@ -176,10 +178,13 @@ struct ReplaySession {
         case .stream(let signal): exchange.handleStream(.signal(signal))
         case .answered(let answer):
             tasks[answer.number] = nil
+            // A part of a search, also the last one, or an event that is sent alone.
+            let isTrial = exchange.state.isSearching || exchange.state.isTrial(answer.number)
             if let (number, request) = try await exchange.handle(answer) {
-                send(number) { request }
+                send(number, isOffer: true) { request }
             }
-            let isSearched = exchange.state.isSearching
+            let isSearched =
+                isTrial || exchange.state.isSearching || exchange.recovery.isSearching
             if answer.hasTimedOut, !isSearched, waits.endsAfterTimeout {
                 return exchange.state.probeBeforeEnd(now: store.deviceNow)
             }

@@ -158,7 +158,7 @@ extension ReplayState {
         case .unauthorized:  // W1
             guard !token.handle(.unauthorized(request: number)).isEmpty else { return [] }
             return pause(.unauthorized)
-        case .wait(let seconds, _): return wait(seconds, moment)  // W5
+        case .wait(let seconds, _): return wait(seconds, moment, isRead: true)  // W5
         case .unanswered(let reason): return backOff(moment, reason)  // W7
         case .refused(let error):  // W8
             _ = sending.handle(.interrupted)
@@ -184,7 +184,7 @@ extension ReplayState {
                 pipeline.handle(.delayed(seconds: seconds, moment))
                 return []
             case .search:
-                pipeline.handle(.resume)
+                pipeline.handle(.search)
                 return []
             case .report(let message): return [.report(message)]
             case .pause(let status): return pause(.endpoint(status: status))
@@ -199,15 +199,17 @@ extension ReplayState {
             return token.handle(.unauthorized(request: lastNumber)).isEmpty
                 ? [.report(refusal.message)] : pause(.unauthorized)
         case .pause(let reason): return pause(reason)
-        case .wait(let seconds): return wait(seconds, moment)
+        case .wait(let seconds): return wait(seconds, moment, isRead: false)
         case .backOff: return backOff(moment, refusal.message)
         case .renewToken: return []
         }
     }
 
     /// W5.
-    private mutating func wait(_ seconds: Double, _ moment: Moment) -> [Effect] {
-        pipeline.handle(.asked(seconds: seconds, moment))
+    private mutating func wait(
+        _ seconds: Double, _ moment: Moment, isRead: Bool
+    ) -> [Effect] {
+        pipeline.handle(.asked(seconds: seconds, moment, isRead: isRead))
         _ = sending.handle(.interrupted)
         return [.report(Self.waitMessage(seconds))]
     }

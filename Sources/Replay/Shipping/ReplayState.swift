@@ -84,6 +84,16 @@ public struct ReplayState: Sendable {
         if case .read = underWay[number] { true } else { false }
     }
 
+    /// Whether an unanswered request is a batch of one event that may be the reason of its failure: the answer says
+    /// nothing of the endpoint.
+    func isTrial(_ number: Int) -> Bool {
+        if case .append(let items) = underWay[number] {
+            items.first?.isAlone == true
+        } else {
+            false
+        }
+    }
+
     /// The ids of the events in unanswered requests. O(events).
     var idsUnderWay: Set<UUID> {
         underWay.values.reduce(into: []) { ids, request in
@@ -185,7 +195,8 @@ public struct ReplayState: Sendable {
         return send(.read(after: reading.cursor))
     }
 
-    /// N1: after a failed batch, a read that is due goes first. If none is, a read shows whether the endpoint is well.
+    /// N1: after a failed batch, a read that is due goes first, whatever failed. If none is, and events can be searched,
+    /// a read shows whether the endpoint is well.
     private mutating func readFirst(now: Int64) -> Action? {
         guard sending.readsFirst, !isBusy, pipeline.mayReadFirst(now: now) else { return nil }
         if !reading.isReading {
@@ -205,13 +216,14 @@ public struct ReplayState: Sendable {
     /// pauses after a failed batch. Once in a run.
     mutating func probeBeforeEnd(now: Int64) -> Bool {
         guard !hasProbed, !isBusy else { return false }
-        if sending.hasOthers {
-            pipeline.handle(.othersTried)
-        } else {
-            guard pipeline.mayProbe(now: now), sending.narrowing.probeNow() else { return false }
-        }
+        let hasOthers = sending.hasOthers
+        guard
+            hasOthers || pipeline.mayProbe(now: now)
+                && sending.narrowing.probeNow(isReadDue: reading.isReading)
+        else { return false }
         hasProbed = true
         resume()
+        pipeline.handle(hasOthers ? .othersTried : .probe)
         return true
     }
 

@@ -26,15 +26,16 @@ struct RequestTask: Sendable {
 
     /// Sends a request.
     ///
+    /// - Parameter isOffer: whether the events of the batch are settled, and the server may lack them.
     /// - Throws: `TransportError` if nothing can ever be sent to the endpoint.
     func exchange(
-        _ call: TransportRequest, _ number: Int, token: String?
+        _ call: TransportRequest, _ number: Int, token: String?, isOffer: Bool
     ) async throws -> Exchange {
         let sent = replayer.store.deviceNow
         let answer: ReplayState.Answer
         var hasTimedOut = false
         do {
-            answer = .reply(try await send(call, token))
+            answer = .reply(try await send(call, token, isOffer))
         } catch let error as TransportError where error.code == .foreignPage {
             // The recorded cursor is another server's. Handled as a refused cursor: G2.
             answer = .reply(TransportReply(status: 400))
@@ -57,13 +58,13 @@ struct RequestTask: Sendable {
     }
 
     private func send(
-        _ call: TransportRequest, _ token: String?
+        _ call: TransportRequest, _ token: String?, _ isOffer: Bool
     ) async throws -> TransportReply {
         let instruments = replayer.instruments
         let reply: TransportReply = try await instruments.measure(
             .syncRequest, failure: { $0.status == 200 ? nil : "http-\($0.status)" }
         ) {
-            try await withDeadline { try await sendForAccount(call, token) }
+            try await withDeadline { try await sendForAccount(call, token, isOffer) }
         }
         if case .append(let batch) = call { instruments.count(.sentBytes, batch.count) }
         instruments.count(.receivedBytes, reply.body.count)
@@ -75,10 +76,13 @@ struct RequestTask: Sendable {
     /// - Throws: `TransportError` (`wrongAccount`, `accountNeeded`) before anything is sent; what the transport
     ///   throws.
     private func sendForAccount(
-        _ call: TransportRequest, _ token: String?
+        _ call: TransportRequest, _ token: String?, _ isOffer: Bool
     ) async throws -> TransportReply {
         let transport = replayer.transport
         let account = try PeerCheck.account(of: replayer.store, over: transport, token: token)
+        if isOffer, case .append(let batch) = call {
+            return try await transport.offer(batch, token: token, account: account)
+        }
         return try await transport.send(call, token: token, account: account)
     }
 

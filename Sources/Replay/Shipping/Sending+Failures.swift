@@ -14,7 +14,9 @@ extension Sending {
             case .release(let item): queue.lanes.releaseLane(of: item)
             case .deferLane(let item): queue.lanes.deferLane(of: item)
             case .park(let item, let reply): return park(item, reply)
-            case .pause(let status): return [.pause(status: status)]
+            case .pause(let status):
+                _ = narrowing.handle(.paused)
+                return [.pause(status: status)]
             }
             return []
         }

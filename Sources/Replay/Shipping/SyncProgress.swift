@@ -100,7 +100,7 @@ struct SyncProgress {
         case .tookNewName: report.tookNewName = true
         case .recovered(let counts):
             report.shippedAgain += counts.applied
-            report.notAccepted += counts.notAccepted
+            report.notAcceptedPositions += counts.notAccepted
         case .restored(let restore, let compacted):
             report.noteRestore(restore)
             report.compacted += compacted

@@ -2,6 +2,7 @@
 
 import EventSourcing
 import Foundation
+import LogFormat
 import SyncWire
 
 /// The result of a run of the replayer.
@@ -10,7 +11,8 @@ public struct SyncReport: Hashable, Sendable {
     public var applied = 0
     /// The number of events that the server already had.
     public var duplicate = 0
-    /// The number of events that were parked: rejected ones, and those whose retries are used up.
+    /// The number of events that were parked: rejected ones, those whose retries are used up, and those that are set
+    /// aside because requests with them alone fail.
     public var rejected = 0
     /// The number of events in conflict, resolved ones included.
     public var conflict = 0
@@ -43,7 +45,10 @@ public struct SyncReport: Hashable, Sendable {
     /// The number of events that such a server lacked and that were shipped again.
     public var shippedAgain = 0
     /// The number of events that such a server lacks and does not accept.
-    public var notAccepted = 0
+    public var notAccepted: Int { notAcceptedPositions.count }
+    /// The positions of these events, in the order of the answers: events that the server rejects or has in conflict,
+    /// and those on which requests fail.
+    public var notAcceptedPositions: [Position] = []
     /// The ids of the events in unanswered requests: an app shows them as SYNCING.
     public var underWay: Set<UUID> = []
     /// Whether another log was found to write with this log's incarnation, so that this log got a new one.
@@ -106,7 +111,9 @@ extension SyncReport: CustomStringConvertible {
             compacted == 0
                 ? nil : "compaction had removed \(compacted.counted("line")) before",
             notAccepted == 0
-                ? nil : "\(notAccepted.counted("event")) not accepted by this server",
+                ? nil
+                : "\(notAccepted.counted("event")) not accepted by this server, at "
+                    + notAcceptedPositions.listed,
             withoutRule == 0
                 ? nil : "\(withoutRule.counted("event")) of types without a rule, not to be sent",
             isBehind ? "not all events of other logs were read" : nil,
@@ -114,5 +121,14 @@ extension SyncReport: CustomStringConvertible {
             isElsewhere ? "another run syncs this store" : nil, message,
         ]
         return notes.compactMap(\.self).joined(separator: "; ")
+    }
+}
+
+extension [Position] {
+    /// The first ten positions, as text.
+    package var listed: String {
+        let rest = count > 10 ? " and \(count - 10) more" : ""
+        return "position\(count == 1 ? "" : "s") "
+            + prefix(10).map(\.description).joined(separator: ", ") + rest
     }
 }

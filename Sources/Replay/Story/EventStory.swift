@@ -112,6 +112,8 @@ public struct EventStory: Hashable, Sendable {
         case pending(ahead: Int, first: OutboxEntry?)
         /// It is parked until the time of the next attempt, or, without one, until a decision.
         case parked(nextAttemptAt: Timestamp?)
+        /// It is parked until this time, because requests with it alone fail and the server accepts others.
+        case setAside(nextAttemptAt: Timestamp)
         /// Its conflict is not decided yet.
         case conflict
         /// It was discarded or superseded.
@@ -159,6 +161,10 @@ extension EventStory.Status: CustomStringConvertible {
             return
                 "it is parked, since its retries are used up; a device that syncs sends it again "
                 + "at \(next)"
+        case .setAside(let next):
+            return
+                "it is set aside, since requests with it alone fail; a device that syncs sends it again at "
+                + "\(next)"
         case .conflict: return "it waits until its conflict is decided"
         case .retracted: return "it counts as never recorded"
         case .received: return "it came from elsewhere, so there is nothing to send"

@@ -307,7 +307,11 @@ private struct StoryReader {
             return event.isKnownType || event.hasRecordedRule ? .local : .unknownType
         }
         switch entry.status {
-        case .failed: return .parked(nextAttemptAt: entry.nextAttemptAt)
+        case .failed:
+            guard entry.parking == .setAside, let next = entry.nextAttemptAt else {
+                return .parked(nextAttemptAt: entry.nextAttemptAt)
+            }
+            return .setAside(nextAttemptAt: next)
         case .conflict: return .conflict
         case .pending:
             let lane = EntityID(entry.lane)

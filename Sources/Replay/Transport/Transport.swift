@@ -89,6 +89,17 @@ public protocol Transport: Sendable {
         _ request: TransportRequest, token: String?, account: String?
     ) async throws -> TransportReply
 
+    /// Sends events that another server, or this one before a restore, has accepted, and returns the answer to the
+    /// batch. The server stores them whatever they are based on (SYNC-52): compaction may have removed their base, and
+    /// no other log has decided on them since.
+    ///
+    /// - Parameters:
+    ///   - batch: a JSON array of events, as in `TransportRequest.append`.
+    ///   - token: the bearer token, if there is one.
+    ///   - account: as in `send(_:token:account:)`.
+    /// - Throws: any error if no complete answer was received.
+    func offer(_ batch: [UInt8], token: String?, account: String?) async throws -> TransportReply
+
     /// The host of the server, with its port unless that is the scheme's default. A log distinguishes servers
     /// that send no name by it. Nil if it is unknown.
     var serverAddress: String? { get }
@@ -120,6 +131,13 @@ extension Transport {
 
     /// Returns nil: the server is asked.
     public func knownAccount(ofLog account: String?, token: String?) -> String? { nil }
+
+    /// Sends the events as an ordinary batch: the server may find those in conflict whose base it lacks.
+    public func offer(
+        _ batch: [UInt8], token: String?, account: String?
+    ) async throws -> TransportReply {
+        try await send(.append(batch: batch), token: token, account: account)
+    }
 
     /// Sends the request without checking the account.
     public func send(

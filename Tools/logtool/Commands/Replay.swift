@@ -130,15 +130,19 @@ struct Replay: AsyncParsableCommand {
         if let time = report.restoredTo {
             Message.note(
                 "the server was restored to its state of \(time); "
-                    + "\(report.shippedAgain.counted("event")) shipped again, "
-                    + "\(report.notAccepted) not accepted")
+                    + "\(report.shippedAgain.counted("event")) shipped again")
         }
         if let server = report.otherServer {
             Message.note(
                 "the log has synced with another database than that of \(server); "
                     + "\(report.shippedAgain.counted("event")) shipped again, "
-                    + "\(report.notAccepted) not accepted, "
                     + "\(report.compacted.counted("line")) compacted before")
+        }
+        if report.notAccepted > 0 {
+            Message.note(
+                "the server does not accept \(report.notAccepted.counted("event")) that this log has "
+                    + "synced before, at \(report.notAcceptedPositions.listed); see `logtool inspect "
+                    + "--from POSITION`")
         }
         if report.unusable > 0 {
             Message.note("\(report.unusable) events of other devices could not be imported")
@@ -160,6 +164,7 @@ struct Replay: AsyncParsableCommand {
                 "\(report.held) events are parked, in conflict, or wait for such events")
             throw Exit.findings
         }
+        if report.notAccepted > 0 { throw Exit.findings }
     }
 }
 

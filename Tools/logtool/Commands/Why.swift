@@ -169,6 +169,9 @@ extension EventStory.Status {
         case .parked(let next):
             facts.appendField("status", OutboxEntry.Status.failed.rawValue)
             if let next { facts.appendField("nextAttemptAt", next.description) }
+        case .setAside(let next):
+            facts.appendField("status", OutboxEntry.Status.failed.rawValue)
+            facts.appendField("nextAttemptAt", next.description)
         case .conflict: facts.appendField("status", OutboxEntry.Status.conflict.rawValue)
         case .retracted, .received, .local, .unknownType, .removed: facts.appendField("status", nil)
         }

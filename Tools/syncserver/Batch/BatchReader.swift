@@ -19,9 +19,11 @@ package enum BatchError: Error, Hashable, Sendable {
 package enum BatchReader {
     /// Parses a batch.
     ///
-    /// - Parameter now: the time for events without one.
+    /// - Parameters:
+    ///   - now: the time for events without one.
+    ///   - isOffer: whether another server, or this one before a restore, has accepted the events (SYNC-52).
     package static func read(
-        _ body: RawSpan, catalogue: EventCatalogue, now: Timestamp
+        _ body: RawSpan, catalogue: EventCatalogue, now: Timestamp, isOffer: Bool = false
     ) throws(BatchError) -> [ReceivedEvent] {
         var elements: [Range<Int>] = []
         var scanner = JSONScanner()
@@ -46,7 +48,7 @@ package enum BatchReader {
         events.reserveCapacity(elements.count)
         for event in shares.joined() {
             guard let event else { throw .unusableID(index: events.count) }
-            events.append(event)
+            events.append(isOffer ? event.offered : event)
         }
         return events
     }

@@ -13,10 +13,17 @@ package struct ReceivedEvent: Sendable {
     /// The event's lane. Lanes are compared byte by byte.
     package let lane: EntityID
     /// The content; nil if the element is unreadable.
-    package let content: Content?
+    package private(set) var content: Content?
     /// The rule that the event breaks. If it is stored already, it is a duplicate nevertheless: the
     /// rules may have become stricter since it was accepted.
     package let fault: Fault?
+
+    /// The event as one that another server, or this one before a restore, has accepted.
+    package var offered: ReceivedEvent {
+        var event = self
+        event.content?.isOffered = true
+        return event
+    }
 
     /// The content of a readable event.
     package struct Content: Sendable {
@@ -30,6 +37,9 @@ package struct ReceivedEvent: Sendable {
         package let lwwTimestamp: LWWTimestamp
         /// The line to store: the text as received, without a position, complete and on one line.
         package let line: [UInt8]
+        /// Whether another server, or this one before a restore, has accepted the event: what it is based on was
+        /// checked there (SYNC-52).
+        package fileprivate(set) var isOffered = false
 
         /// Whether a stored event with the same id has the same content. Spec/protocol/sync-protocol.md,
         /// SYNC-24.

@@ -10,7 +10,7 @@ package struct NoteEffect {
     /// The note.
     package let note: String
     /// The id, in lower case, that the head must have for this event to be applied: `noBase` if there must be
-    /// none; nil accepts any head.
+    /// none; nil accepts any head, as for an event that another server has accepted.
     package let base: String?
     /// The event as a head.
     package let head: Head
@@ -35,7 +35,7 @@ package struct NoteEffect {
         guard let note = draft.subject else { return nil }
         switch draft.type {
         case "daybook.note.added", "daybook.note.updated", "daybook.note.deleted":
-            base = draft.string("baseid")?.lowercased()
+            base = content.isOffered ? nil : draft.string("baseid")?.lowercased()
         default: return nil
         }
         self.note = note

@@ -22,6 +22,7 @@ struct EventRoutes: Sendable {
     let capacity: SharedCapacity
 
     private static let link = HTTPFields.Element.Name(valid: LinkHeader.name)
+    private static let offered = HTTPFields.Element.Name(valid: WireHeader.offered)
     private static let remaining = HTTPFields.Element.Name(valid: WireHeader.remaining)
     private static let buffering = HTTPFields.Element.Name(valid: "X-Accel-Buffering")
 
@@ -47,7 +48,8 @@ struct EventRoutes: Sendable {
         let batch: [ReceivedEvent]
         do throws(BatchError) {
             batch = try BatchReader.read(
-                body.span.bytes, catalogue: catalogue, now: Timestamp(Date()))
+                body.span.bytes, catalogue: catalogue, now: Timestamp(Date()),
+                isOffer: request.headers[Self.offered] == "1")
         } catch {
             throw RequestError(error)
         }

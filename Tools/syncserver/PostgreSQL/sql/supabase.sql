@@ -397,7 +397,7 @@ BEGIN
         'sequence', number::numeric,
         'time', pg_catalog.floor(extract(epoch FROM at) * 1000),
         'lane_given', given_lane IS NOT NULL, 'time_given', given_time IS NOT NULL)
-        -- With the line: an event that was stored before this rule existed is still a duplicate.
+        -- With the line: an event that was stored before its type had the rule is still a duplicate.
         || CASE
             WHEN known.type IS NOT NULL AND known.schema IS NULL THEN pg_catalog.jsonb_build_object(
                 'code', 'invalid_event',
@@ -433,8 +433,9 @@ BEGIN
     RETURN daybook.current_account();
 END $$;
 
--- Applies a batch of CloudEvents; the answer is that of SYNC-20.
-CREATE OR REPLACE FUNCTION public.append_events(events jsonb) RETURNS json
+-- Applies a batch of CloudEvents; the answer is that of SYNC-20. Offered events are stored whatever they are based
+-- on (SYNC-52).
+CREATE OR REPLACE FUNCTION public.append_events(events jsonb, offered boolean DEFAULT false) RETURNS json
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     owner text := daybook.require_account();
@@ -483,7 +484,8 @@ BEGIN
     INTO answer
     FROM daybook.append_events(owner, (
         SELECT coalesce(pg_catalog.jsonb_agg(
-            daybook.received(e.value, pg_catalog.now()) ORDER BY e.ordinality), '[]')
+            daybook.received(e.value, pg_catalog.now()) - CASE WHEN offered THEN 'base' ELSE '' END
+            ORDER BY e.ordinality), '[]')
         FROM pg_catalog.jsonb_array_elements(events) WITH ORDINALITY e))
         WITH ORDINALITY v;
     RETURN answer;
@@ -518,7 +520,7 @@ REVOKE ALL ON FUNCTION
     daybook.check_member(text, jsonb, jsonb), daybook.check_object(text, jsonb, jsonb),
     daybook.joined(jsonb, jsonb), daybook.received(jsonb, timestamptz), daybook.require_account()
     FROM PUBLIC, anon, authenticated;
-REVOKE ALL ON FUNCTION public.append_events(jsonb), public.read_events(text, integer)
+REVOKE ALL ON FUNCTION public.append_events(jsonb, boolean), public.read_events(text, integer)
     FROM PUBLIC, anon;
-GRANT EXECUTE ON FUNCTION public.append_events(jsonb), public.read_events(text, integer)
+GRANT EXECUTE ON FUNCTION public.append_events(jsonb, boolean), public.read_events(text, integer)
     TO authenticated;
