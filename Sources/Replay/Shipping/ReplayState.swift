@@ -218,8 +218,9 @@ public struct ReplayState: Sendable {
         guard !hasProbed, !isBusy else { return false }
         let hasOthers = sending.hasOthers
         guard
-            hasOthers || pipeline.mayProbe(now: now)
-                && sending.narrowing.probeNow(isReadDue: reading.isReading)
+            hasOthers
+                || pipeline.mayProbe(now: now)
+                    && sending.narrowing.probeNow(isReadDue: reading.isReading)
         else { return false }
         hasProbed = true
         resume()
