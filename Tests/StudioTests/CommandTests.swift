@@ -101,6 +101,11 @@ import Testing
         let endless = try studio.connect()
         try endless.send(repeatElement(UInt8(ascii: "x"), count: 32_768))
         #expect(try RunningStudio.reply(from: endless).hasPrefix("HTTP/1.1 431"))
+        // A whole head in one piece.
+        let long = try studio.connect()
+        let field = String(repeating: "x", count: 20_480)
+        try long.send("GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX: \(field)\r\n\r\n".utf8)
+        #expect(try RunningStudio.reply(from: long).hasPrefix("HTTP/1.1 431"))
         #expect(studio.end(with: SIGINT) == 0)
         withExtendedLifetime((posts, others)) {}
     }

@@ -52,14 +52,15 @@ struct StudioConnection {
         let deadline = ContinuousClock.now + Self.receiveTimeout
         let end = Array("\r\n\r\n".utf8)
         while true {
-            if let range = buffer.firstRange(of: end) {
-                defer { buffer.removeSubrange(..<range.upperBound) }
-                return try RequestHead(buffer[..<range.lowerBound])
-            }
-            guard buffer.count <= Self.headBytesMax else {
+            let range = buffer.firstRange(of: end)
+            guard range?.lowerBound ?? buffer.count <= Self.headBytesMax else {
                 throw APIError(
                     431, "tooLarge",
                     "the head of the request has more than \(Self.headBytesMax) bytes")
+            }
+            if let range {
+                defer { buffer.removeSubrange(..<range.upperBound) }
+                return try RequestHead(buffer[..<range.lowerBound])
             }
             guard try receive(until: deadline) else { return nil }
         }
