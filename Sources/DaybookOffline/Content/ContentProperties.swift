@@ -6,7 +6,7 @@ import Daybook
 extension JSONFields {
     /// The members of an object that its type does not name; nil if there are none. A file stores them
     /// next to the named ones, an event in the member `properties`. A member `properties` that is no
-    /// object is ignored: events of older releases could have any value there.
+    /// object is ignored.
     func properties(_ spelling: ContentSpelling, beside names: [StaticString]) -> [UInt8]? {
         // Parsed again: a name with escapes may equal one of `names` once its duplicate was removed.
         let object = spelling.nestsProperties ? raw("properties") : others(than: names)

@@ -31,7 +31,7 @@ public struct JSONScanner {
     ///
     /// - Parameters:
     ///   - offset: the offset of the first byte to scan.
-    ///   - levelsMax: the most nested arrays and objects: text of an older release may have one more.
+    ///   - levelsMax: the most nested arrays and objects: a line of the log may have one more.
     public init(at offset: Int = 0, levelsMax: Int = levelsMax) {
         self.offset = offset
         self.levelsMax = levelsMax

@@ -20,8 +20,7 @@ package enum LineDecoder {
         case record
         /// The line will be recorded and shipped later: the array of a batch adds one level of nesting.
         case ship
-        /// The line was recorded, possibly by an earlier release, which accepted one level too many and
-        /// base64 that is not canonical.
+        /// The line is one of the log: one more level and base64 that is not canonical are read, as the corpus has them.
         case stored
 
         /// The most nested arrays and objects.
