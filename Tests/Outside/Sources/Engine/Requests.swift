@@ -41,10 +41,10 @@ struct PlaceNumbers: Projection, Codable {
 // Requests-1 ends
 
 // Requests-2 begins
-/// The bodies of the API.
-struct NewPlace: Encodable { var name: String }
-struct Rating: Encodable { var stars: Int }
-struct CreatedPlace: Decodable { var id: Int }
+/// The bodies of the API. `nonisolated`: also in an app whose types belong to the main actor.
+nonisolated struct NewPlace: Encodable { var name: String }
+nonisolated struct Rating: Encodable { var stars: Int }
+nonisolated struct CreatedPlace: Decodable { var id: Int }
 
 let placeRules: [EventRule] = [
     .of(PlaceAdded.self, action: "ADD_PLACE") { place, _ in
