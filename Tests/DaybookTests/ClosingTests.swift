@@ -132,7 +132,7 @@ private struct Slow: Projection, Codable {
         }
         pause.end()
         try await leaving.value
-        await #expect(throws: CancellationError.self) { try await checkpoint.value }
+        await #expect(throws: (any Error).self) { try await checkpoint.value }
         return pause.values
     }
 

@@ -103,8 +103,8 @@ private struct Steps: Projection, Codable {
         let folder = try TemporaryFolder()
         defer { folder.remove() }
         let foreign = #"""
-            {"specversion":"1.0","id":"conformance-0001","source":"//x/y","type":"io.minimum","sequence":"ABC","position":[1],"datacontenttype":"text/plain","data":"Hello"}
-            {"specversion":"1.0","id":"conformance-0002","source":"//x/y","type":"io.minimum","data_base64":"AAEC"}
+            {"specversion":"1.0","id":"conformance-0001","source":"//x/y","type":"io.minimum","datacontenttype":"text/plain","data":"Hello"}
+            {"specversion":"1.0","id":"conformance-0002","source":"//x/y","type":"io.minimum","sequence":"ABC","position":[1],"data_base64":"AAEC"}
             {"specversion":"1.0","id":"2c5ea4c0-4067-11e9-8bad-9b1deb4d3b7d","source":"//x/y","type":"io.minimum"}
             {"specversion":"1.0","id":"conformance-0002","source":"//x/y","type":"io.other"}
             \#u{FEFF}{"specversion":"1.0","id":"conformance-0002","source":"//z","type":"io.other"}

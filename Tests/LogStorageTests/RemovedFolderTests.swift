@@ -47,6 +47,30 @@ import Testing
         }
     }
 
+    @Test(.verifies("REC-13"), arguments: [false, true])
+    func `two folders of hard links are written to at the same time, and each has its lines`(
+        isOpen: Bool
+    ) throws {
+        try onDisk { path, log in
+            if !isOpen { try log.close() }
+            let links = path + "-links"
+            let segment = "/" + SegmentName.of(Position(1))
+            try FileManager.default.createDirectory(
+                atPath: links, withIntermediateDirectories: false)
+            try FileManager.default.linkItem(atPath: path + segment, toPath: links + segment)
+            let environment = TestLog.environment(POSIXFileSystem())
+            let first = isOpen ? log : try Log(at: path, environment: environment)
+            let second = try Log(at: links, environment: environment)
+            try append(to: second)
+            try append(to: first)
+            try append(to: second)
+            try first.close()
+            try second.close()
+            #expect(try Log(at: path, environment: environment).next == Position(3))
+            #expect(try Log(at: links, environment: environment).next == Position(4))
+        }
+    }
+
     @Test(.verifies("REC-11")) func `closing a log whose segment was deleted says so`() throws {
         try onDisk { path, log in
             try FileManager.default.removeItem(

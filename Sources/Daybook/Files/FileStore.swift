@@ -476,7 +476,7 @@ public actor FileStore {
     }
 
     /// Reverts one `close()`.
-    public func reopen() { closeCount -= 1 }
+    public func reopen() { closeCount = max(0, closeCount - 1) }
 }
 
 /// The result of a collection.

@@ -444,10 +444,12 @@ struct ContentUpdate: Sendable {
 
     /// Whether a page or file of a folder is older than the stored one.
     private func isOlder(_ given: Timestamp?, than known: ZonedTime?) -> Bool {
-        guard case .folder(_, let now) = origin, let given,
-            let known = known?.moment.believed(at: now, beside: given)
-        else { return false }
-        return known > given
+        guard case .folder(_, let now) = origin, let given, let known = known?.moment else {
+            return false
+        }
+        // A time that is not believed replaces nothing.
+        guard given.believed(at: now, beside: known) != nil else { return true }
+        return known.believed(at: now, beside: given).map { $0 > given } ?? false
     }
 
     private func lwwTimestamp(

@@ -33,6 +33,8 @@ struct ImageFetch {
     /// The number of times that an image with wrong content is fetched from the start again.
     static let restartsMax = 2
     private static let redirectionsMax = 5
+    /// The longest wait in seconds that a server may ask for before the other images go on without this one.
+    private static let waitMax = 60.0
 
     /// Fetches the image and stores it. The store retains the file until the caller releases it.
     ///
@@ -117,6 +119,11 @@ struct ImageFetch {
                     try await waitForServer(error.problem)
                 }
             }
+            guard !online.isSilent(image.url) else {
+                throw DownloadError(
+                    .unavailable,
+                    "\(name) was not requested: its server has sent none of several images")
+            }
             do {
                 isComplete = try await advance(writer, isRestart: failures > 0, &row)
             } catch let error as WrongContent {
@@ -134,6 +141,7 @@ struct ImageFetch {
         _ writer: ImageWriter, isRestart: Bool, _ row: inout Row
     ) async throws -> Bool {
         let sizeBefore = writer.sizeMax
+        let start = ContinuousClock.now
         let result = try await attempt(writer, isRestart: isRestart)
         let hasGrown = writer.sizeMax - sizeBefore >= DownloadBackoff.progressBytes
         if hasGrown { row = Row() }
@@ -143,8 +151,9 @@ struct ImageFetch {
         case .ended where hasGrown: break
         case .ended:
             try await waitAfterFailure(
-                DownloadError(.unavailable, "a response with \(name) was incomplete"), &row)
-        case .failed(let error): try await waitAfterFailure(error, &row)
+                DownloadError(.unavailable, "a response with \(name) was incomplete"), &row,
+                from: start)
+        case .failed(let error): try await waitAfterFailure(error, &row, from: start)
         case .portal(let problem): try await waitForServer(problem)
         }
         return false
@@ -152,16 +161,20 @@ struct ImageFetch {
 
     /// Counts a transient failure and waits before the next attempt. The image is given up after `failuresMax`
     /// failures in a row, if the server itself can be reached: it must not keep the rest of the city off the
-    /// device. The first failure is enough while no image of its server has arrived since one was given up.
+    /// device. The first failure is enough while no image of its server has arrived since one was given up, and if
+    /// the server asks to wait for more than a minute.
     ///
+    /// - Parameter start: the time of the request.
     /// - Throws: `DownloadError` for an image that is given up; as `DownloadBackoff.waitAfterFailure`.
-    private func waitAfterFailure(_ error: any Error, _ row: inout Row) async throws {
-        let previous = row.last ?? .now
+    private func waitAfterFailure(
+        _ error: any Error, _ row: inout Row, from start: ContinuousClock.Instant
+    ) async throws {
+        let previous = row.last ?? start
         row = Row(failures: row.failures + 1, last: .now)
-        let isSilent = online.hasGivenUp(image.url)
         let isLast = row.failures >= options.failuresMax
-        if isLast || isSilent {
-            if try await online.isOnline(since: isSilent ? nil : previous) {
+        let isLong = ((error as? DownloadError)?.retryAfterSeconds ?? 0) > Self.waitMax
+        if isLast || isLong || online.hasGivenUp(image.url) {
+            if try await online.isOnline(since: isLast ? previous : start) {
                 online.giveUp(image.url)
                 throw Failures.ofImage(error, name)
             }

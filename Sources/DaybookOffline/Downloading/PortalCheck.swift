@@ -26,8 +26,10 @@ enum PortalCheck {
 final class OnlineCheck: Sendable {
     private let fetchManifest: @Sendable () async throws -> Void
     private let confirmedAt = Mutex<ContinuousClock.Instant?>(nil)
-    /// The origins of images that were given up; without those of which an image has arrived since.
-    private let silent = Mutex<Set<HTTPOrigin>>([])
+    /// The number of images of an origin that were given up since one has arrived.
+    private let silent = Mutex<[HTTPOrigin: Int]>([:])
+    /// The number of images after which no other one of the origin is asked for.
+    private static let silentMax = 4
 
     /// The time for which a confirmation holds, so that many missing images cost one manifest.
     private static let validity = Duration.seconds(30)
@@ -57,17 +59,24 @@ final class OnlineCheck: Sendable {
     /// Records that an image of a server was given up.
     func giveUp(_ url: URL) {
         guard let origin = HTTPOrigin(url) else { return }
-        _ = silent.withLock { $0.insert(origin) }
+        silent.withLock { $0[origin, default: 0] += 1 }
     }
 
     /// Records that an image of a server has arrived.
     func recordAnswer(of url: URL) {
         guard let origin = HTTPOrigin(url) else { return }
-        _ = silent.withLock { $0.remove(origin) }
+        silent.withLock { $0[origin] = nil }
     }
 
     /// Whether an image of the same server was given up, and none has arrived since.
     func hasGivenUp(_ url: URL) -> Bool {
-        HTTPOrigin(url).map { origin in silent.withLock { $0.contains(origin) } } ?? false
+        givenUp(url) > 0
+    }
+
+    /// Whether several images of the same server were given up in a row: another one is not asked for.
+    func isSilent(_ url: URL) -> Bool { givenUp(url) >= Self.silentMax }
+
+    private func givenUp(_ url: URL) -> Int {
+        HTTPOrigin(url).flatMap { origin in silent.withLock { $0[origin] } } ?? 0
     }
 }

@@ -311,7 +311,10 @@ public struct OfflineStore: Sendable {
     /// - Parameter storingStates: false to stop a checkpoint under way, for an app with little time.
     /// - Throws: `LogError` if a waiting event could not be written.
     public func suspend(storingStates: Bool = true) async throws {
-        guard await !events.isSuspended else { return }
+        guard await !events.isSuspended else {
+            // An earlier call may wait for a checkpoint.
+            return try await events.suspend(storingStates: storingStates)
+        }
         await closeFiles()
         do { try await events.suspend(storingStates: storingStates) } catch {
             await reopenFiles()

@@ -361,7 +361,7 @@ public actor EventStore {
     /// The store also writes checkpoints automatically.
     ///
     /// - Throws: `LogError`: `diskFull`, `io`, `tooLarge`, and as `flush()`; `CancellationError` if
-    ///   `close(storingStates: false)` has stopped it.
+    ///   `suspend(storingStates: false)` or `close(storingStates: false)` has stopped it.
     /// - Complexity: O(states), in the background; appends continue.
     public func checkpoint() async throws {
         // Another task may start one when the running one ends.
@@ -473,10 +473,13 @@ public actor EventStore {
     /// - Complexity: with true, O(states) if a checkpoint is under way; with false, O(states of one view) at most,
     ///   O(1) if the view is `Codable`. A compaction ends before its next frame.
     public func suspend(storingStates: Bool = true) async throws {
-        guard !isSuspended else { return }
+        // Also while an earlier call waits for the checkpoint.
+        if !storingStates { checkpointing.stop?.set() }
+        guard !isSuspended else { return await waitForCheckpoint() }
         try flush()
         isSuspended = true
         do {
+            // The flush may have begun one.
             if !storingStates { checkpointing.stop?.set() }
             await stopCompaction()
             await waitForCheckpoint()
@@ -512,6 +515,7 @@ public actor EventStore {
         }
         warnOfUnreadableEvents()
         rebuildViewsIfStale()
+        checkpointIfDue()
     }
 
     /// Commits pending events, stores the views' states if that spares the next opening much folding, closes the
@@ -533,7 +537,8 @@ public actor EventStore {
     /// - Complexity: with true, O(states), twice if a checkpoint is under way; with false, O(states of one view) at
     ///   most, O(1) if the view is `Codable`. A compaction ends before its next frame.
     public func close(storingStates: Bool) async throws {
-        guard !isClosed else { return }
+        if !storingStates { checkpointing.stop?.set() }
+        guard !isClosed else { return await waitForCheckpoint() }
         var failure: (any Error)?
         do { if !isSuspended { try flush() } } catch { failure = error }
         end()

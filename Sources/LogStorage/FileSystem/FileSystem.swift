@@ -128,6 +128,8 @@ public protocol File: AnyObject, Sendable {
     /// True while the file has a name in some folder. A file that was removed can still be written
     /// and synced, and all of that is lost once it is closed.
     func isLinked() throws(FileError) -> Bool
+    /// The number of names that the file has in folders: more than one through hard links.
+    func linkCount() throws(FileError) -> Int
     /// Reads up to `count` bytes at `offset`; fewer only where the file ends.
     func read(at offset: Int, count: Int) throws(FileError) -> [UInt8]
     /// Writes all bytes at `offset`. Durable after `sync`.
@@ -150,6 +152,8 @@ public protocol File: AnyObject, Sendable {
 extension File {
     /// The inode number, for file systems that never give one to another file.
     public func fingerprint() throws(FileError) -> UInt64 { try identity() }
+    /// The number of names, for file systems without hard links.
+    public func linkCount() throws(FileError) -> Int { try isLinked() ? 1 : 0 }
     /// A file without permissions.
     public func permissions() throws(FileError) -> UInt16? { nil }
 

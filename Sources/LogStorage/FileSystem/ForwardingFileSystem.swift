@@ -47,6 +47,7 @@ extension ForwardingFile {
     package func fingerprint() throws(FileError) -> UInt64 { try file.fingerprint() }
     package func permissions() throws(FileError) -> UInt16? { try file.permissions() }
     package func isLinked() throws(FileError) -> Bool { try file.isLinked() }
+    package func linkCount() throws(FileError) -> Int { try file.linkCount() }
     package func read(at offset: Int, count: Int) throws(FileError) -> [UInt8] {
         try file.read(at: offset, count: count)
     }

@@ -255,14 +255,16 @@ private final class POSIXFile: File {
         UInt16(try status("inspect").st_mode & 0o777)
     }
 
-    func isLinked() throws(FileError) -> Bool {
+    func isLinked() throws(FileError) -> Bool { try linkCount() > 0 }
+
+    func linkCount() throws(FileError) -> Int {
         #if os(Linux)
             // Not fstat, which also returns the times: after that the next write changes them, and its sync writes
             // the inode, too. An append took 30 µs more. Spec/decisions/0058-link-count-without-times.md.
             let count = statx_link_count(descriptor)
-            if count >= 0 { return count > 0 }
+            if count >= 0 { return count }
         #endif
-        return try status("inspect").st_nlink > 0
+        return Int(try status("inspect").st_nlink)
     }
 
     func read(at offset: Int, count: Int) throws(FileError) -> [UInt8] {

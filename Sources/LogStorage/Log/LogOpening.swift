@@ -181,9 +181,7 @@ struct LogOpening: ~Copyable {
         var inspection = Inspection(
             sealed: SealedSegments(directory, fileSystem), next: Position(1))
         if let name = names.last {
-            let file = try storage { () throws(FileError) in
-                try fileSystem.open(directory + "/" + name, .readWrite)
-            }
+            let file = try openLastSegment(name, in: directory, fileSystem)
             let live = checkpoint?.live.flatMap {
                 SegmentName.of($0.base) == name ? $0 : nil
             }
@@ -240,6 +238,69 @@ struct LogOpening: ~Copyable {
         }
         return inspection
     }
+
+    /// Opens the last segment. If its file has further names, as in a folder made of hard links, the log gets a
+    /// file of its own first: the writer of the other folder may append to this one, and its lock does not
+    /// exclude this writer. REC-13.
+    private static func openLastSegment(
+        _ name: String, in directory: String, _ fileSystem: any FileSystem
+    ) throws(LogError) -> any File {
+        let path = directory + "/" + name
+        let file = try storage { () throws(FileError) in try fileSystem.open(path, .readWrite) }
+        func isShared() throws(LogError) -> Bool {
+            try storage { () throws(FileError) in try file.linkCount() > 1 }
+        }
+        guard try isShared() else { return file }
+        // A killed compaction may have left its file, or both names of it.
+        try SegmentCompactor.remove(from: directory, fileSystem)
+        guard try isShared() else { return file }
+        let copyPath = directory + "/" + LogDirectory.newSegment
+        do throws(LogError) {
+            let copy = try soundCopy(of: file, name, at: copyPath, in: directory, fileSystem)
+            try storage { () throws(FileError) in
+                try copy.sync()
+                try fileSystem.rename(copyPath, to: path)
+                try fileSystem.syncDirectory(directory)
+            }
+            return copy
+        } catch {
+            try? fileSystem.remove(copyPath)
+            guard error.code == .diskFull else { throw error }
+            throw LogError(
+                .diskFull, path: path,
+                "\(error.detail); the file has another name, as in a folder of hard links, and is "
+                    + "copied before it is written to")
+        }
+    }
+
+    /// Copies the last segment. The other writer may append meanwhile: then the copy may lack bytes in the middle,
+    /// and is made again.
+    private static func soundCopy(
+        of file: any File, _ name: String, at copyPath: String, in directory: String,
+        _ fileSystem: any FileSystem
+    ) throws(LogError) -> any File {
+        let recovery = Recovery(directory: directory, fileSystem: fileSystem)
+        for _ in 1..<copiesMax {
+            let copy = try storage { () throws(FileError) in
+                try fileSystem.copy(file, count: try file.size(), to: copyPath)
+            }
+            do throws(LogError) {
+                _ = try recovery.classify(name, file: copy)
+                return copy
+            } catch {
+                guard error.isDamage else { throw error }
+                try storage { () throws(FileError) in try fileSystem.remove(copyPath) }
+            }
+        }
+        // The file itself is damaged: it keeps its names.
+        _ = try recovery.classify(name, file: file)
+        throw LogError(
+            .locked, path: directory + "/" + name,
+            "another folder has the same file by a hard link, and its writer is busy; copy the file, or try "
+                + "again")
+    }
+
+    private static let copiesMax = 4
 
     /// Checks that the checkpoint's last line is in this log. A log that was restored from an earlier copy
     /// and then appended to has other lines at the same positions.

@@ -80,6 +80,11 @@ extension LossRecovery {
             return .refused
         }
         let item = batch[0]
+        lastFailure = answer
+        // Nothing is left out within the time that the server asks for.
+        if case .wait(let seconds, _) = AnswerRow(answer) {
+            requestedSeconds = max(requestedSeconds ?? 0, seconds)
+        }
         // Left out for good, so not after a few requests that a bad network has lost.
         let count = (failuresAlone[item.position] ?? 0) + 1
         let isPostponed = !isRefusal && count < Retries.max

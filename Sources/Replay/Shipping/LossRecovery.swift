@@ -17,7 +17,7 @@ import SyncWire
 ///
 /// The read before each batch was answered well, so a batch that fails is halved until the failing event is alone:
 /// the endpoint is the reason only if several lone events fail in a row.
-struct LossRecovery: Hashable, Sendable {
+struct LossRecovery: Sendable {
     /// The next action of the recovery.
     enum Action: Sendable {
         /// Send the events at these positions, and pass the answer to `handleAnswer`.
@@ -73,7 +73,7 @@ struct LossRecovery: Hashable, Sendable {
     var postponed: [Item] = []
     var postponedLanes: Set<Int> = []
     /// The longest wait in seconds that a verdict `retry` of the round asks for; nil without such a verdict.
-    private var requestedSeconds: Double?
+    var requestedSeconds: Double?
     /// The events that were refused or have failed alone since a batch was processed. They count once another one is.
     var suspects: [Suspect] = []
     /// The number of failures of events that have failed alone in earlier rounds, although the endpoint was well.
@@ -83,6 +83,8 @@ struct LossRecovery: Hashable, Sendable {
     var searchAt = 0
     /// Whether the last batch failed, and its events are searched for the reason.
     var isSearching = false
+    /// The answer to the last lone event that failed.
+    var lastFailure: ReplayState.Answer?
     /// An event that the server has, and whether it is sent once more to show that the endpoint is well.
     var accepted: Item?
     var isComparing = false
@@ -147,7 +149,7 @@ struct LossRecovery: Hashable, Sendable {
     private mutating func compare() -> Action {
         guard let accepted else {
             searchedInVain()
-            return .wait(.failure("no batch of events is accepted"))
+            return .wait(lastFailure ?? .failure("no batch of events is accepted"))
         }
         isComparing = true
         batch = [accepted]

@@ -147,6 +147,7 @@ struct Narrowing: Sendable {
     /// has removed them. Otherwise the next failure, of other events, would count as one of theirs.
     mutating func forgetFailures() {
         guard !isSearching, !failed.isEmpty else { return }
+        for item in failed { histories[item.id] = nil }
         (failures, failed, readsFirst) = (0, [], false)
     }
 
@@ -160,7 +161,10 @@ struct Narrowing: Sendable {
             if wantsProbe { postponeSearch() }
             readsFirst = false
         case .aborted: if isPartUnderWay { search = .none }
-        case .paused: readsFirst = true
+        case .paused:
+            // A read that is due goes. One for its answer alone would end the pause at once, again and again.
+            if failures > 0, failures >= searchAt { postponeSearch() }
+            readsFirst = true
         }
         return []
     }

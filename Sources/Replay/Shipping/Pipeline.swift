@@ -123,7 +123,8 @@ struct Pipeline: Sendable {
             return false
         }
         switch state {
-        case .open, .paused(.endpoint): return (isProbing ? readsWaitUntil : notBefore) <= now
+        case .open, .paused(.endpoint):
+            return (isProbing ? max(backoffEnd, readsWaitUntil) : notBefore) <= now
         case .paused: return false
         }
     }

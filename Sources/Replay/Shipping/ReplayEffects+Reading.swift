@@ -207,7 +207,7 @@ extension ReplayEffects {
         let effects = state.handleAnswer(
             answer, to: number, now: time, random: store.randomFraction())
         let message = effects.message.map {
-            "the server was restored, and a batch of events that it lacks failed: \($0)"
+            "the server was restored, and a batch of events that it lacks failed: \(sentTokens.masked($0))"
         }
         progress.fold(.answered(answer, message: message))
     }

@@ -15,6 +15,8 @@ struct ReplaySession {
     private var mailbox: RunMailbox
     private var waits: RunWaits
     private var tasks: [Int: Task<Void, Never>] = [:]
+    /// The number of events that are set aside and were not answered in time.
+    private var timeoutsAlone = 0
     private var store: EventStore { replayer.store }
 
     init(
@@ -178,8 +180,13 @@ struct ReplaySession {
         case .stream(let signal): exchange.handleStream(.signal(signal))
         case .answered(let answer):
             tasks[answer.number] = nil
-            // A part of a search, also the last one, or an event that is sent alone.
-            let isTrial = exchange.state.isSearching || exchange.state.isTrial(answer.number)
+            // A part of a search, also the last one, or an event that is sent alone; of those that are set aside only
+            // the first, since each costs a time-out.
+            var isTrial = exchange.state.isSearching
+            if let failures = exchange.state.failuresAlone(of: answer.number) {
+                if answer.hasTimedOut, failures > 0 { timeoutsAlone += 1 }
+                isTrial = isTrial || failures == 0 || timeoutsAlone < 2
+            }
             if let (number, request) = try await exchange.handle(answer) {
                 send(number, isOffer: true) { request }
             }

@@ -84,14 +84,12 @@ public struct ReplayState: Sendable {
         if case .read = underWay[number] { true } else { false }
     }
 
-    /// Whether an unanswered request is a batch of one event that may be the reason of its failure: the answer says
-    /// nothing of the endpoint.
-    func isTrial(_ number: Int) -> Bool {
-        if case .append(let items) = underWay[number] {
-            items.first?.isAlone == true
-        } else {
-            false
-        }
+    /// The number of failures alone of the event of a request, if it is sent alone because it may be the reason: the
+    /// answer says nothing of the endpoint. Nil for any other request.
+    func failuresAlone(of number: Int) -> Int? {
+        guard case .append(let items) = underWay[number], let item = items.first, item.isAlone
+        else { return nil }
+        return item.failuresAlone
     }
 
     /// The ids of the events in unanswered requests. O(events).

@@ -31,8 +31,11 @@ enum LenientJSON {
         return escaped
     }
 
+    /// The most elements of a damaged file: each costs memory, and may have a note.
+    private static let partsMax = 100_000
+
     /// The texts between the commas of an array or an object, without checks of their content; nil if the
-    /// brackets and quotation marks do not show where it ends. O(bytes), at any depth.
+    /// brackets and quotation marks do not show where it ends, or if there are too many. O(bytes), at any depth.
     static func parts(of text: [UInt8]) -> [Range<Int>]? {
         guard var offset = text.firstIndex(where: { !isSpace($0) }),
             let close = closing(text[offset])
@@ -54,6 +57,7 @@ enum LenientJSON {
                 depth -= 1
                 if depth == 0 { parts.append(start..<offset) }
             case UInt8(ascii: ",") where depth == 1:
+                guard parts.count < partsMax else { return nil }
                 parts.append(start..<offset)
                 start = offset + 1
             default: break

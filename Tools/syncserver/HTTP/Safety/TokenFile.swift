@@ -48,7 +48,8 @@ final class TokenFile: Service {
                 Self.warn(read, logger)
                 logger.notice("token file read again")
             } catch {
-                logger.error("cannot use the token file; the old tokens stay valid")
+                let reason = (error as? AccountTokens.Fault)?.detail ?? "\(error)"
+                logger.error("cannot use the token file; the old tokens stay valid: \(reason)")
             }
         }
     }
