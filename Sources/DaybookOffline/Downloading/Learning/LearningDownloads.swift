@@ -436,7 +436,9 @@ public actor LearningDownloads {
         // Also after a failure of one session: else the number of sessions would grow with each prefetch.
         // A session whose id could not be read may be any of the stored ones. If none has arrived, as in an outage of
         // the files' server, those on the device stay.
-        if !isExplicit, failure == nil || !stored.isEmpty, sessions.allSatisfy({ !$0.reviewId.isEmpty }) {
+        if !isExplicit, failure == nil || !stored.isEmpty,
+            sessions.allSatisfy({ !$0.reviewId.isEmpty })
+        {
             try await learning.removeReviews(
                 of: user, in: combination, except: sessions.map(\.reviewId))
         }
