@@ -78,6 +78,24 @@ private final class PoisonedWay: Transport {
     }
 }
 
+/// A way to a server that fails on two batches, and refuses all later ones.
+private final class RefusingWay: Transport {
+    private let server: InMemorySyncServer
+    private let count = Mutex(0)
+    var batches: Int { count.withLock { $0 } }
+
+    init(_ server: InMemorySyncServer) { self.server = server }
+
+    func send(_ request: TransportRequest, token: String?) async throws -> TransportReply {
+        guard case .append = request else { return try await server.send(request, token: token) }
+        let number = count.withLock { count in
+            count += 1
+            return count
+        }
+        return TransportReply(status: number <= 2 ? 503 : 400)
+    }
+}
+
 @Suite struct PoisonedOfferTests {
     private let clock = VirtualClock(milliseconds: LogEnvironment.systemTime())
     private let server = InMemorySyncServer()
@@ -186,6 +204,18 @@ private final class PoisonedWay: Transport {
         #expect(report.received == 3)
         #expect(server.events.count == 3 + count - 1)
         #expect(phone.outbox.count == 1)
+        try await phone.close()
+    }
+
+    @Test(.verifies("RPL-17"))
+    func `a pause by 400 after failures ends no sooner because reads are answered`() async throws {
+        try await addTablet(1)
+        let phone = try await device(["one", "two"])
+        let way = RefusingWay(server)
+        let report = try await sync(phone, over: way)
+        #expect(report.received == 1)
+        #expect(report.pending == 2)
+        #expect(way.batches < 10)
         try await phone.close()
     }
 
