@@ -80,7 +80,7 @@ extension LossRecovery {
             return .refused
         }
         let item = batch[0]
-        lastFailure = answer
+        lastReply = if case .reply(let reply) = answer { reply } else { nil }
         // Nothing is left out within the time that the server asks for.
         if case .wait(let seconds, _) = AnswerRow(answer) {
             requestedSeconds = max(requestedSeconds ?? 0, seconds)

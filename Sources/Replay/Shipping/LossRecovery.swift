@@ -17,7 +17,7 @@ import SyncWire
 ///
 /// The read before each batch was answered well, so a batch that fails is halved until the failing event is alone:
 /// the endpoint is the reason only if several lone events fail in a row.
-struct LossRecovery: Sendable {
+struct LossRecovery: Hashable, Sendable {
     /// The next action of the recovery.
     enum Action: Sendable {
         /// Send the events at these positions, and pass the answer to `handleAnswer`.
@@ -83,8 +83,8 @@ struct LossRecovery: Sendable {
     var searchAt = 0
     /// Whether the last batch failed, and its events are searched for the reason.
     var isSearching = false
-    /// The answer to the last lone event that failed.
-    var lastFailure: ReplayState.Answer?
+    /// The complete answer to the last lone event that failed, if there was one.
+    var lastReply: TransportReply?
     /// An event that the server has, and whether it is sent once more to show that the endpoint is well.
     var accepted: Item?
     var isComparing = false
@@ -149,7 +149,7 @@ struct LossRecovery: Sendable {
     private mutating func compare() -> Action {
         guard let accepted else {
             searchedInVain()
-            return .wait(lastFailure ?? .failure("no batch of events is accepted"))
+            return .wait(lastReply.map { .reply($0) } ?? .failure("no batch of events is accepted"))
         }
         isComparing = true
         batch = [accepted]
