@@ -173,7 +173,9 @@ public actor FileStore {
     /// Moves a file into the store and retains it: it is not collected until `release(_:)`. Renames it
     /// on the same device, otherwise copies it. Durable on return.
     ///
-    /// - Parameter expected: the id of the expected content; nil for any content.
+    /// - Parameters:
+    ///   - path: the file's path.
+    ///   - expected: the id of the expected content; nil for any content.
     /// - Throws: `FileStoreError`: `damaged` if the content is not the expected one; then the file is not
     ///   moved. Otherwise as `store(_:record:)`.
     /// - Complexity: O(bytes); memory for 1 MiB.
