@@ -33,8 +33,6 @@ struct ImageFetch {
     /// The number of times that an image with wrong content is fetched from the start again.
     static let restartsMax = 2
     private static let redirectionsMax = 5
-    /// The longest wait in seconds that a server may ask for before the other images go on without this one.
-    private static let waitMax = 60.0
 
     /// Fetches the image and stores it. The store retains the file until the caller releases it.
     ///
@@ -161,8 +159,7 @@ struct ImageFetch {
 
     /// Counts a transient failure and waits before the next attempt. The image is given up after `failuresMax`
     /// failures in a row, if the server itself can be reached: it must not keep the rest of the city off the
-    /// device. The first failure is enough while no image of its server has arrived since one was given up, and if
-    /// the server asks to wait for more than a minute.
+    /// device. The first failure is enough while no image of its server has arrived since one was given up.
     ///
     /// - Parameter start: the time of the request.
     /// - Throws: `DownloadError` for an image that is given up; as `DownloadBackoff.waitAfterFailure`.
@@ -172,8 +169,7 @@ struct ImageFetch {
         let previous = row.last ?? start
         row = Row(failures: row.failures + 1, last: .now)
         let isLast = row.failures >= options.failuresMax
-        let isLong = ((error as? DownloadError)?.retryAfterSeconds ?? 0) > Self.waitMax
-        if isLast || isLong || online.hasGivenUp(image.url) {
+        if isLast || online.hasGivenUp(image.url) {
             if try await online.isOnline(since: isLast ? previous : start) {
                 online.giveUp(image.url)
                 throw Failures.ofImage(error, name)
