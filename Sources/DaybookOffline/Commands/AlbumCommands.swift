@@ -200,7 +200,7 @@ extension AlbumLinks {
     fileprivate func portions() -> [AlbumLinks] {
         var portions: [AlbumLinks] = []
         var bytes = 0
-        func add(_ id: String, to list: WritableKeyPath<AlbumLinks, [String]>) {
+        func append(_ id: String, to list: WritableKeyPath<AlbumLinks, [String]>) {
             let size = JSONObjectWriter.string(id).count + 1
             if portions.isEmpty || bytes + size > Self.portionBytes {
                 portions.append(AlbumLinks(albumId: albumId))
@@ -209,8 +209,8 @@ extension AlbumLinks {
             portions[portions.count - 1][keyPath: list].append(id)
             bytes += size
         }
-        for id in assetIds { add(id, to: \.assetIds) }
-        for id in userIds { add(id, to: \.userIds) }
+        for id in assetIds { append(id, to: \.assetIds) }
+        for id in userIds { append(id, to: \.userIds) }
         return portions
     }
 }

@@ -532,7 +532,7 @@ public actor EventStore {
     ///
     /// - Parameter storingStates: true to store the views' states if at least 100 events, and a quarter of the
     ///   states' bytes, were recorded since they were stored last. False to store none, and to stop a
-    ///   checkpoint under way before its next view: the next opening folds these events.
+    ///   checkpoint under way, a `Codable` view between two values: the next opening folds these events.
     /// - Throws: `LogError` if pending events cannot be written.
     /// - Complexity: with true, O(states), twice if a checkpoint is under way; with false, O(states of one view) at
     ///   most, O(1) if the view is `Codable`. A compaction ends before its next frame.
