@@ -229,10 +229,12 @@ public struct DownloadCommands: Sendable {
         try await store.write { transaction in
             let downloads = transaction.view(DownloadsView.self)
             _ = try Self.requireTransition(of: jobId, to: .completed, downloads)
-            try record(&transaction)
+            // Before the content: an event that replaces a copy of a clock that was ahead would pass its time on
+            // to the job, whose age would then be unknown (LINE-7).
             try transaction.append(
                 DownloadCompleted(jobId: jobId, totalBytes: totalBytes),
                 replacing: downloads.lwwTimestamp(jobId))
+            try record(&transaction)
         }
     }
 
