@@ -110,6 +110,22 @@ private struct Forgetful: Projection, Equatable, Codable {
     }
 }
 
+/// Has a member that cannot be stored once there is a walk.
+private struct Unstorable: Projection, Equatable, Codable {
+    struct Route: Equatable, Codable {
+        init() {}
+        init(from decoder: any Decoder) {}
+        func encode(to encoder: any Encoder) throws {
+            throw EncodingError.invalidValue(self, .init(codingPath: [], debugDescription: "no"))
+        }
+    }
+    static let name = "unstorable"
+    static let version = 1
+    var routes: [Route] = []
+
+    mutating func fold(_ event: Event) { routes.append(Route()) }
+}
+
 extension Mistake {
     private static let walkRules: [EventRule] = [.of(Walk.self, action: "WALK")]
 
@@ -147,6 +163,16 @@ extension Mistake {
                 EventDraft(type: Mooded.type, data: data),
             ])
             #expect(store.unreadableEvents == [Mooded.type: 2])
+        },
+        Mistake(
+            "a state that cannot be encoded", "warning",
+            "the view unstorable cannot be stored, so each opening folds it from the log"
+        ) { _ in
+            let store = try await EventStore.inMemory(rules: walkRules, views: [Unstorable.self])
+            for name in ["a", "b"] {
+                try await store.append(Walk(name: name))
+                try await store.checkpoint()
+            }
         },
         Mistake("an opening without the rules", "notice", "these types: com.example.walk;") {
             try await EventStore.open(at: try await logWithWalk($0)).close()

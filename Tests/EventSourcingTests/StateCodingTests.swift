@@ -43,6 +43,13 @@ import Testing
         try reader.finish()
     }
 
+    @Test(arguments: [Int.min, -1_000, -1, 0, 1, .max])
+    func `a whole number of any sign is read back`(number: Int) throws {
+        var reader = StateReader(Self.bytes { number.write(to: &$0) })
+        #expect(try Int(from: &reader) == number)
+        try reader.finish()
+    }
+
     @Test(.verifies("VIEW-4"))
     func `keys are sorted by their bytes, whatever the collection's order is`() throws {
         let keys = [

@@ -26,8 +26,8 @@ struct DownloadRegisters: StateObject {
         }
 
         var stateFault: String? {
-            if numbers.downloadedBytes > numbers.totalBytes {
-                return "the downloaded bytes exceed the total bytes"
+            if !(0...max(0, numbers.totalBytes) ~= numbers.downloadedBytes) {
+                return "the downloaded bytes are not between 0 and the total bytes"
             }
             return (pauseReason != nil) == (status == .paused)
                 && (errorMessage != nil) == (status == .failed)

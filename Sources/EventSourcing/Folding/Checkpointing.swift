@@ -17,6 +17,9 @@ struct Checkpointing {
     /// Stops it before the next view or element of a `Codable` view, and before it is written.
     var stop: CancellationFlag?
 
+    /// The views whose states could not be encoded since the store was opened.
+    private var unstorable: Set<String> = []
+
     /// True if views need events of the library's own types and no checkpoint has stored that: a program
     /// that does not know the views could remove such events.
     var areNeedsNew = false
@@ -75,6 +78,11 @@ struct Checkpointing {
         if storesNeeds { areNeedsNew = false }
     }
 
+    /// Notes that the state of a view could not be encoded.
+    ///
+    /// - Returns: true the first time.
+    mutating func noteUnstorable(_ view: String) -> Bool { unstorable.insert(view).inserted }
+
     /// Makes a checkpoint due because rows in a database have stated new needs.
     mutating func makeNeedsNew() {
         areNeedsNew = true
@@ -98,19 +106,21 @@ struct CheckpointJob: Sendable {
 
     /// Encodes and stores the states. Durable on return.
     ///
-    /// - Returns: the bytes of all states.
+    /// - Returns: the bytes of all states, and the errors of views whose states cannot be encoded, by name.
     /// - Throws: `LogError`; `CancellationError` if it was stopped. Then nothing was stored.
-    func run() throws -> Int {
+    func run() throws -> (stateBytes: Int, faults: [String: any Error]) {
         var states = unknown
+        var faults: [String: any Error] = [:]
         for capture in captures {
             if stop.isSet { throw CancellationError() }
-            // A view that cannot encode its state is folded at the next opening.
-            let encoded = try? CancellationFlag.$current.withValue(stop) { try capture.encode() }
-            guard let bytes = encoded else { continue }
-            states.append(
-                StoredState(
-                    name: capture.name, version: capture.version, types: capture.types,
-                    position: capture.position, bytes: bytes))
+            do {
+                let encoded = try CancellationFlag.$current.withValue(stop) { try capture.encode() }
+                guard let bytes = encoded else { continue }
+                states.append(
+                    StoredState(
+                        name: capture.name, version: capture.version, types: capture.types,
+                        position: capture.position, bytes: bytes))
+            } catch { faults[capture.name] = error }
         }
         if stop.isSet { throw CancellationError() }
         states.append(try floor.stored(at: snapshot.position))
@@ -120,7 +130,7 @@ struct CheckpointJob: Sendable {
             states: states, createdAt: environment.now(),
             seed: UInt32(truncatingIfNeeded: environment.random()))
         try CheckpointSlots(log.directory, fileSystem: environment.fileSystem).write(checkpoint)
-        return states.reduce(0) { $0 + $1.bytes.count }
+        return (states.reduce(0) { $0 + $1.bytes.count }, faults)
     }
 }
 

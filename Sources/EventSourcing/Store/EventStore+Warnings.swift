@@ -1,5 +1,5 @@
-// Mistakes of an app that are no errors: an event that a view leaves out, a rule that is missing, a time in the wrong
-// unit. Each is one log line for each type and opening.
+// Mistakes of an app that are no errors: an event that a view leaves out, a state that cannot be stored, a rule that is
+// missing, a time in the wrong unit. Each is one log line for each type, or view, and opening.
 
 import Foundation
 
@@ -21,6 +21,19 @@ extension EventStore {
                 """
                 a view could not decode an event, and leaves it out if it ignores the error: \(error.detail); give a \
                 new member a default or make it optional, or add an upcaster
+                """)
+        }
+    }
+
+    /// Logs which views could not encode their states.
+    func warnOfUnstoredStates(_ faults: [String: any Error]) {
+        for (view, error) in faults.sorted(by: { $0.key < $1.key })
+        where checkpointing.noteUnstorable(view) {
+            // Another error may show a value of an event.
+            let reason = (error as? EventError)?.detail ?? "\(type(of: error))"
+            instruments.logger.warning(
+                """
+                the state of the view \(view) cannot be stored, so each opening folds it from the log: \(reason)
                 """)
         }
     }

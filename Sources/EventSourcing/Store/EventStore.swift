@@ -394,10 +394,11 @@ public actor EventStore {
                 checkpointing.running = nil
                 checkpointing.stop = nil
             }
-            let stateBytes = try await instruments.measure(.checkpoint) {
+            let (stateBytes, faults) = try await instruments.measure(.checkpoint) {
                 try await BlockingWork.run(.utility) { try job.run() }
             }
             instruments.count(.checkpointBytes, stateBytes)
+            warnOfUnstoredStates(faults)
             checkpointing.finish(stateBytes: stateBytes, storesNeeds: job.needs == needs)
         }
         checkpointing.running = task

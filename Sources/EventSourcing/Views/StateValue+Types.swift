@@ -9,16 +9,12 @@ extension String: StateValue {
     public init(from state: inout StateReader) throws(EventError) { self = try state.string() }
 }
 
-/// A number that is not negative.
+/// A whole number. One of at least 0 takes a byte for each 7 bits, a negative one ten bytes.
 extension Int: StateValue {
-    /// Writes the number.
-    ///
-    /// - Throws: `EventError` (`invalidData`) for a negative one.
-    public func write(to state: inout StateWriter) throws(EventError) {
-        guard self >= 0 else { throw EventError(.invalidData, "a number of a state is negative") }
-        state.write(count: self)
+    public func write(to state: inout StateWriter) { state.write(UInt64(bitPattern: Int64(self))) }
+    public init(from state: inout StateReader) throws(EventError) {
+        self.init(truncatingIfNeeded: try state.integer())
     }
-    public init(from state: inout StateReader) throws(EventError) { self = try state.nonNegative() }
 }
 
 extension Double: StateValue {
