@@ -367,7 +367,8 @@ import Testing
     }
 
     @Test(arguments: [
-        "plain", "a,b", "a\"b", "line\nbreak", "line\r\nbreak", "\rfirst", "=1+1", "+1", "-1", "@a",
+        "plain", "a,b", "a\"b", "line\nbreak", "line\r\nbreak", "\rfirst", "\n=1", "=1+1", "+1",
+        "-1", "@a",
         "=\u{301}1", "x,\"\u{301}y", "x=1", "\"=1\"", "\u{2028}",
     ])
     func `a cell of a CSV export is read as its text, and not as a formula`(text: String) throws {
@@ -386,7 +387,7 @@ import Testing
         try #require(rows.allSatisfy { $0.count == 9 })
         #expect(rows[0][4] == "subject")
         #expect(rows[0][8] == "data")
-        let isFormula = text.utf8.first.map { Array("=+-@\t\r".utf8).contains($0) } ?? false
+        let isFormula = text.utf8.first.map { Array("=+-@\t\r\n".utf8).contains($0) } ?? false
         #expect(Array(rows[1][4].utf8) == Array(((isFormula ? "'" : "") + text).utf8))
         #expect(rows[1][8].hasPrefix("{\"text\":"))
     }

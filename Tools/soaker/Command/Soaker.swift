@@ -7,6 +7,7 @@ import StandardStreams
 @main
 enum Main {
     static func main() async {
+        StandardStream.prepare()
         ProgramArguments.requireUTF8(of: "soak")
         await Soaker.main()
     }
