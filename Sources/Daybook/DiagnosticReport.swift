@@ -20,6 +20,8 @@ import Replay
 public struct DiagnosticReport: Codable, Hashable, Sendable {
     /// The version of the report's form.
     public var reportVersion = 1
+    /// The release of the library or tool that made it.
+    public var release = DaybookVersion.text
     /// When the report was made, by the device's clock.
     public var madeAt: Date
     /// The operating system and the processor architecture.
