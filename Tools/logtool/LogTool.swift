@@ -1,6 +1,7 @@
 // The command logtool. Data go to stdout, messages and progress to stderr. Spec/operations/logtool.md.
 
 import ArgumentParser
+import DaybookOffline
 import Foundation
 
 struct LogTool: AsyncParsableCommand {
@@ -9,10 +10,11 @@ struct LogTool: AsyncParsableCommand {
         abstract: "Inspects, verifies, feeds, compacts and ships Daybook logs.",
         discussion: "Exit codes:\n"
             + Exit.meanings.map { "  \($0.rawValue)  \($1)" }.joined(separator: "\n"),
+        version: DaybookVersion.text,
         subcommands: [
             Import.self, Inspect.self, Verify.self, Doctor.self, Views.self, Why.self, Parked.self,
             Compact.self, Replay.self, Export.self, Backup.self, Repair.self, SQLCommand.self,
-            StudioCommand.self,
+            StudioCommand.self, MCPCommand.self,
         ])
 }
 

@@ -40,10 +40,10 @@ struct SQLCommand: AsyncParsableCommand {
     @Option(help: "table, json, ndjson or csv. Default: table on a terminal, else ndjson.")
     var output: SQLOutputFormat?
 
-    private static var eventColumns: String {
+    static var eventColumns: String {
         EventsTable.Column.allCases.map { "\($0)" }.joined(separator: ", ")
     }
-    private static var viewNames: String {
+    static var viewNames: String {
         OfflineModel.views.map { $0.name }.joined(separator: ", ")
     }
 

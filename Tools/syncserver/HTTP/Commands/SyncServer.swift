@@ -2,6 +2,7 @@
 // Spec/protocol/sync-protocol.md, Spec/operations/operating.md.
 
 import ArgumentParser
+import EventSourcing
 import Foundation
 import StandardStreams
 import SyncServerStorage
@@ -28,6 +29,7 @@ struct SyncServer: AsyncParsableCommand {
 
             """
                 + Exit.allCases.map { "  \($0.rawValue)  \($0.meaning)" }.joined(separator: "\n"),
+        version: DaybookVersion.text,
         subcommands: [
             Serve.self, Migrate.self, Erase.self, Prune.self, Restored.self, MakeToken.self,
         ],
