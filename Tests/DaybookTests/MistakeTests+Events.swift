@@ -27,6 +27,20 @@ extension Mistake {
         var guests: [UUID: String]?
     }
 
+    /// Events whose dictionaries have other names in JSON than in Swift.
+    private struct Table: EventPayload, Codable {
+        static let type = "com.example.table"
+        private enum CodingKeys: String, CodingKey { case seats = "s" }
+        var seats: [UUID: String]
+    }
+
+    private struct Seating: EventPayload, Codable {
+        static let type = "com.example.seating"
+        enum Order: Codable { case free, fixed([UUID: String]) }
+        var order: Order
+        var rows: [[UUID: String]] = []
+    }
+
     /// A payload with some of the members of `Trip`.
     private struct Plan: EventPayload, Codable {
         static let type = "com.example.plan"
@@ -155,7 +169,7 @@ extension Mistake {
         },
         Mistake(
             "a dictionary without names", "EventError.invalidData",
-            "items[1].guests is a dictionary that JSON can only express as an array"
+            "items[0].guests is a dictionary that JSON can only express as an array"
         ) { _ in
             let guests = Bill.Item(price: 1, guests: [id: "ana"])
             try await store().append(Bill(items: [Bill.Item(price: 1), guests]))
@@ -168,6 +182,18 @@ extension Mistake {
             try await store.append(Party(name: "a"))
             try await store.append(Party(name: "b", guests: [id: "ana"]))
         },
+        Mistake(
+            "a dictionary without names under another name", "EventError.invalidData",
+            "s is a dictionary that JSON can only express as an array"
+        ) { _ in try await store().append(Table(seats: [id: "ana"])) },
+        Mistake(
+            "a dictionary without names in an enum case", "EventError.invalidData",
+            "order.fixed._0 is a dictionary that JSON can only express as an array"
+        ) { _ in try await store().append(Seating(order: .fixed([id: "ana"]))) },
+        Mistake(
+            "an array, still empty, of dictionaries without names", "EventError.invalidData",
+            "rows is a dictionary that JSON can only express as an array"
+        ) { _ in try await store().append(Seating(order: .free)) },
         Mistake("a time that is no number", "EventError.refused", "24 hours") { _ in
             let time = Timestamp(Date(timeIntervalSince1970: .nan))
             try await store().append(contentsOf: [EventDraft(Trip(name: "a"), time: time)])

@@ -70,6 +70,27 @@ import Testing
         #expect(verifying.status == 0, "\(verifying.output)\(verifying.messages)")
     }
 
+    @Test(
+        .verifies("TOOL-33"),
+        arguments: [
+            ("import $folder/new $sample", "recorded before the error: 56 events, 0 already"),
+            ("import $folder/new $sample --ack", "recorded before the error: "),
+            ("backup $log $folder/copy", "the backup is complete"),
+            ("export $log $folder/file", "the export is complete"),
+            ("compact $log", "the compaction is complete"),
+        ])
+    func `a command whose output cannot be written says what it has done`(
+        command: String, done: String
+    ) throws {
+        let folder = try folder()
+        defer { folder.remove() }
+        let run = try ToolRun.shell(
+            "folder='\(folder.path)'; log='\(folder.log)'; sample='\(Tool.sample)'; "
+                + "'\(tool)' \(command) >/dev/full")
+        #expect(run.status == 74)
+        #expect(run.messages.contains(done), "\(run.messages)")
+    }
+
     @Test(.verifies("TOOL-33"))
     func `a closed standard output ends the command by SIGPIPE, a closed standard error does not`()
         throws

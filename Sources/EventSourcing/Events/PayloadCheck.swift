@@ -7,40 +7,46 @@ import Synchronization
 
 /// The checks of an encoded payload.
 enum PayloadCheck {
-    /// The types of which a value was checked.
-    private static let checkedTypes = Mutex<Set<ObjectIdentifier>>([])
+    /// The number of checked values of each type.
+    private static let checkedValues = Mutex<[ObjectIdentifier: Int]>([:])
+    /// The values of a type that are checked: a later one may have an enum case or an element that the first one has
+    /// not.
+    private static let checkedValuesMax = 16
 
-    /// Refuses dictionaries that were written as arrays, and `Decimal` values that are NaN.
+    /// Refuses dictionaries that are written as arrays, and `Decimal` values that are NaN.
     ///
-    /// Only the first value of each type whose JSON has an array is searched for dictionaries, since each append would
-    /// otherwise reflect its whole value. So a dictionary is not found in later values if it is nil in one that has
-    /// another array.
+    /// Only the first 16 values of each type whose JSON has an array are searched for dictionaries, since each append
+    /// would otherwise visit its whole value. A dictionary is found by its type, also where it is nil or in an empty
+    /// array; not in an enum case, or in an element of an array, that none of these values has.
     ///
     /// - Throws: `EventError` (`invalidData`), naming the member.
-    /// - Complexity: O(bytes), a search for the letter N and for a bracket; for the first value of a type with an array,
-    ///   O(members).
-    static func check<Value>(_ value: Value, _ json: [UInt8]) throws(EventError) {
+    /// - Complexity: O(bytes), a search for the letter N and for a bracket; for the first values of a type with an
+    ///   array, O(members).
+    static func check<Value: Encodable>(_ value: Value, _ json: [UInt8]) throws(EventError) {
         if hasNaN(json), !isJSON(json) {
-            let path = path(in: value, { ($0 as? Decimal)?.isNaN ?? false }) ?? "the data"
-            throw EventError(.invalidData, "\(path) is NaN, which JSON cannot express")
+            let path = ValueSearch.path(in: value) { _, value in
+                (value as? Decimal)?.isNaN ?? false
+            }
+            throw EventError(
+                .invalidData, "\(path ?? "the data") is NaN, which JSON cannot express")
         }
         guard json.contains(UInt8(ascii: "[")) else { return }
-        guard checkedTypes.withLock({ $0.insert(ObjectIdentifier(Value.self)).inserted }) else {
-            return
+        let type = ObjectIdentifier(Value.self)
+        guard checkedValues.withLock({ $0[type, default: 0] < checkedValuesMax }) else { return }
+        if let path = ValueSearch.path(in: value, { type, _ in isWrittenAsArray(type) }) {
+            throw EventError(
+                .invalidData,
+                "\(path) is a dictionary that JSON can only express as an array, in an order that differs "
+                    + "from run to run. Use keys of the type String, such as uuidString, or make the type "
+                    + "of the keys CodingKeyRepresentable")
         }
-        let isArray = { (value: Any) in
-            (value as? any KeyedByValues).map { !type(of: $0).hasTextKeys } ?? false
-        }
-        guard path(in: value, isArray) != nil,
-            let written = try? JSONSerialization.jsonObject(with: Data(json)),
-            let path = path(in: value, isArray, writtenAs: written)
-        else { return }
-        checkedTypes.withLock { _ = $0.remove(ObjectIdentifier(Value.self)) }
-        throw EventError(
-            .invalidData,
-            "\(path) is a dictionary that JSON can only express as an array, in an order that differs "
-                + "from run to run. Use keys of the type String, such as uuidString, or make the type "
-                + "of the keys CodingKeyRepresentable")
+        checkedValues.withLock { $0[type, default: 0] += 1 }
+    }
+
+    /// Whether a type is a dictionary that is written as an array, or has such elements.
+    private static func isWrittenAsArray(_ type: Any.Type) -> Bool {
+        if let type = type as? any KeyedByValues.Type, !type.hasTextKeys { return true }
+        return (type as? any Container.Type).map { isWrittenAsArray($0.content) } ?? false
     }
 
     private static func hasNaN(_ json: [UInt8]) -> Bool {
@@ -60,42 +66,6 @@ enum PayloadCheck {
         var scanner = JSONScanner()
         return (try? scanner.value(json.span.bytes)) != nil
     }
-
-    /// The path of the first value that meets a condition, as in `stops[2].name`.
-    ///
-    /// - Parameter json: the JSON of the value, if only values count that are written as arrays.
-    private static func path(
-        in value: Any, _ condition: (Any) -> Bool, writtenAs json: Any? = nil, _ path: String = "",
-        depth: Int = 0
-    ) -> String? {
-        let mirror = Mirror(reflecting: value)
-        if mirror.displayStyle == .optional {
-            return mirror.children.first.flatMap {
-                Self.path(in: $0.value, condition, writtenAs: json, path, depth: depth)
-            }
-        }
-        if condition(value), json == nil || json is [Any] {
-            return path.isEmpty ? "the data" : path
-        }
-        guard depth < 16 else { return nil }
-        for (index, child) in mirror.children.enumerated() {
-            let name =
-                child.label.map { (path.isEmpty ? "" : path + ".") + $0 } ?? "\(path)[\(index)]"
-            var written: Any?
-            if let json {
-                // Members that a type writes in its own way are its own affair.
-                let elements = json as? [Any]
-                written =
-                    child.label.flatMap { (json as? [String: Any])?[$0] }
-                    ?? elements.flatMap { index < $0.count ? $0[index] : nil }
-                guard written != nil else { continue }
-            }
-            let found = Self.path(
-                in: child.value, condition, writtenAs: written, name, depth: depth + 1)
-            if let found { return found }
-        }
-        return nil
-    }
 }
 
 /// A dictionary.
@@ -110,3 +80,13 @@ extension Dictionary: KeyedByValues {
             || Key.self is any CodingKeyRepresentable.Type
     }
 }
+
+/// A type of which a value can be empty.
+private protocol Container {
+    /// The type of what it contains.
+    static var content: Any.Type { get }
+}
+
+extension Optional: Container { fileprivate static var content: Any.Type { Wrapped.self } }
+extension Array: Container { fileprivate static var content: Any.Type { Element.self } }
+extension Dictionary: Container { fileprivate static var content: Any.Type { Value.self } }

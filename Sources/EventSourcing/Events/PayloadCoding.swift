@@ -79,7 +79,7 @@ enum PayloadCoding {
     }
 
     /// The path of a value, as in `stops[2].name`.
-    private static func path(_ keys: [any CodingKey]) -> String {
+    static func path(_ keys: [any CodingKey]) -> String {
         var path = ""
         for key in keys {
             if let index = key.intValue {

@@ -168,8 +168,17 @@ package enum LineDecoder {
 
     static func checkUTF8(_ line: RawSpan) throws(JSONError) {
         guard line.isASCII || String(utf8: line) != nil else {
-            throw JSONError(offset: 0, detail: "it is not UTF-8")
+            throw JSONError(offset: firstFault(of: line), detail: "it is not UTF-8")
         }
+    }
+
+    /// The offset of the first byte that is no part of UTF-8.
+    private static func firstFault(of line: RawSpan) -> Int {
+        var bytes = (0..<line.byteCount).lazy.map { line.byte(at: $0) }.makeIterator()
+        var parser = Unicode.UTF8.ForwardParser()
+        var offset = 0
+        while case .valid(let scalar) = parser.parseScalar(from: &bytes) { offset += scalar.count }
+        return offset
     }
 
     /// The attributes with a defined meaning.

@@ -55,6 +55,7 @@ struct Backup: AsyncParsableCommand {
             of: directory, to: destination, LogEnvironment()
         ) { part in progress.update(0, bytes: Int(part * Double(total))) }
         progress.finish()
+        Stdout.note(effect: "the backup is complete")
         var row = ViewRow()
         row.appendField("events", summary.events)
         row.appendField("last", Int(clamping: summary.last.rawValue))

@@ -30,6 +30,7 @@ struct Compact: AsyncParsableCommand {
     func run() async throws {
         try await Exit.mapping {
             let report = dryRun ? try preview() : try await compact()
+            if !dryRun { Stdout.note(effect: "the compaction is complete") }
             write(report)
         }
     }

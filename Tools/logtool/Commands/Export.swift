@@ -133,6 +133,7 @@ struct Export: AsyncParsableCommand {
         guard !isToStdout else {
             return Message.note("\(summary.events) events, \(summary.bytes) bytes")
         }
+        Stdout.note(effect: "the export is complete")
         var row = ViewRow()
         row.appendField("events", summary.events)
         row.appendField("bytes", summary.bytes)

@@ -45,6 +45,7 @@ enum ExportLayout: String, ExpressibleByArgument, CaseIterable {
         }
         progress.finish()
         try file.finish()
+        Stdout.note(effect: "the export is complete")
         let size = try FileManager.default.attributesOfItem(atPath: destination)[.size] as? Int
         var row = ViewRow()
         row.appendField("tables", tables)

@@ -32,6 +32,7 @@ enum FolderLayout: String, ExpressibleByArgument, CaseIterable {
             folder.discard()
             throw error
         }
+        Stdout.note(effect: "the export is complete")
         var row = ViewRow()
         row.appendField("cities", summary.cities)
         row.appendField("languages", summary.languages)
@@ -95,9 +96,19 @@ enum FolderLayout: String, ExpressibleByArgument, CaseIterable {
         let result = try await ToolStore.closing(
             ToolStore.open(directory, account: account, create: true)
         ) { store in
-            try await ContentCommands(store, FileStore(store, collects: false))
-                .importFolder(folder)
+            let before = await store.lastDurable
+            do {
+                return try await ContentCommands(store, FileStore(store, collects: false))
+                    .importFolder(folder)
+            } catch {
+                let recorded = Int(clamping: await store.lastDurable.rawValue - before.rawValue)
+                Message.note(
+                    "recorded before the error: \(recorded.counted("event")); import the folder again to continue"
+                )
+                throw error
+            }
         }
+        Stdout.note(effect: "the import is complete: \(result.events.counted("event")) recorded")
         for note in result.notes { Message.note("passed over: \(note)") }
         var row = ViewRow()
         row.appendField("appended", result.events)

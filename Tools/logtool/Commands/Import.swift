@@ -87,16 +87,14 @@ struct Import: AsyncParsableCommand {
             summary = try await events.run(lines) { appended in
                 if ack { Self.write(appended) }
             } progress: {
+                Stdout.note(effect: Self.recorded($0))
                 progress.update($0.appended + $0.known, bytes: $0.bytes)
             }
         } catch {
             progress.finish()
             try? await store.close()
             guard let error = error as? ImportError else {
-                let before = events.summary
-                Message.note(
-                    "recorded before the error: \(before.appended.counted("event")), "
-                        + "\(before.known) already in the log; import the file again to continue")
+                Message.note(Self.recorded(events.summary))
                 throw error
             }
             Message.error("\(error)")
@@ -125,6 +123,11 @@ struct Import: AsyncParsableCommand {
             row.appendField("lines", summary.lines)
             RowWriter.writeSummary(row, output.format)
         }
+    }
+
+    private static func recorded(_ summary: ImportSummary) -> String {
+        "recorded before the error: \(summary.appended.counted("event")), "
+            + "\(summary.known) already in the log; import the file again to continue"
     }
 
     /// Opens the file, or standard input for `-`.

@@ -181,6 +181,7 @@ struct Parked: AsyncParsableCommand {
     }
 
     private func write(_ decisions: [Decisions.Done]) {
+        Stdout.note(effect: "the decisions are recorded")
         var writer = RowWriter(output.format)
         for decision in decisions {
             var row = ViewRow()

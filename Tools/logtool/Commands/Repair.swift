@@ -49,6 +49,7 @@ struct Repair: AsyncParsableCommand {
             environment: LogEnvironment(fileSystem: CountingFileSystem(progress)))
         let report = yes ? try repair.repair() : try repair.plan()
         progress.finish()
+        if yes { Stdout.note(effect: "the repair is complete") }
         var writer = RowWriter(output.format)
         for action in report.actions { writer.write(Self.row(action)) }
         writer.finish()

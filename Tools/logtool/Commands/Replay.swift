@@ -116,6 +116,7 @@ struct Replay: AsyncParsableCommand {
         progress.finish()
         try await store.close()
         let report = try result.get()
+        Stdout.note(effect: "the run is complete; the answers are recorded")
         var row = ViewRow()
         row.appendField("applied", report.applied)
         row.appendField("duplicate", report.duplicate)

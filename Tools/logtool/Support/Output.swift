@@ -184,6 +184,12 @@ enum Stdout {
     private static let waits = Mutex<(ended: Duration, begun: ContinuousClock.Instant?)>(
         (ended: .zero, begun: nil))
 
+    /// What the command has done, for the message if its output cannot be written.
+    private static let effect = Mutex<String?>(nil)
+
+    /// Says what the command has done, should its output not be written.
+    static func note(effect: String) { self.effect.withLock { $0 = effect } }
+
     /// The time that writing has taken until now, most of it waits for a reader.
     static var waited: Duration {
         waits.withLock { $0.ended + ($0.begun.map { ContinuousClock.now - $0 } ?? .zero) }
@@ -223,6 +229,7 @@ enum Stdout {
         // The reader has closed the pipe, as `head` does: end by SIGPIPE like other programs.
         if reason == EPIPE { StandardStream.endByBrokenPipe() }
         Message.error("standard output: \(String(cString: strerror(reason)))")
+        if let done = effect.withLock({ $0 }) { Message.note(done) }
         exit(Exit.io.rawValue)
     }
 }

@@ -205,7 +205,7 @@ package struct MailedPage {
     /// - Throws: `LogError` (`io`) if there is a file already, or it cannot be written.
     package func write(to path: String) throws {
         let file = try ExportFile(
-            path, .refused("choose another path or remove the file"), log: directory)
+            path, .refused("remove the file"), log: directory)
         try file.write(html)
         try file.finish()
     }
