@@ -45,9 +45,10 @@ struct EndClaims {
     /// names a last segment that begins where the log ends. Otherwise the segments were replaced by earlier ones,
     /// which is allowed.
     private func markedEnd(notBefore next: Position, of logID: UInt128?) -> Position? {
-        guard let lock, lock.logID == logID, lock.next > next, isCopy || lock.base == next else {
-            return nil
-        }
+        guard let lock, lock.logID == logID, lock.next > next, isCopy || lock.base == next,
+            // Otherwise no writer has written it.
+            0...FormatLimit.segmentEventsMax ~= lock.base.distance(to: lock.next)
+        else { return nil }
         return Position(lock.next.rawValue - 1)
     }
 
