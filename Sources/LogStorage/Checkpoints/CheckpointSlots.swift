@@ -81,7 +81,8 @@ package struct CheckpointSlots: Sendable {
             ($0.header.position, $0.header.createdAt) > ($1.header.position, $1.header.createdAt)
         }
         return EndClaims(
-            directory: directory, lock: lock?.content, isCopy: lock?.isCopy ?? false, slots: order)
+            directory: directory, lock: lock.flatMap { $0.isShared ? nil : $0.content },
+            isCopy: lock?.isCopy ?? false, slots: order)
     }
 
     /// Reads a slot's header, whose digest has not been checked.

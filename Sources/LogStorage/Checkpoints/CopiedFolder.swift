@@ -11,17 +11,17 @@ enum CopiedFolder {
         marker(directory, fileSystem)?.isCopy ?? false
     }
 
-    /// The content of `lock`, and whether it names the fingerprint of another file; nil if there is no readable
-    /// `lock`.
+    /// The content of `lock`, whether it names the fingerprint of another file, and whether another folder has the
+    /// file as well, by a hard link; nil if there is no readable `lock`.
     static func marker(
         _ directory: String, _ fileSystem: any FileSystem
-    ) -> (content: LockMarker, isCopy: Bool)? {
+    ) -> (content: LockMarker, isCopy: Bool, isShared: Bool)? {
         guard let file = try? fileSystem.open(directory + "/" + LogDirectory.lock, .read),
             let fingerprint = try? file.fingerprint(),
             let bytes = try? file.read(at: 0, count: LockMarker.bytesMax),
             let marker = LockMarker(bytes)
         else { return nil }
-        return (marker, marker.file != fingerprint)
+        return (marker, marker.file != fingerprint, ((try? file.linkCount()) ?? 1) > 1)
     }
 
     /// Moves the checkpoints that name a position after the end of the copy to the quarantine. Durable on

@@ -10,7 +10,7 @@ import LogFormat
 /// that ends before it is damaged, whatever a writer appends meanwhile.
 struct EndClaims {
     let directory: String
-    /// The content of `lock`; nil if it cannot be read.
+    /// The content of `lock`; nil if it cannot be read, or another folder has the same file.
     let lock: LockMarker?
     /// True if the folder is the copy of a log's folder, as it was before the slots were read.
     let isCopy: Bool
