@@ -11,11 +11,14 @@ import Testing
 /// A server that records the arriving events, which are represented by their ids.
 private final class Ledger: Transport {
     private let state = Mutex<[[UUID]]>([])
+    private let offered = Mutex(0)
     private let isIdempotent: Bool
 
     init(isIdempotent: Bool = true) { self.isIdempotent = isIdempotent }
 
     var batches: [[UUID]] { state.withLock { $0 } }
+    /// The number of batches that were offered.
+    var offers: Int { offered.withLock { $0 } }
 
     /// The stored ids, in the order of arrival.
     var held: [UUID] {
@@ -27,6 +30,13 @@ private final class Ledger: Transport {
 
     static func body(_ ids: [UUID]) -> [UInt8] {
         Array("[\(ids.map { "\"\($0)\"" }.joined(separator: ","))]".utf8)
+    }
+
+    func offer(
+        _ batch: [UInt8], token: String?, account: String?
+    ) async throws -> TransportReply {
+        offered.withLock { $0 += 1 }
+        return try await send(.append(batch: batch), token: token)
     }
 
     func send(_ request: TransportRequest, token: String?) async throws -> TransportReply {
@@ -87,6 +97,19 @@ private func careful(_ reply: TransportReply?, _ batch: [UUID]) -> [UUID] {
 }
 
 @Suite struct SimulatedNetworkTests {
+    @Test(arguments: [.copyLate, .requestDoubled, .requestLate, nil] as [NetworkFault?])
+    func `an offer arrives as an offer, also later and twice`(fault: NetworkFault?) async throws {
+        for seed in 0..<20 as Range<UInt64> {
+            let line = Line(fault.map { [$0] } ?? [], Choices(seed: seed))
+            let batch = Ledger.body([ids[0]])
+            _ = try? await line.network.offer(batch, token: nil, account: nil)
+            _ = try? await line.network.send(.append(batch: Ledger.body([ids[1]])), token: nil)
+            await line.network.deliverAll()
+            #expect(line.server.offers == line.server.batches.count { $0 == [ids[0]] })
+            #expect(line.server.offers > 0)
+        }
+    }
+
     @Test(arguments: NetworkFault.allCases)
     func `every fault has its effect`(fault: NetworkFault) async throws {
         for seed in 0..<40 as Range<UInt64> {

@@ -188,7 +188,7 @@ struct DamagedLog {
     func checkRepaired(_ report: RepairReport?, _ what: String) throws {
         try #require(try findings() == [], "\(what): still damaged")
         try #require(try repair().plan().actions == [], "\(what): not repaired in one go")
-        let names = try image().keys
+        let names = try files.list(TestLog.path)
         try #require(!names.contains { $0.hasSuffix(".repair") }, "\(what): left \(names)")
 
         var found: Set<Position> = []

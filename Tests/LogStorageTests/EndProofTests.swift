@@ -31,29 +31,63 @@ import Testing
         return (released, commits, path)
     }
 
-    /// `lock` still names the end. But so it does in a folder to which an older copy of the segments was restored,
-    /// which must open.
-    @Test(.verifies("CHK-5"))
-    func `a log that has lost its last segment and every checkpoint does not open without a word`()
-        throws
-    {
+    /// `lock` names the end. In a folder to which an older copy of the segments was restored it does so as well;
+    /// but such a copy does not end just where the segment that `lock` names begins.
+    @Test(.verifies("CHK-9", "REP-2"), arguments: [false, true])
+    func `a log that has lost its last segment and every checkpoint does not open without a word`(
+        isZeros: Bool
+    ) throws {
         var test = TestLog()
         let log = try test.open()
         try test.append(to: log, paddings: [0, 40])
         try log.roll()
         try test.append(to: log, paddings: [5])
         try log.close()
-        try test.files.remove(try #require(TestLog.segments(test.files).last))
-        withKnownIssue("nothing but a checkpoint is asked for the end") {
-            #expect(throws: LogError.self) { try test.open() }
-        }
+        let path = try #require(TestLog.segments(test.files).last)
+        test.files[path] = isZeros ? [UInt8](repeating: 0, count: 4_096) : nil
+        let salvaged = "/salvaged"
+        try LogCopy(of: TestLog.path, to: salvaged, environment: test.environment()).run()
+        let report = try LogRepair(salvaged, environment: test.environment()).repair()
+        #expect(report.lost.first?.lowerBound == Position(3), "a salvage does not know the end")
+        let copy = try Log(at: salvaged, environment: test.environment())
+        #expect(copy.incarnation != log.incarnation)
+        try expectMissingEnd(test.files, after: 2, through: 3, "\(isZeros)")
+    }
+
+    /// A copy that lacks what its `lock` names opens, since a writer may have been at work.
+    @Test(.verifies("CHK-8", "CHK-9"))
+    func `a copy reports the positions that only its lock file names`() throws {
+        var test = TestLog()
+        let log = try test.open()
+        try test.append(to: log, paddings: [0, 40])
+        try log.roll()
+        try test.append(to: log, paddings: [5])
+        try log.close()
+        let copy = InMemoryFileSystem()
+        try copy.createDirectory(TestLog.path)
+        // The file `lock` must be another one than that of the log.
+        copy[TestLog.path + "/reserve"] = []
+        for (path, bytes) in test.files.image.sorted(by: { $0.key < $1.key }) { copy[path] = bytes }
+        try copy.remove(try #require(TestLog.segments(copy).last))
+        let missing = Position(3)...Position(3)
+        let summary = try LogVerifier(TestLog.path, fileSystem: copy).verify { _, _ in nil }
+        #expect(summary.findings == [])
+        #expect(summary.missing == missing)
+        let report = try LogRepair(
+            TestLog.path, environment: TestLog.environment(copy)
+        ).repair()
+        #expect(report.actions == [])
+        #expect(report.missing == missing)
+        let opened = try Log(at: TestLog.path, environment: TestLog.environment(copy))
+        #expect(opened.recovery.missing == missing)
+        #expect(opened.next == Position(3))
     }
 
     /// Checks that opening, reading, verification and repair report the missing end.
     private func expectMissingEnd(
-        _ files: InMemoryFileSystem, after last: UInt64, _ what: String
+        _ files: InMemoryFileSystem, after last: UInt64, through named: UInt64 = 150, _ what: String
     ) throws {
-        let missing = Position(last + 1)...Position(150)
+        let missing = Position(last + 1)...Position(named)
         let opening = #expect(throws: LogError.self, "\(what)") {
             try Log(at: TestLog.path, environment: TestLog.environment(files.snapshot()))
         }
@@ -81,7 +115,7 @@ import Testing
         #expect(
             try LogVerifier(TestLog.path, fileSystem: files).verify { _, _ in nil }.findings == [])
         let log = try Log(at: TestLog.path, environment: TestLog.environment(files))
-        #expect(log.next > Position(150), "\(what): a position is given away twice")
+        #expect(log.next > Position(named), "\(what): a position is given away twice")
     }
 
     @Test(.verifies("CHK-5", "REC-3", "REC-6", "REC-7"))

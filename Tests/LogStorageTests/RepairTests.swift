@@ -542,6 +542,62 @@ import Testing
         #expect(report.actions.map(\.name) == [name])
         #expect(report.lost == [])
         #expect(try log.files.list(TestLog.path).count { $0.hasSuffix(".lz4") } == 3)
+        // What a later segment had is not known.
+        #expect(report.actions.map(\.endIsKnown) == [false])
+    }
+
+    /// The last segment of the log has become a folder. In a copy the lock file is another one than it names.
+    private func withFolderAsLast(
+        on files: any FileSystem, copied: Bool, checkpoint: Bool
+    ) throws -> DamagedLog {
+        var log = try DamagedLog(on: files)
+        if checkpoint { try storeCheckpoint(log) }
+        if copied {
+            let copy = InMemoryFileSystem()
+            for folder in ["", "/checkpoints"] { try copy.createDirectory(TestLog.path + folder) }
+            copy[DamagedLog.path("reserve")] = []
+            for (name, bytes) in try log.image().sorted(by: { $0.key < $1.key }) {
+                copy[DamagedLog.path(name)] = bytes
+            }
+            log = log.moved(to: copy)
+        }
+        try log.remove(log.path(2))
+        try log.files.createDirectory(log.path(2))
+        try log.files.syncDirectory(TestLog.path)
+        return log
+    }
+
+    @Test(.verifies("REP-2", "CHK-8"), arguments: [false, true], [false, true])
+    func `the positions of a last segment that has become a folder are not given again`(
+        copied: Bool, checkpoint: Bool
+    ) throws {
+        let log = try withFolderAsLast(
+            on: InMemoryFileSystem(), copied: copied, checkpoint: checkpoint)
+        #expect(CopiedFolder.isCopy(TestLog.path, log.files) == copied)
+        let report = try log.repair().repair()
+        #expect(report.lost.first?.lowerBound == Position(19))
+        #expect(report.actions.contains { $0.verb == .create && !$0.endIsKnown })
+        try log.checkRepaired(report, "copied: \(copied), checkpoint: \(checkpoint)")
+    }
+
+    @Test(.verifies("REP-3", "REP-5"))
+    func `a folder in place of a segment is moved when the segment for its positions is durable`()
+        throws
+    {
+        var kills = 0
+        for operation in 1... {
+            let log = try withFolderAsLast(
+                on: InMemoryFileSystem(), copied: true, checkpoint: false)
+            let files = try #require(log.files as? InMemoryFileSystem)
+            let watched = InterleavingFileSystem(
+                files,
+                cut: { $0 == operation ? InterleavingFileSystem.Cut(kills: true) : nil }, look: {})
+            if (try? log.moved(to: watched).repair().repair()) != nil { break }
+            kills += 1
+            _ = try log.repair().repair()
+            try log.checkRepaired(nil, "operation \(operation)")
+        }
+        #expect(kills > 5)
     }
 
     @Test(.verifies("REP-3", "CMP-30"))

@@ -173,7 +173,7 @@ private final class WithoutFolderLocks: ForwardingFileSystem {
 
     /// A way in which the folder of a closed log becomes another state of it, or another log.
     enum Change: CaseIterable {
-        case segmentsDeleted, segmentsOfAnotherLog, lastSegmentDeleted, earlierCopy, copy
+        case segmentsDeleted, segmentsOfAnotherLog, earlierCopy, copy
 
         /// - Returns: the path of the changed log.
         func run(on path: String, earlier: String, isSealed: Bool) throws -> String {
@@ -185,7 +185,6 @@ private final class WithoutFolderLocks: ForwardingFileSystem {
             }
             switch self {
             case .segmentsDeleted: try remove(segments)
-            case .lastSegmentDeleted: try remove([segments[segments.count - 1]])
             case .segmentsOfAnotherLog:
                 try remove(segments)
                 let other = try openLog(path + "-other")
@@ -217,10 +216,6 @@ private final class WithoutFolderLocks: ForwardingFileSystem {
         try appendLine(to: log)
         try FileManager.default.copyItem(atPath: folder.log, toPath: folder.log + "-earlier")
         try appendLine(to: log)
-        if change == .lastSegmentDeleted {
-            try log.roll()
-            try appendLine(to: log)
-        }
         if isSealed { try log.roll() }
         try log.close()
         let path = try change.run(

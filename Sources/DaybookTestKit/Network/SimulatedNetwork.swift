@@ -53,6 +53,8 @@ public final class SimulatedNetwork: Transport {
     private struct Request {
         var call: TransportRequest
         var token: String?
+        /// Whether the events of the batch are offered (SYNC-52).
+        var isOffer = false
     }
 
     private struct State {
@@ -133,11 +135,22 @@ public final class SimulatedNetwork: Transport {
     // MARK: Transport
 
     public func send(_ call: TransportRequest, token: String?) async throws -> TransportReply {
+        try await send(Request(call: call, token: token))
+    }
+
+    /// Offers a batch to a replica, with the same faults as `send`. The account is not passed on.
+    public func offer(
+        _ batch: [UInt8], token: String?, account: String?
+    ) async throws -> TransportReply {
+        choices.count("network: offers")
+        return try await send(Request(call: .append(batch: batch), token: token, isOffer: true))
+    }
+
+    private func send(_ request: Request) async throws -> TransportReply {
         try checkConnected()
         choices.count("network: requests")
-        let request = Request(call: call, token: token)
         let fault = nextFault()
-        appendTrace("\(Self.describe(call)) \(fault?.rawValue ?? "well")")
+        appendTrace("\(Self.describe(request)) \(fault?.rawValue ?? "well")")
         await meanwhile()
         if drawBool(), drawBool() { await deliverLate() }
         do {
@@ -171,9 +184,9 @@ public final class SimulatedNetwork: Transport {
         if state.withLock({ $0.isHungUp }) { throw Failure.hungUp }
     }
 
-    private static func describe(_ call: TransportRequest) -> String {
-        switch call {
-        case .append(let batch): "send \(hash(batch))"
+    private static func describe(_ request: Request) -> String {
+        switch request.call {
+        case .append(let batch): "\(request.isOffer ? "offer" : "send") \(hash(batch))"
         case .read(let cursor): "read \(cursor ?? "from the beginning")"
         }
     }
@@ -185,7 +198,12 @@ public final class SimulatedNetwork: Transport {
     /// Delivers a request to a replica.
     private func deliver(_ request: Request) async throws -> TransportReply {
         let index = choices.draw { $0.int(in: 0...replicas.count - 1) }
-        let reply = try await replicas[index].send(request.call, token: request.token)
+        let reply: TransportReply
+        if case .append(let batch) = request.call, request.isOffer {
+            reply = try await replicas[index].offer(batch, token: request.token, account: nil)
+        } else {
+            reply = try await replicas[index].send(request.call, token: request.token)
+        }
         appendTrace("replica \(index) answers \(reply.status) \(Self.hash(reply.body))")
         return reply
     }
@@ -203,7 +221,7 @@ public final class SimulatedNetwork: Transport {
         }
         guard let request else { return false }
         choices.count("network: arrived late")
-        appendTrace("late \(Self.describe(request.call))")
+        appendTrace("late \(Self.describe(request))")
         _ = try? await deliver(request)
         return true
     }

@@ -70,17 +70,19 @@ package struct CheckpointSlots: Sendable {
     /// As `usable()`, with the locations of the id indexes.
     func heads() -> some Sequence<Head> { claims().heads() }
 
-    /// The positions that the checkpoints name, as of now. Two small reads; a slot's content is read only
-    /// if its header contradicts the end of the log.
+    /// The positions that the checkpoints and `lock` name, as of now. Three small reads; a slot's content is read
+    /// only if its header contradicts the end of the log.
     func claims() -> EndClaims {
         // First: a writer that opens a copy sets such checkpoints aside before it changes `lock`.
-        let isCopy = CopiedFolder.isCopy(directory, fileSystem)
+        let lock = CopiedFolder.marker(directory, fileSystem)
         let slots =
             isFolder ? LogDirectory.checkpointSlots.compactMap { header(of: $0) } : []
         let order = slots.sorted {
             ($0.header.position, $0.header.createdAt) > ($1.header.position, $1.header.createdAt)
         }
-        return EndClaims(directory: directory, isCopy: isCopy, slots: order)
+        return EndClaims(
+            directory: directory, lock: lock.flatMap { $0.isShared ? nil : $0.content },
+            isCopy: lock?.isCopy ?? false, slots: order)
     }
 
     /// Reads a slot's header, whose digest has not been checked.

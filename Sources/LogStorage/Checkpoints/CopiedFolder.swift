@@ -8,12 +8,20 @@ enum CopiedFolder {
     /// True if `lock` names the fingerprint of another file: no writer has opened this folder yet, and the one that
     /// made the file has opened another folder. False if there is no readable `lock`.
     static func isCopy(_ directory: String, _ fileSystem: any FileSystem) -> Bool {
+        marker(directory, fileSystem)?.isCopy ?? false
+    }
+
+    /// The content of `lock`, whether it names the fingerprint of another file, and whether another folder has the
+    /// file as well, by a hard link; nil if there is no readable `lock`.
+    static func marker(
+        _ directory: String, _ fileSystem: any FileSystem
+    ) -> (content: LockMarker, isCopy: Bool, isShared: Bool)? {
         guard let file = try? fileSystem.open(directory + "/" + LogDirectory.lock, .read),
             let fingerprint = try? file.fingerprint(),
             let bytes = try? file.read(at: 0, count: LockMarker.bytesMax),
             let marker = LockMarker(bytes)
-        else { return false }
-        return marker.file != fingerprint
+        else { return nil }
+        return (marker, marker.file != fingerprint, ((try? file.linkCount()) ?? 1) > 1)
     }
 
     /// Moves the checkpoints that name a position after the end of the copy to the quarantine. Durable on
@@ -27,10 +35,11 @@ enum CopiedFolder {
         _ claims: EndClaims, next: Position, of logID: UInt128, isOnly: Bool,
         _ fileSystem: any FileSystem
     ) throws(LogError) -> Checkpoint? {
-        let kept = isOnly ? lasting(claims, of: logID) : nil
         let ahead = claims.slots.filter {
             $0.header.logID == logID && $0.header.position >= next
         }
+        // Only `lock` may name the missing positions.
+        let kept = isOnly && !ahead.isEmpty ? lasting(claims, of: logID) : nil
         // The newest last: until the kept states are stored in a free slot, it is the only one that has them.
         for (number, claim) in ahead.reversed().enumerated() {
             if number == ahead.count - 1, let checkpoint = kept {

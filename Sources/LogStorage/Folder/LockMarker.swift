@@ -20,7 +20,7 @@ struct LockMarker: Equatable {
 
     /// More than the bytes of a marker, so that a longer content is recognised as another one.
     static let bytesMax = 256
-    private static let byteCount = 165
+    static let byteCount = 165
     private static let closed = Array("closed".utf8)
     private static let inUse = Array("in-use".utf8)
     private static let spaces = [36, 57, 94, 115, 136, 157]

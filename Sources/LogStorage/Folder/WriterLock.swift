@@ -194,6 +194,12 @@ struct WriterLock {
         let (before, isInUse) = (incarnation, stored?.isInUse ?? !end.isClosed)
         incarnation = environment.randomUUID()
         do throws(FileError) {
+            // In place, since a full disk has no other block. Otherwise a torn write could join the base of a new
+            // log to the *next* of an old one: CHK-9.
+            if try file.size() > 0 {
+                try file.write([UInt8](repeating: 0, count: LockMarker.byteCount), at: 0)
+                try file.sync()
+            }
             try record(next: next, isInUse: isInUse)
             try fileSystem.syncDirectory(directory)
         } catch {

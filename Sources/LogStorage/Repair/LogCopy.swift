@@ -50,12 +50,13 @@ package struct LogCopy {
     }
 
     private func copyContent(of folder: String, to copy: String) throws(FileError) {
-        // With the lock of an original, the salvaged folder would be taken for a copy made by hand, in which a
-        // checkpoint after the end of the log is no sign of a lost end.
         let isOriginal = folder == directory && !CopiedFolder.isCopy(directory, files)
         for name in try files.list(folder) where name != LogDirectory.quarantine {
-            if isOriginal && name == LogDirectory.lock { continue }
             let (source, destination) = (folder + "/" + name, copy + "/" + name)
+            if isOriginal && name == LogDirectory.lock {
+                try copyLock(to: destination)
+                continue
+            }
             do throws(FileError) {
                 try copyFile(source, destination)
             } catch {
@@ -69,6 +70,18 @@ package struct LogCopy {
             }
         }
         try environment.fileSystem.syncDirectory(copy)
+    }
+
+    /// Writes the copy's own lock file, with a new incarnation. With the bytes of the original's, the salvaged folder
+    /// would be taken for a copy made by hand, in which a position after the end of the log is no sign of a lost end.
+    private func copyLock(to path: String) throws(FileError) {
+        guard var marker = CopiedFolder.marker(directory, files)?.content else { return }
+        let file = try environment.fileSystem.open(path, .createNew)
+        marker.incarnation = environment.randomUUID()
+        marker.file = try file.fingerprint()
+        marker.segment = 0
+        try file.write(marker.encoded(), at: 0)
+        try file.sync()
     }
 
     private func copyFile(_ source: String, _ destination: String) throws(FileError) {

@@ -11,6 +11,8 @@ package struct RepairReport: Hashable, Sendable {
     package var actions: [RepairAction] = []
     /// The number of lines that the log has afterwards.
     package var kept = 0
+    /// The positions that a copied folder lacks at its end, since it was made while a writer had the log open.
+    package var missing: ClosedRange<Position>?
     /// All positions whose lines are lost.
     package var lost: [ClosedRange<Position>] { actions.flatMap(\.lost) }
 }
@@ -59,7 +61,7 @@ package struct LogRepair {
         let (plan, otherActions) = try makePlan()
         return RepairReport(
             actions: (lockDamage.map { [$0] } ?? []) + (try misplaced()) + otherActions
-                + plan.actions, kept: plan.kept)
+                + plan.actions, kept: plan.kept, missing: plan.missing)
     }
 
     /// Returns the steps that a repair would take in segments, without the log's lock: for a verification. If a
@@ -68,7 +70,7 @@ package struct LogRepair {
     /// - Throws: as `plan()`, except `locked`.
     package func forecast() throws(LogError) -> RepairReport {
         let plan = try makePlan().plan
-        return RepairReport(actions: plan.actions, kept: plan.kept)
+        return RepairReport(actions: plan.actions, kept: plan.kept, missing: plan.missing)
     }
 
     /// Repairs the log. On return it can be opened and appended to, verification finds no damage, and the
@@ -96,10 +98,12 @@ package struct LogRepair {
         try applyJournal()
         var (plan, otherActions) = try makePlan()
         for index in otherActions.indices { try quarantineFile(&otherActions[index]) }
+        // A folder or a link is moved, not copied. It may be the only sign of a lost segment, so the segment that
+        // takes its positions is durable first.
+        let written = try write(plan.writings)
         for index in plan.actions.indices where plan.actions[index].bytes != nil {
             try quarantineFile(&plan.actions[index])
         }
-        let written = try write(plan.writings)
         // Checkpoints whose states depend on lost lines are removed before the segments are replaced. The
         // position that a checkpoint proves must stay named until the segment that covers it is in place.
         let states = statesToKeep(plan)
@@ -123,6 +127,7 @@ package struct LogRepair {
         try remove(names)
         report.actions += otherActions + plan.actions
         report.kept = plan.kept
+        report.missing = plan.missing
         return report
     }
 
@@ -168,11 +173,9 @@ package struct LogRepair {
     private func makePlan() throws(LogError) -> (plan: RepairPlan, otherActions: [RepairAction]) {
         let (names, notALog) = try segmentNames()
         let leftoverNames = try leftovers()
-        // In a copied folder the positions after the end were never acknowledged.
-        let isCopy = CopiedFolder.isCopy(directory, fileSystem)
-        let checkpoints = CheckpointSlots(directory, fileSystem: fileSystem).usable()
-            .map { ($0.logID, isCopy ? .zero : $0.position) }
-        guard !names.isEmpty || !leftoverNames.isEmpty || !checkpoints.isEmpty else {
+        let claims = CheckpointSlots(directory, fileSystem: fileSystem).claims()
+        let hasCheckpoint = claims.heads().contains { _ in true }
+        guard !names.isEmpty || !leftoverNames.isEmpty || hasCheckpoint else {
             throw LogError(.noSuchLog, path: directory, "the folder is empty")
         }
         let (journal, journalDamage) = try readJournal()
@@ -184,11 +187,11 @@ package struct LogRepair {
             let file = try SurveyedFile.read(name, in: directory, nil, fileSystem)
             if file.isWhole { files.append(file) }
         }
-        if let notALog, files.isEmpty, checkpoints.isEmpty { throw notALog }
+        if let notALog, files.isEmpty, !hasCheckpoint { throw notALog }
         let fresh = SegmentHeader(
             logID: environment.randomUUID(), account: account, base: Position(1),
             createdAt: environment.now())
-        let plan = try RepairPlan(files, checkpoints: Array(checkpoints), fresh: fresh) {
+        let plan = try RepairPlan(files, claims: claims, fresh: fresh) {
             file throws(LogError) in
             let plain = try storage { () throws(FileError) in
                 try fileSystem.open(path(file.name), .read)

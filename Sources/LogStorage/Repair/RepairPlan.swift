@@ -31,6 +31,11 @@ struct RepairPlan {
     let fresh: SegmentHeader
     /// The last position that a checkpoint names, which proves that it was synced.
     let proven: Position
+    /// The positions that a copied folder lacks, since a writer was at work when it was made.
+    private(set) var missing: ClosedRange<Position>?
+    private let claims: EndClaims
+    /// The positions in the names of folders, links and pipes.
+    private let unreadable: Set<Position>
     /// The position in the name of the last segment file.
     private let lastNamed: Position?
     private let salvage: (SurveyedFile) throws(LogError) -> SegmentSalvage
@@ -43,27 +48,38 @@ struct RepairPlan {
     ///
     /// - Parameters:
     ///   - files: the log's segments, in order of their names, and the files of an interrupted repair.
-    ///   - checkpoints: the log ids and positions that checkpoints name, newest first.
+    ///   - claims: the positions that checkpoints and `lock` name.
     ///   - fresh: a header with a new log id, for a log without an intact one.
     ///   - salvage: reads the frames of a sound file that must be rewritten.
     init(
-        _ files: [SurveyedFile], checkpoints: [(logID: UInt128, position: Position)],
-        fresh: SegmentHeader, salvage: @escaping (SurveyedFile) throws(LogError) -> SegmentSalvage
+        _ files: [SurveyedFile], claims: EndClaims, fresh: SegmentHeader,
+        salvage: @escaping (SurveyedFile) throws(LogError) -> SegmentSalvage
     ) throws(LogError) {
         // Without an intact header, the log's id comes from the newest checkpoint.
         let known = Self.identity(of: files)
         var identity = known ?? fresh
-        if known == nil, let newest = checkpoints.first { identity.logID = newest.logID }
+        if known == nil, let newest = claims.heads().first(where: { _ in true }) {
+            identity.logID = newest.checkpoint.logID
+        }
         self.fresh = identity
         lastNamed = files.compactMap(\.named).max()
         self.salvage = salvage
-        proven = checkpoints.filter { $0.logID == identity.logID }.map(\.position).max() ?? .zero
+        self.claims = claims
+        // In a copied folder the positions after the end were never acknowledged.
+        proven =
+            claims.isCopy
+            ? .zero
+            : claims.heads().map(\.checkpoint).filter { $0.logID == identity.logID }
+                .map(\.position).max() ?? .zero
+        unreadable = Set(files.filter(\.isUnreadable).compactMap(\.named))
         let (chain, useless, rivals) = selectChain(from: files, identity)
         for (index, file) in chain.enumerated() {
             let following = chain.dropFirst(index + 1).first?.base
             try plan(file, before: following)
         }
         closeChain(useless, rivals)
+        markUnknown(useless)
+        missing = claims.missing(from: next, of: identity.logID)
         // Without a footer, compaction may have relied on any state up to the last position.
         let last = Position(next.rawValue - 1)
         for (number, writing) in writings.enumerated() {
@@ -103,7 +119,7 @@ struct RepairPlan {
             if let header = file.header, !header.isOfOneLog(with: identity) {
                 useless.append(file)
                 quarantine(file, "the segment belongs to another log")
-            } else if case .unreadable = file.state {
+            } else if file.isUnreadable {
                 useless.append(file)
                 quarantine(file, file.reason)
             } else if let base = file.base {
@@ -141,16 +157,16 @@ struct RepairPlan {
         case .sealed(let through, let hasTrailingZeros)
         where isInPlace
             && (!hasTrailingZeros
-                || following == nil && file.named == lastNamed && proven <= through):
+                || following == nil && file.named == lastNamed && end(at: through.next) <= through):
             next = through.next
             kept += file.events
             return
-        case .appendable(let after) where isInPlace && following == nil && proven < after:
+        case .appendable(let after) where isInPlace && following == nil && end(at: after) < after:
             next = after
             kept += file.events
             isOpenEnded = true
             return
-        case .unfinished where isInPlace && following == nil && proven < base:
+        case .unfinished where isInPlace && following == nil && end(at: base) < base:
             isOpenEnded = true
             return
         case .unfinished, .unreadable:
@@ -262,21 +278,41 @@ struct RepairPlan {
 
     // MARK: P7: the end
 
+    /// The last position that the log is known to have had if its segments end before `next`; less than `next` if
+    /// none is known. An entry that is no file, but is named as the next segment, shows also in a copy that there
+    /// was one.
+    private func end(at next: Position) -> Position {
+        let named = claims.end(notBefore: next, of: fresh.logID)?.position ?? .zero
+        if unreadable.contains(next) { return max(next, named) }
+        return claims.isCopy ? .zero : named
+    }
+
     /// Creates an empty segment for positions after a sealed end that were acknowledged: those that a
-    /// checkpoint names, or that a removed file had. Such a file has no readable header, or its name is the
-    /// position at which the log continues.
+    /// checkpoint or `lock` names, or that a removed file had. Such a file has no readable header, or its name is
+    /// the position at which the log continues.
     private mutating func closeChain(_ useless: [SurveyedFile], _ rivals: [SurveyedFile]) {
         guard !isOpenEnded else { return }
         let missingBases =
             useless.compactMap { file -> Position? in
-                // A folder or a link proves nothing, whatever its name says.
-                if case .unreadable = file.state { return nil }
+                // A folder or a link with another name proves nothing: `end(at:)`.
+                guard !file.isUnreadable else { return nil }
                 return file.header == nil || file.named == next ? file.named : nil
             } + rivals.compactMap { $0.named == next ? $0.named : nil }
-        guard let furthest = (missingBases + [proven]).max(), furthest >= next else { return }
+        guard let furthest = (missingBases + [end(at: next)]).max(), furthest >= next else {
+            return
+        }
         let through = max(next, furthest).advanced(capped: FormatLimit.segmentEventsMax)
         guard through >= next else { return }
         create(through: through, "the last segment is lost", endIsKnown: false)
+    }
+
+    /// Marks the actions for entries that are no files and are named after the end: whether there were such
+    /// positions is not known.
+    private mutating func markUnknown(_ useless: [SurveyedFile]) {
+        let names = useless.filter { $0.isUnreadable && $0.named ?? .zero >= next }.map(\.name)
+        for index in actions.indices where names.contains(actions[index].name) {
+            actions[index].endIsKnown = false
+        }
     }
 }
 

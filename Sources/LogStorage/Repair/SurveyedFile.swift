@@ -39,6 +39,12 @@ struct SurveyedFile {
         return min(first, named)
     }
 
+    /// True for a folder, a link or a pipe.
+    var isUnreadable: Bool {
+        if case .unreadable = state { return true }
+        return false
+    }
+
     var lineCount: Int {
         guard case .damaged(let salvage) = state else { return .max }
         return salvage.lineCount

@@ -58,6 +58,7 @@ struct Repair: AsyncParsableCommand {
                 "two writers have written \(range.text) at the same time; the events of the second are kept in the quarantined file only"
             )
         }
+        if let missing = report.missing { Message.note(Message.text(forMissing: missing)) }
         guard !report.actions.isEmpty else {
             return Message.note("the log is sound; there is nothing to repair")
         }

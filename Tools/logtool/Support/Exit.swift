@@ -102,11 +102,13 @@ enum Message {
                 ranges.append(ranges.removeLast() + " at most")
             }
         }
-        return report.kept.counted("event") + " kept; "
-            + (ranges.isEmpty
-                ? "no position is lost"
-                : "positions lost to damage, not to compaction: "
-                    + ranges.joined(separator: ", "))
+        let lost =
+            !ranges.isEmpty
+            ? "positions lost to damage, not to compaction: " + ranges.joined(separator: ", ")
+            : report.actions.contains { !$0.endIsKnown }
+                ? "whether later positions are lost is not known"
+                : report.missing == nil ? "no position is lost" : "no position is lost to damage"
+        return report.kept.counted("event") + " kept; " + lost
     }
     static func text(forMissing positions: ClosedRange<Position>) -> String {
         "note: the folder is a copy, made file by file while a writer had the log open: it lacks "

@@ -15,9 +15,23 @@ extension History {
             guard case .append(let batch) = request else {
                 return try await network.send(request, token: token)
             }
+            return try await record(batch) { try await network.send(request, token: token) }
+        }
+
+        func offer(
+            _ batch: [UInt8], token: String?, account: String?
+        ) async throws -> TransportReply {
+            try await record(batch) {
+                try await network.offer(batch, token: token, account: account)
+            }
+        }
+
+        private func record(
+            _ batch: [UInt8], _ send: () async throws -> TransportReply
+        ) async throws -> TransportReply {
             let sent = try await history.checkBatch(batch)
             do {
-                let reply = try await network.send(request, token: token)
+                let reply = try await send()
                 await history.recordReply(reply, to: sent)
                 return reply
             } catch {

@@ -158,13 +158,19 @@ final class HistoryServer: Sendable {
                 try await server.reply(toRead: cursor, token, index, choices, clock)
             }
         }
+
+        func offer(
+            _ batch: [UInt8], token: String?, account: String?
+        ) async throws -> TransportReply {
+            try await server.reply(toBatch: batch, isOffer: true, token, index, choices, clock)
+        }
     }
 
     private struct Died: Error {}
 
     private func reply(
-        toBatch body: [UInt8], _ token: String?, _ index: Int, _ choices: SharedChoices,
-        _ clock: VirtualClock
+        toBatch body: [UInt8], isOffer: Bool = false, _ token: String?, _ index: Int,
+        _ choices: SharedChoices, _ clock: VirtualClock
     ) async throws -> TransportReply {
         let state = state.withLock { $0 }
         let fate = choices.draw { state.isCalm ? 0 : $0.int(in: 0...29) }
@@ -177,7 +183,7 @@ final class HistoryServer: Sendable {
         do throws(BatchError) {
             batch = try BatchReader.read(
                 body.span.bytes, catalogue: catalogue,
-                now: Timestamp(milliseconds: clock.milliseconds))
+                now: Timestamp(milliseconds: clock.milliseconds), isOffer: isOffer)
         } catch {
             if case .tooManyEvents = error { return TransportReply(status: 413) }
             return TransportReply(status: 400)

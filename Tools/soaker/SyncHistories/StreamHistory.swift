@@ -174,8 +174,20 @@ private final class BreakingStreams: FollowingTransport {
     var counts: [String: Int] { state.withLock { $0.counts } }
 
     func send(_ request: TransportRequest, token: String?) async throws -> TransportReply {
+        try await reply { try await server.send(request, token: token) }
+    }
+
+    func offer(
+        _ batch: [UInt8], token: String?, account: String?
+    ) async throws -> TransportReply {
+        try await reply { try await server.offer(batch, token: token, account: account) }
+    }
+
+    private func reply(
+        _ send: () async throws -> TransportReply
+    ) async throws -> TransportReply {
         let fails = state.withLock { $0.cuts < cutsMax && $0.random.next() % 32 == 0 }
-        let reply = try await server.send(request, token: token)
+        let reply = try await send()
         // The reply is lost.
         if fails { throw Broken() }
         return reply

@@ -145,9 +145,9 @@ struct EventRoutes: Sendable {
 
     /// The size of the body in bytes; without a Content-Length, the most that a body may have.
     private func bodyBytes(_ request: Request) throws(RequestError) -> Int {
-        let length = request.headers[.contentLength].flatMap { Int($0) }
-        guard let length else { return WireLimits.bodyBytes }
-        guard length <= WireLimits.bodyBytes else { throw Self.tooLarge }
+        guard let text = request.headers[.contentLength] else { return WireLimits.bodyBytes }
+        // The parser accepts every number of 64 bits.
+        guard let length = Int(text), length <= WireLimits.bodyBytes else { throw Self.tooLarge }
         return max(1, length)
     }
 
