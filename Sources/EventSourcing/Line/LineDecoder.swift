@@ -174,7 +174,7 @@ package enum LineDecoder {
 
     /// The offset of the first byte that is no part of UTF-8.
     private static func firstFault(of line: RawSpan) -> Int {
-        var bytes = (0..<line.byteCount).lazy.map { line.byte(at: $0) }.makeIterator()
+        var bytes = line.withUnsafeBytes { Array($0) }.makeIterator()
         var parser = Unicode.UTF8.ForwardParser()
         var offset = 0
         while case .valid(let scalar) = parser.parseScalar(from: &bytes) { offset += scalar.count }
