@@ -476,7 +476,7 @@ let package = Package(
         .testTarget(
             name: "SyncServerTests",
             dependencies: [
-                "DaybookTestKit", "EventSourcing", "DaybookOffline", "SyncServerAdmission",
+                "DaybookTestKit", "Engine", "EventSourcing", "DaybookOffline", "SyncServerAdmission",
                 "SyncServerPostgreSQL", "SyncServerStorage", "TestSupport", "syncserver",
                 forTools("GRDB", "GRDB.swift"),
                 forTools("Hummingbird", "hummingbird"),

@@ -48,4 +48,36 @@ private final class PlacesAPI: APIClient {
         #expect(api.targets == ["/v1/places", "/v1/places", "/v1/places/7/ratings"])
         #expect(api.keys.count == 2)
     }
+
+    @Test(arguments: [
+        (#"{"data":{"addMemo":true}}"#, 0, "applied"),
+        (#"{"data":null,"errors":[{"message":"too long"}]}"#, 1, "too long"),
+        (#"{"data":{"addMemo":null},"errors":[{"message":"no"}]}"#, 1, "no"),
+        (#"{"errors":[{"message":"-","extensions":{"code":"UNAUTHENTICATED"}}]}"#, 1, ""),
+        (#"{}"#, 1, ""),
+    ])
+    func `a mutation that GraphQL answers with 200 and errors is not taken for applied`(
+        body: String, pending: Int, message: String
+    ) async throws {
+        let store = try await EventStore.inMemory(account: "ada", rules: [mutationRule])
+        try await store.append(MemoAdded(memo: UUID(), text: "tram"))
+        let api = GraphQLAPI(body: body)
+        let transport = try RequestTransport(
+            store, api: "memos", at: try #require(URL(string: "https://api.example.com")),
+            key: .inRequest, promise: .once(keysKeptFor: nil), client: api)
+        let report = try await store.sync(over: transport, until: Date())
+        #expect(store.outbox.count == pending)
+        #expect(report.applied == 1 - pending)
+        #expect(store.outbox.entries.first?.errorMessage ?? (pending == 0 ? "applied" : "") == message)
+    }
+}
+
+/// Answers each request with 200 and a body.
+private struct GraphQLAPI: APIClient {
+    let body: String
+
+    func answer(to request: BoundedHTTPRequest, token: String?) async throws -> APIAnswer {
+        APIAnswer(
+            status: 200, headers: ["Content-Type": "application/json"], body: Array(body.utf8))
+    }
 }
