@@ -4,6 +4,7 @@ import Foundation
 import SyncServerStorage
 import Synchronization
 import TestSupport
+import Testing
 
 @testable import SyncServerPostgreSQL
 
@@ -31,7 +32,7 @@ final class PostgREST: Sendable {
             let number = count.add(1, ordering: .relaxed).newValue
             return lost.contains(number) ? .hangUp : answer.withLock { $0 }
         }
-        url = URL(string: server.base)!
+        url = try #require(URL(string: server.base))
     }
 
     private struct Statement {
