@@ -8,7 +8,7 @@ import Testing
 
 @testable import SyncServerPostgreSQL
 
-/// Answers insertions, updates with filters, and calls of functions as PostgREST 12 does: each is one statement in a
+/// Answers insertions, updates with filters, and calls of functions as PostgREST does from version 10 on: each is one statement in a
 /// transaction with the caller's role. The token is the user's id.
 final class PostgREST: Sendable {
     private let server: LocalServer
