@@ -15,9 +15,9 @@ import Testing
 private struct FilledProject {
     let project: SupabaseProject
 
-    init(_ cluster: PostgreSQLCluster? = nil, existing: String = "") async throws {
+    init(_ cluster: PostgreSQLCluster? = nil, existing: String? = nil) async throws {
         project = try await SupabaseProject(cluster)
-        try await run(existing)
+        if let existing { try await run(existing) }
         // It may be run again.
         for _ in 0..<2 { try await run(PostgreSQLFixture.sql("tables.sql")) }
     }
@@ -296,7 +296,7 @@ struct SupabaseTablesTests {
         try await filled.run("ALTER TABLE notes ADD CONSTRAINT short CHECK (length(content) < 5)")
         // Longer than an index entry, and random, so that it is not compressed.
         var random = SeededRandom(seed: 3)
-        let long = (0..<200).map { _ in String(random.next(), radix: 36) }.joined()
+        let long = (0..<400).map { _ in String(random.next(), radix: 36) }.joined()
         let events = [
             Sample.note("added", "n", 1, text: "brief"), Sample.note("added", "m", 2, text: "ok"),
             Sample.note("added", long, 3),
