@@ -234,8 +234,14 @@ struct SupabaseTablesTests {
             let rows = try await filled.tables(of: accounts[0])
             #expect(try await filled.views(of: accounts[0]) == rows, "seed \(seed)")
             #expect(try await filled.tables(of: accounts[1]) == rows, "seed \(seed)")
-            // All events once more, in the server's order.
-            try await filled.run("SELECT daybook.fill_tables('\(accounts[1])')")
+            // All events once more, in the server's order, into emptied tables.
+            try await filled.run(
+                """
+                DELETE FROM cities WHERE user_id = '\(accounts[1])';
+                DELETE FROM notes WHERE user_id = '\(accounts[1])';
+                DELETE FROM preferences WHERE user_id = '\(accounts[1])';
+                SELECT daybook.fill_tables('\(accounts[1])')
+                """)
             #expect(try await filled.tables(of: accounts[1]) == rows, "seed \(seed)")
         }
     }
