@@ -476,8 +476,9 @@ let package = Package(
         .testTarget(
             name: "SyncServerTests",
             dependencies: [
-                "DaybookTestKit", "EventSourcing", "DaybookOffline", "SyncServerAdmission",
-                "SyncServerPostgreSQL", "SyncServerStorage", "TestSupport", "syncserver",
+                "Daybook", "DaybookTestKit", "Engine", "EventSourcing", "DaybookOffline",
+                "SyncServerAdmission", "SyncServerPostgreSQL", "SyncServerStorage", "TestSupport",
+                "syncserver",
                 forTools("GRDB", "GRDB.swift"),
                 forTools("Hummingbird", "hummingbird"),
             ],

@@ -13,24 +13,40 @@ import Testing
 final class SupabaseProject: Sendable {
     let fixture: PostgreSQLFixture
 
-    init() async throws {
-        fixture = try await PostgreSQLFixture()
-        try await Self.roles.value
+    /// Creates a project.
+    ///
+    /// - Parameter cluster: a server of its own; nil for the one that all tests share.
+    init(_ cluster: PostgreSQLCluster? = nil) async throws {
+        fixture = try await PostgreSQLFixture(cluster)
+        if let cluster {
+            try await Self.createRoles(on: cluster)
+        } else {
+            try await Self.sharedRoles.value
+        }
         let owner = try fixture.connect()
         // As in a Supabase project.
         try await owner.runScript(
             """
             ALTER DEFAULT PRIVILEGES IN SCHEMA public
-                GRANT EXECUTE ON FUNCTIONS TO anon, authenticated
+                GRANT EXECUTE ON FUNCTIONS TO anon, authenticated;
+            ALTER DEFAULT PRIVILEGES IN SCHEMA public
+                GRANT ALL ON TABLES TO anon, authenticated;
+            CREATE SCHEMA auth;
+            GRANT USAGE ON SCHEMA auth TO anon, authenticated;
+            CREATE FUNCTION auth.uid() RETURNS uuid LANGUAGE sql STABLE AS $$
+                SELECT (nullif(current_setting('request.jwt.claims', true), '')::json ->> 'sub')::uuid
+            $$
             """)
         for step in PostgreSQLSchema.steps { try await owner.runScript(step.sql) }
         // It may be run again.
         for _ in 0..<2 { try await owner.runScript(try PostgreSQLFixture.sql("supabase.sql")) }
     }
 
-    /// Roles belong to the whole server, so all projects share them.
-    private static let roles = Task {
-        try await PostgreSQLCluster.shared().administratorConnection().runScript(
+    /// Roles belong to the whole server, so all its projects share them.
+    private static let sharedRoles = Task { try await createRoles(on: .shared()) }
+
+    private static func createRoles(on cluster: PostgreSQLCluster) async throws {
+        try await cluster.administratorConnection().runScript(
             """
             CREATE ROLE anon NOLOGIN;
             CREATE ROLE authenticated NOLOGIN;

@@ -39,6 +39,25 @@ private func ownEventExample(folder: URL) async throws -> Set<String> {
     return cities
 }
 
+private func ownAPIExample(folder: URL, api: URL) async throws {
+    // README-4 begins
+    let rules: [EventRule] = [
+        .of(TripPlanned.self, action: "PLAN_TRIP") { trip, _ in
+            try APIRequest(.post, "trips", json: trip)  // with the event's id as Idempotency-Key
+        }
+    ]
+    let store = try await EventStore.open(
+        at: folder, account: "user-456", rules: rules, views: [TripsView.self])
+    try await store.append(TripPlanned(city: "lisbon"))
+
+    let transport = try RequestTransport(
+        store, api: "trips", at: api, promise: .once(keysKeptFor: .seconds(24 * 3_600)))
+    let report = try await store.sync(over: transport)
+    print("\(report.applied) shipped, \(report.pending) still to go")
+    try await store.close()
+    // README-4 ends
+}
+
 private func readmeExample(folder: URL, endpoint: URL) async throws {
     // README-1 begins
     let store = try await OfflineStore.open(at: folder, account: "user-456")
@@ -82,10 +101,26 @@ private func readmeExample(folder: URL, endpoint: URL) async throws {
         }
     }
 
+    @Test func `README's second example ships its event to a plain REST API`() async throws {
+        let folder = try TemporaryFolder()
+        defer { folder.remove() }
+        let server = try LocalServer { _ in
+            .reply(201, headers: [("Content-Type", "application/json")], body: Array("{}".utf8))
+        }
+        let api = try #require(URL(string: server.base + "/v1"))
+        try await ownAPIExample(folder: URL(filePath: folder.log), api: api)
+        let request = try #require(server.requests.first)
+        #expect(server.requests.count == 1)
+        #expect(request.method == "POST")
+        #expect(request.target == "/v1/trips")
+        #expect(request.text == #"{"city":"lisbon"}"#)
+        #expect(UUID(uuidString: request.values("Idempotency-Key").first ?? "") != nil)
+    }
+
     @Test func `README shows the code that was run`() throws {
         let readme = try String(contentsOf: Tool.root.appending(path: "README.md"), encoding: .utf8)
         let source = try String(contentsOfFile: #filePath, encoding: .utf8)
-        for number in 1...3 {
+        for number in 1...4 {
             let begin = try #require(source.range(of: "// README-\(number) begins\n"))
             let end = try #require(source.range(of: "// README-\(number) ends"))
             let lines = source[begin.upperBound..<end.lowerBound].split(

@@ -13,13 +13,6 @@ import Testing
     }
     // trial ends
 
-    @Test func `the store loses nothing at an app's own API, where each change is a request`() async
-    {
-        let report = await QueueTrial.run(RequestQueue.self, name: "Daybook, own API")
-        #expect(report.failed.isEmpty, "\(report)")
-        #expect(report.notTried.isEmpty, "\(report)")
-    }
-
     @Test func `queues as apps write them fail where reports say so, and the article shows it`()
         async throws
     {

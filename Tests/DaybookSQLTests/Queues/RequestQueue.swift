@@ -1,15 +1,33 @@
-// The trial's queue of this store, shipping to the app's own API: each change is a request of its own.
+// The trial's queue of this store, shipping to the app's own API: each change is a request of its own. TableQueue after
+// its conversion by the article "Replacing a queue".
 
 import Daybook
 import DaybookTestKit
 import Foundation
+import GRDB
+
+// Replacing-1 begins
+/// Records the changes that the old queue has not sent, and drops its table. A row's key becomes the event's id: after
+/// a kill in between, the rows that the log has are not recorded again.
+func takeOver(_ database: DatabaseQueue, into store: EventStore) async throws {
+    let rows = try await database.read { db in
+        try db.tableExists("pendingMutation") ? PendingMutation.order(sql: "id").fetchAll(db) : []
+    }
+    let drafts = try rows.map { row in
+        let id = UUID(uuidString: row.key) ?? EventDraft.derivedID(from: "mutation:\(row.key)")
+        return try EventDraft(ChangeMade(change: row.change), id: id)
+    }
+    try await store.append(contentsOf: drafts)
+    try await database.write { db in try db.execute(sql: "DROP TABLE IF EXISTS pendingMutation") }
+}
+// Replacing-1 ends
 
 actor RequestQueue: OfflineQueue {
     private let api: ScriptedAPI
     private var files = InMemoryFileSystem()
     private var condition = StorageCondition.normal
     private var user = "alice"
-    private var store: EventStore?
+    private(set) var store: EventStore?
 
     init(sendingTo api: ScriptedAPI) async throws {
         self.api = api
@@ -21,8 +39,11 @@ actor RequestQueue: OfflineQueue {
         store = try await EventStore.open(
             at: URL(filePath: "/\(user)"), account: user,
             rules: [
-                .of(ChangeMade.self, action: "CHANGE") { made, _ in
-                    try APIRequest(.post, "changes", json: made.change)
+                .of(ChangeMade.self, action: "CHANGE") { made, context in
+                    // As the old queue sent it, in upper case: the server knows some of these keys.
+                    let key = context.event.id.uuidString
+                    return try APIRequest(
+                        .post, "changes", headers: ["Idempotency-Key": key], json: made.change)
                 }
             ],
             environment: api.clock.environment(fileSystem: files, seed: 1))
@@ -42,8 +63,8 @@ actor RequestQueue: OfflineQueue {
     func run(after signal: QueueSignal) async {
         guard let store, let base = URL(string: "https://api.example.com"),
             let transport = try? RequestTransport(
-                store, api: "changes", at: base, promise: .once(keysKeptFor: nil),
-                client: ScriptedClient(api: api),
+                store, api: "changes", at: base, key: .inRequest,
+                promise: .once(keysKeptFor: nil), client: ScriptedClient(api: api),
                 // The API refuses under 200.
                 verdict: { $0.status == 200 && $0.text.contains("error") ? .rejected() : nil })
         else { return }

@@ -1,8 +1,17 @@
-// A queue in a table of SQLite, written as apps write it on GRDB. Its faults are those of public reports.
+// A queue in a table of SQLite, written as apps write it on GRDB. Its faults are those of public reports. The article
+// "Replacing a queue" converts it to RequestQueue.
 
 import DaybookTestKit
 import Foundation
 import GRDB
+
+struct PendingMutation: Codable, FetchableRecord, PersistableRecord {
+    var key = UUID().uuidString
+    var entity: String
+    var number: Int
+    var status = "pending"
+    var change: TrialChange { TrialChange(entity, number) }
+}
 
 /// Marks a row as being sent and does not look for such rows after a start (KanishJebaMathewM/Truxify#9633),
 /// stops at the first failure (khushi897920-lang/hercycle-ai#308), sends one page of rows
@@ -11,17 +20,8 @@ import GRDB
 actor TableQueue: OfflineQueue {
     private let api: ScriptedAPI
     private let folder: TemporaryFolder
-    private var database: DatabaseQueue
+    private(set) var database: DatabaseQueue
     private var user = "alice"
-
-    private struct Entry: Codable, FetchableRecord, PersistableRecord {
-        static let databaseTableName = "outbox"
-        var key = UUID().uuidString
-        var entity: String
-        var number: Int
-        var status = "pending"
-        var change: TrialChange { TrialChange(entity, number) }
-    }
 
     init(sendingTo api: ScriptedAPI) throws {
         self.api = api
@@ -45,7 +45,7 @@ actor TableQueue: OfflineQueue {
         try database.write { db in
             try db.execute(
                 sql: """
-                    CREATE TABLE IF NOT EXISTS outbox
+                    CREATE TABLE IF NOT EXISTS pendingMutation
                         (id INTEGER PRIMARY KEY, key TEXT, entity TEXT, number INTEGER, status TEXT)
                     """)
         }
@@ -54,13 +54,14 @@ actor TableQueue: OfflineQueue {
 
     func enqueue(_ change: TrialChange) async throws {
         try await database.write { db in
-            try Entry(entity: change.entity, number: change.number).insert(db)
+            try PendingMutation(entity: change.entity, number: change.number).insert(db)
         }
     }
 
     func run(after signal: QueueSignal) async {
         let page = try? await database.read { db in
-            try Entry.filter(sql: "status = 'pending'").order(sql: "id").limit(100).fetchAll(db)
+            try PendingMutation.filter(sql: "status = 'pending'").order(sql: "id").limit(100)
+                .fetchAll(db)
         }
         for row in page ?? [] {
             try? await mark(row, "sending")
@@ -70,21 +71,23 @@ actor TableQueue: OfflineQueue {
                 return
             }
             try? await database.write { db in
-                try db.execute(sql: "DELETE FROM outbox WHERE key = ?", arguments: [row.key])
+                try db.execute(
+                    sql: "DELETE FROM pendingMutation WHERE key = ?", arguments: [row.key])
             }
         }
     }
 
-    private func mark(_ row: Entry, _ status: String) async throws {
+    private func mark(_ row: PendingMutation, _ status: String) async throws {
         try await database.write { db in
             try db.execute(
-                sql: "UPDATE outbox SET status = ? WHERE key = ?", arguments: [status, row.key])
+                sql: "UPDATE pendingMutation SET status = ? WHERE key = ?",
+                arguments: [status, row.key])
         }
     }
 
     func pending() async throws -> [PendingChange] {
         try await database.read { db in
-            try Entry.order(sql: "id").fetchAll(db).map { PendingChange($0.change) }
+            try PendingMutation.order(sql: "id").fetchAll(db).map { PendingChange($0.change) }
         }
     }
 
@@ -105,6 +108,6 @@ actor TableQueue: OfflineQueue {
 
     func signIn(as user: String) async throws {
         self.user = user
-        try await database.write { db in try db.execute(sql: "DELETE FROM outbox") }
+        try await database.write { db in try db.execute(sql: "DELETE FROM pendingMutation") }
     }
 }

@@ -48,4 +48,45 @@ private final class PlacesAPI: APIClient {
         #expect(api.targets == ["/v1/places", "/v1/places", "/v1/places/7/ratings"])
         #expect(api.keys.count == 2)
     }
+
+    @Test(arguments: [
+        (#"{"data":{"addMemo":true}}"#, 1, 1),
+        (#"{"data":null,"errors":[{"message":"too long"}]}"#, 1, 0),
+        (#"{"data":{"addMemo":null},"errors":[{"message":"too long"}]}"#, 1, 0),
+        (#"{"errors":[{"message":"-","extensions":{"code":"UNAUTHENTICATED"}}]}"#, 2, 1),
+        (#"{}"#, 2, 1),
+    ])
+    func `a mutation that GraphQL refuses with 200 and errors is not applied`(
+        first: String, requests: Int, applied: Int
+    ) async throws {
+        let store = try await EventStore.inMemory(account: "ada", rules: [mutationRule])
+        try await store.append(MemoAdded(memo: UUID(), text: "tram"))
+        let api = GraphQLAPI(first: first)
+        let transport = try RequestTransport(
+            store, api: "memos", at: try #require(URL(string: "https://api.example.com")),
+            key: .inRequest, promise: .once(keysKeptFor: nil), client: api)
+        let report = try await store.sync(over: transport)
+        #expect(report.applied == applied)
+        #expect(api.requests == requests)
+        #expect(store.outbox.entries.map(\.status) == (applied == 1 ? [] : [.failed]))
+    }
+}
+
+/// Answers the first request with a body, and the others with success; always with 200.
+private final class GraphQLAPI: APIClient {
+    private let first: String
+    private let count = Mutex(0)
+    var requests: Int { count.withLock { $0 } }
+
+    init(first: String) { self.first = first }
+
+    func answer(to request: BoundedHTTPRequest, token: String?) async throws -> APIAnswer {
+        let number = count.withLock { count in
+            count += 1
+            return count
+        }
+        let body = number == 1 ? first : #"{"data":{"addMemo":true}}"#
+        return APIAnswer(
+            status: 200, headers: ["Content-Type": "application/json"], body: Array(body.utf8))
+    }
 }
