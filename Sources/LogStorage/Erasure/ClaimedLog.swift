@@ -69,8 +69,10 @@ package final class ClaimedLog: Sendable {
     /// the lock, also on failure; a second call does nothing.
     package func erase() throws(LogError) {
         try lock.withLock { (lock) throws(LogError) in
-            guard lock != nil else { return }
-            defer { lock = nil }
+            guard let held = lock else { return }
+            // Optimised code released a lock without further uses before the deletion.
+            defer { withExtendedLifetime(held) {} }
+            lock = nil
             try erasure.finishWithLock()
         }
     }

@@ -603,7 +603,9 @@ public final class Log: Sendable {
     }
 
     private func release(_ state: inout State) throws(LogError) {
-        guard state.lock != nil else { return }
+        guard let held = state.lock else { return }
+        // Also while the clean-shutdown marker is written, which does not use the lock.
+        defer { withExtendedLifetime(held) {} }
         defer { drop(&state) }
         guard state.failure == nil else { return }
         try requireInPlace(&state)
