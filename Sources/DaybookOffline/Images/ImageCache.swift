@@ -197,6 +197,9 @@ public actor ImageCache {
     ) async throws {
         try ImageCached.require(id, "id of the image")
         let limit = limits[kind]
+        if let fault = WebPage.fault(of: content) {
+            throw EventError(.invalidData, "the content of the image \(fault)")
+        }
         guard limit > 0, isWanted(view) else { return }
         await clearIfFolderIsMissing()
         // The limit may have been greater in an earlier process.
