@@ -107,12 +107,15 @@ extension CityData {
         var lists: [(name: StaticString, elements: [[UInt8]])] = []
         func sift(_ name: StaticString, _ check: (JSONFields) throws(EventError) -> Void) {
             // A member that is no list is reported by the reader.
-            guard let text = fields.raw(name), let ranges = JSONScanner.elements(of: text) else { return }
+            guard let text = fields.raw(name), let ranges = JSONScanner.elements(of: text) else {
+                return
+            }
             let count = notes.count
             let elements = ranges.map { Array(text[$0]) }.enumerated().filter { index, element in
                 do throws(EventError) {
                     let place = "\(path).\(name)[\(index)]"
-                    try check(JSONFields(Array(#"{"element":"#.utf8) + element + [0x7D], path: place))
+                    try check(
+                        JSONFields(Array(#"{"element":"#.utf8) + element + [0x7D], path: place))
                     return true
                 } catch {
                     notes.append(error.detail)
@@ -122,12 +125,15 @@ extension CityData {
             if notes.count > count { lists.append((name, elements.map(\.element))) }
         }
         sift("touristAttractions") { (fields) throws(EventError) in
-            _ = try TouristAttraction(members: try fields.required(try fields.object("element"), "element"))
+            _ = try TouristAttraction(
+                members: try fields.required(try fields.object("element"), "element"))
         }
         sift("categories") { (fields) throws(EventError) in
-            _ = try CityCategory(members: try fields.required(try fields.object("element"), "element"))
+            _ = try CityCategory(
+                members: try fields.required(try fields.object("element"), "element"))
         }
-        sift("relatedCities") { (fields) throws(EventError) in _ = try fields.identifier("element") }
+        sift("relatedCities") { (fields) throws(EventError) in _ = try fields.identifier("element")
+        }
         guard !lists.isEmpty else { return (json, []) }
         var writer = JSONObjectWriter()
         for list in lists {

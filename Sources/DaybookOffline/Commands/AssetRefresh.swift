@@ -182,7 +182,9 @@ extension AssetCommands {
     }
 
     /// Records that what is stored of assets does not show any more what the server has. Durable on return.
-    func markChangedOnServer(_ assets: [Asset]) async throws { try await apply(.change, to: assets) }
+    func markChangedOnServer(_ assets: [Asset]) async throws {
+        try await apply(.change, to: assets)
+    }
 
     /// Records that the server has changed assets or no longer has them. An asset that has another server's id by
     /// now is not changed.

@@ -28,7 +28,9 @@ extension DownloadCommands {
             var cityIds: [String] = []
             // A batch has a limit; the next call queues the remaining cities.
             for cityId in wanted where cityIds.count < 1_000 {
-                if try references?.knows(.city(cityId), transaction) ?? true { cityIds.append(cityId) }
+                if try references?.knows(.city(cityId), transaction) ?? true {
+                    cityIds.append(cityId)
+                }
             }
             let downloads = transaction.view(DownloadsView.self)
             for cityId in cityIds {

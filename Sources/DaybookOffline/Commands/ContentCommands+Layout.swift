@@ -161,10 +161,17 @@ extension ContentCommands {
                         + "the folder's (\(update?.text ?? "no time"))")
                 continue
             }
-            let pages = try folder.pages(of: city, language: language)
+            var missing: [PageKind] = []
+            let pages = try folder.pages(of: city, language: language, missing: &missing)
+            let storedPages = store.view(PagesView.self)
+            missing.removeAll { storedPages.pages($0, city: city, language: language).isEmpty }
+            result.notes += missing.map {
+                "\(city), \(language): there is no \(ContentLayout.file(of: $0)); its stored pages stay"
+            }
             let resources = files.map { $0[EntityID(language)] ?? [] }
-            let isComplete = folder.isComplete(city, language: language)
-            let isNewer = update.map { update in stored.map { $0.moment < update.moment } ?? true } ?? false
+            let isComplete = folder.isComplete(city, language: language) && missing.isEmpty
+            let isNewer =
+                update.map { update in stored.map { $0.moment < update.moment } ?? true } ?? false
             if pages == nil, isNewer {
                 result.notes.append(
                     "\(city), \(language): there are no pages, so the time of their update is not "

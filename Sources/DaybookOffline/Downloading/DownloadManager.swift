@@ -357,7 +357,7 @@ public actor DownloadManager {
 
     /// The files of a city's copy by URL, for an automatic download of the images that the copy lacks: only
     /// those are fetched then, unless the manifest gives another checksum or size. A user who asks for a city
-    /// gets its images as they are now.
+    /// gets its images as they are now, if they can be fetched (DL-27).
     private static func keptFiles(
         for job: DownloadJob, _ store: EventStore
     ) -> [String: FileID] {
@@ -540,7 +540,9 @@ extension DownloadedCity {
                         isGone: error.isMissing, size: image.size, sha256: image.sha256))
             }
         }
-        let leftOut = manifest.leftOut.map { Result<CachedImage, _>.failure(UnfetchedImage(image: $0.image)) }
+        let leftOut = manifest.leftOut.map {
+            Result<CachedImage, _>.failure(UnfetchedImage(image: $0.image))
+        }
         try references?.require(.city(manifest.cityId), transaction)
         try CityCommands.cache(
             json: manifest.cityData, images: leftOut + fetched, isExplicit: isExplicit, for: user,

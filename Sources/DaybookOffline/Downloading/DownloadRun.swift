@@ -44,6 +44,9 @@ struct DownloadRun {
     func run() async throws -> DownloadedCity {
         try DownloadFolder.create(folder, fileSystem)
         let manifest = try await manifest()
+        for note in manifest.notes {
+            Instruments().logger.warning("left out of a downloaded city: \(note)")
+        }
         var city = DownloadedCity(manifest: manifest, files: [:], isExplicit: job.isExplicit)
         city.failures = try await checkSizes(manifest)
         try sweep(manifest)
@@ -59,12 +62,12 @@ struct DownloadRun {
             do {
                 let manifest = try await requestManifest()
                 backoff.recordProgress()
-                try portal.clear()
+                portal.clear()
                 return manifest
             } catch {
                 try Failures.throwIfPermanent(error)
                 if let error = error as? DownloadError, error.isPortal,
-                    try await portal.hasLasted(at: now())
+                    await portal.hasLasted(at: now())
                 {
                     throw DownloadError(
                         .badManifest, "\(error.detail), or the server has sent this for a day")
@@ -80,9 +83,6 @@ struct DownloadRun {
             throw DownloadError(.badManifest, "the manifest is about another city")
         }
         try manifest.check()
-        for note in manifest.notes {
-            Instruments().logger.warning("left out of a downloaded city: \(note)")
-        }
         return manifest
     }
 

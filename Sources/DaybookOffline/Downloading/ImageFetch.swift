@@ -209,7 +209,8 @@ struct ImageFetch {
         guard let fault = WebPage.fault(of: start) else { return }
         let isMeant = start.isEmpty && (image.size == 0 || image.sha256 == FileID(of: []))
         guard !isMeant else { return }
-        throw NotContent(problem: start.isEmpty ? "\(name) \(fault)" : "\(name): the response \(fault)")
+        throw NotContent(
+            problem: start.isEmpty ? "\(name) \(fault)" : "\(name): the response \(fault)")
     }
 
     /// Waits for the end of a portal. If the server itself can be reached, its answer counts: it does not have

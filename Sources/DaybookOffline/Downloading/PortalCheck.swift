@@ -106,21 +106,21 @@ struct PortalRecord {
     }
 
     /// Records an answer, and returns whether the first one is more than a day ago. A recorded time that is ahead of
-    /// the clock is replaced.
-    func hasLasted(at now: Timestamp) throws(DownloadError) -> Bool {
-        let now = now.milliseconds
-        return try onDisk { () throws(FileError) in
+    /// the clock is replaced. False if the file cannot be read or written, such as on a full device: the job waits on.
+    func hasLasted(at now: Timestamp) -> Bool {
+        do throws(FileError) {
             let file = try fileSystem.open(path, .createIfMissing)
-            let text = String(decoding: try file.read(at: 0, count: min(try file.size(), 32)), as: UTF8.self)
-            if let first = Int64(text), first <= now {
-                return now.subtractingReportingOverflow(first).partialValue > Self.timeout
+            let bytes = try file.read(at: 0, count: min(try file.size(), 32))
+            if let first = Int64(String(decoding: bytes, as: UTF8.self)), first <= now.milliseconds
+            {
+                return Timestamp(milliseconds: first).milliseconds + Self.timeout < now.milliseconds
             }
             try file.truncate(to: 0)
-            try file.write(Array("\(now)".utf8), at: 0)
-            return false
-        }
+            try file.write(Array("\(now.milliseconds)".utf8), at: 0)
+        } catch {}
+        return false
     }
 
     /// Forgets the answers: the server has answered.
-    func clear() throws(DownloadError) { try PartialFile.remove(path, fileSystem) }
+    func clear() { try? PartialFile.remove(path, fileSystem) }
 }

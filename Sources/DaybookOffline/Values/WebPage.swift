@@ -22,7 +22,8 @@ enum WebPage {
     /// Whether a body begins as a web page does, whatever type its head has: with the document type or one of the
     /// first tags of a page, after an XML declaration and comments.
     static func begins(_ start: some Sequence<UInt8>) -> Bool {
-        var text = String(decoding: Array(start.prefix(prefixBytes)), as: UTF8.self).lowercased()[...]
+        var text = String(decoding: Array(start.prefix(prefixBytes)), as: UTF8.self).lowercased()[
+            ...]
         while true {
             text = text.trimmingPrefix { $0.isWhitespace || $0 == "\u{FEFF}" }
             let skipped = [("<?", "?>"), ("<!--", "-->")].first { text.hasPrefix($0.0) }
@@ -33,7 +34,8 @@ enum WebPage {
             }
             text = text[end...]
         }
-        return ["<!doctype html", "<html", "<head", "<body", "<title", "<meta", "<script"].contains {
+        return ["<!doctype html", "<html", "<head", "<body", "<title", "<meta", "<script"].contains
+        {
             guard text.hasPrefix($0) else { return false }
             let next = text.dropFirst($0.count).first
             return next.map { $0.isWhitespace || $0 == ">" || $0 == "/" } ?? true

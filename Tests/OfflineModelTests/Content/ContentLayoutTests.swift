@@ -664,9 +664,9 @@ private let time = "2011-02-04T00:00:00.000Z"
         folder["cities-meta.json"] = folder["cities-meta.json"]?.replacing(#""de":"#, with: french)
         try bench.put(folder, at: "/less")
         let result = try await bench.importFolder("/less")
-        // The time of the update in another language.
-        #expect(result.events == 1)
-        #expect(result.notes.count == 1)
+        // The time of an update in a language without pages is not recorded.
+        #expect(result.events == 0)
+        #expect(result.notes.count == 2)
         #expect(result.resources == 0)
         let resources = bench.store.view(ContentView.self).resources(city: "ahaus", language: "en")
         #expect(resources.count == 1)

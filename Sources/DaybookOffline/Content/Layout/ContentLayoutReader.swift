@@ -69,7 +69,9 @@ public struct ContentLayoutReader: Sendable {
             var list = self
             let listed = (try list.languageList(of: code.string)?.languages ?? []).map(\.code)
             let updated = (updates[code] ?? [:]).keys.map(\.string)
-            for (name, language) in try codes(in: folder, listed: listed + updated) {
+            for (name, language) in try codes(
+                in: folder, listed: listed + updated, updated: updated)
+            {
                 _ = setFolder(&city.languages[language], "\(folder)/\(name)")
             }
             folders[code] = city
@@ -95,7 +97,7 @@ public struct ContentLayoutReader: Sendable {
 
     /// The folders of cities or languages in a folder, with their codes.
     private mutating func codes(
-        in folder: String, listed: [String]
+        in folder: String, listed: [String], updated: [String] = []
     ) throws -> [(name: String, code: EntityID)] {
         var codes: [(name: String, code: EntityID)] = []
         for name in try source.folders(folder, &notes) {
@@ -104,7 +106,14 @@ public struct ContentLayoutReader: Sendable {
         let unique = Set(listed.map(EntityID.init)).map(\.string)
         let byFolded = Dictionary(grouping: unique, by: FolderNames.folded)
         let all = Set(codes.map(\.code))
-        return codes.map { ($0, FolderNames.code($1, listed: byFolded, folders: all)) }
+        let inUse = Dictionary(grouping: updated, by: FolderNames.folded)
+        return codes.map { name, code in
+            // The writer's own names, which are ASCII, are exact, but for a time without a folder of its own.
+            let isExact = (try? ContentLayout.name(of: code.string)) == name
+            let isListed = unique.contains { EntityID($0) == code }
+            let listed = isExact ? (isListed ? [:] : inUse) : byFolded
+            return (name, FolderNames.code(code, listed: listed, folders: all))
+        }
     }
 
     /// The code of the name of a folder; nil if it is the name of none, which is noted.
@@ -190,7 +199,9 @@ public struct ContentLayoutReader: Sendable {
                 ? try city.objectsAlone("languages", nullIsMissing: true) : nil
         }
         let languages = try elements?.compactMap { element in
-            let language = try LayoutSource.noting(&notes) { try ListedLanguage(element.get(), .file) }
+            let language = try LayoutSource.noting(&notes) {
+                try ListedLanguage(element.get(), .file)
+            }
             if language == nil { unread.append((try? element.get().identifier("code")) ?? "") }
             return language
         }
@@ -220,9 +231,13 @@ public struct ContentLayoutReader: Sendable {
     }
 
     /// The pages of a language; nil if it has no folder, or no file of pages in it. A page or file that cannot be read
-    /// is left out and noted. So is a missing file of categories or of events, which every folder has: pages of the
-    /// kind may be stored. Without a file of points of interest there are none.
-    mutating func pages(of city: String, language: String) throws -> [ContentPage]? {
+    /// is left out and noted.
+    ///
+    /// - Parameter missing: receives the kinds of which there is no file: of categories or events, which every folder
+    ///   has. Without a file of points of interest there are none.
+    mutating func pages(
+        of city: String, language: String, missing: inout [PageKind]
+    ) throws -> [ContentPage]? {
         let key = [EntityID(city), EntityID(language)]
         guard let folder = folders[key[0]]?.languages[key[1]] else { return nil }
         let count = notes.count
@@ -236,7 +251,7 @@ public struct ContentLayoutReader: Sendable {
             if let found {
                 pages = (pages ?? []) + found
             } else if kind != .poi, notes.count == count {
-                notes.append("\(file) is missing: the stored pages of its kind stay")
+                missing.append(kind)
             }
         }
         if notes.count > count { incomplete.insert(key) }
