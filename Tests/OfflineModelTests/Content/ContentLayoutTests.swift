@@ -393,10 +393,11 @@ private let time = "2011-02-04T00:00:00.000Z"
             }
         }
         var reader = try ContentLayoutReader("/out", one.files)
+        var missing: [PageKind] = []
         #expect(Set(reader.cities.map(EntityID.init)) == Set(codes.map(EntityID.init)))
         for code in codes {
             #expect(reader.languages(of: code).map(EntityID.init) == [EntityID(code)])
-            let pages = try reader.pages(of: code, language: code)
+            let pages = try reader.pages(of: code, language: code, missing: &missing)
             #expect(pages?.map(\.path) == ["/../../x/"])
         }
         // The code is too long for the name of a folder: the city is left out.
@@ -499,11 +500,12 @@ private let time = "2011-02-04T00:00:00.000Z"
             files["/in/\(name)"] = bad
             defer { files["/in/\(name)"] = good }
             var folder = try ContentLayoutReader("/in", files)
+            var missing: [PageKind] = []
             for city in folder.cities {
                 _ = try folder.languageList(of: city)
                 _ = try folder.resources(of: city)
                 for language in folder.languages(of: city) {
-                    _ = try folder.pages(of: city, language: language)
+                    _ = try folder.pages(of: city, language: language, missing: &missing)
                 }
             }
             choices.count(folder.notes.isEmpty ? "read" : "noted")
