@@ -308,7 +308,7 @@ private let time = "2011-02-04T00:00:00.000Z"
         try bench.put(try Self.complete())
         try await bench.importFolder()
         var folder = try Self.complete()
-        folder["content/ahaus/en/categories.json"] = nil
+        folder["content/ahaus/en/categories.json"] = "[]"
         for kind in ["categories", "events", "pois"] {
             folder["content/ahaus/de/\(kind).json"] = nil
         }
@@ -606,7 +606,8 @@ private let time = "2011-02-04T00:00:00.000Z"
             {"regensburg": {"languages": {"de": {"last_update": "2019-08-12T00:03:19.457Z"},
             "en": {"last_update": "yesterday"}, "fr": {}},
             "last_usage": "2019-008-13T00:03:19.457Z"}}
-            """
+            """,
+            "content/regensburg/de/categories.json": "[]",
         ])
         let result = try await bench.importFolder()
         #expect(
