@@ -94,7 +94,7 @@ private let loginPage = Array("<!DOCTYPE html><title>Login</title>".utf8)
         status: Int, isSame: Bool, count: Int
     ) async throws {
         var sample = SampleCity(sizes: [20_000, 30_000, 10_000])
-        (sample.includesSizes, sample.includesChecksums) = (false, true)
+        (sample.includesSizes, sample.includesChecksums) = (false, !isSame)
         let first = sample
         let isDown = Mutex(false)
         let other = FileID(of: [7]).description
