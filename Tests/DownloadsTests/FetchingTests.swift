@@ -39,7 +39,7 @@ private let tag = "\"v1\""
         #expect(bench.server.maxConcurrentReplies <= 4)
         // State and city are in one commit: no position is between them.
         let last = await bench.store.events.lastDurable
-        #expect(try await bench.store.events.event(at: last)?.type == DownloadCompleted.type)
+        #expect(try await bench.store.events.event(at: last)?.type == CityCached.type)
         try await bench.close()
     }
 

@@ -17,6 +17,8 @@ private let loginPage = Array("<!DOCTYPE html><title>Login</title>".utf8)
         .init(200, [("Content-Type", "text/html; charset=utf-8")], loginPage),
         .init(200, [], loginPage), .init(302, [("Location", "http://login.example/")]),
         .init(200), .init(511, [("Content-Type", "text/html")], loginPage),
+        .init(
+            200, [("Content-Type", "application/captive+json")], Array(#"{"captive":true}"#.utf8)),
     ]
 
     @Test(.verifies("DL-25", "DL-19"), arguments: portals.indices, [true, false])
@@ -44,6 +46,83 @@ private let loginPage = Array("<!DOCTYPE html><title>Login</title>".utf8)
         bench.network.set(.wifi)
         try await bench.expect(job.id, .completed)
         try await bench.check(city)
+        try await bench.close()
+    }
+
+    @Test(
+        .verifies("DL-25"),
+        arguments: ["text/plain", "", "application/octet-stream", "application/json"])
+    func
+        `a manifest that is no JSON is waited for, unless it is called JSON, and reported after a day`(
+            type: String
+        ) async throws
+    {
+        let clock = VirtualClock(milliseconds: 1_800_000_000_000)
+        let city = SampleCity(sizes: [1_000])
+        let answers = Mutex(true)
+        let bench = try await Bench(clock: { clock.milliseconds }) { request in
+            guard answers.withLock({ $0 }) else { return city.reply(to: request) ?? .init(404) }
+            return .init(200, type.isEmpty ? [] : [("Content-Type", type)], Array("Log in".utf8))
+        }
+        let job = try await bench.store.downloads.queue(city.id)
+        guard type != "application/json" else {
+            try await bench.expect(job.id, .failed)
+            return try await bench.close()
+        }
+        try await bench.expect(job.id, .paused)
+        func reconnect() {
+            bench.network.set(.none)
+            bench.network.set(.wifi)
+        }
+        clock.advance(by: .hours(25))
+        reconnect()
+        try await bench.expect(job.id, .failed)
+        // A retry fails at once, until the server answers.
+        try await bench.store.downloads.retry(job.id)
+        try await bench.expect(job.id, .failed)
+        answers.withLock { $0 = false }
+        try await bench.store.downloads.retry(job.id)
+        try await bench.expect(job.id, .completed)
+        try await bench.close()
+    }
+
+    /// The status of the images' server at the second download, and the checksum that the manifest states then.
+    @Test(
+        .verifies("DL-27"),
+        arguments: [(503, true, 3), (503, false, 3), (403, true, 3), (404, true, 1)])
+    func `a download again keeps the images that cannot be fetched, unless the server lacks them`(
+        status: Int, isSame: Bool, count: Int
+    ) async throws {
+        var sample = SampleCity(sizes: [20_000, 30_000, 10_000])
+        (sample.includesSizes, sample.includesChecksums) = (false, !isSame)
+        let first = sample
+        let isDown = Mutex(false)
+        let other = FileID(of: [7]).description
+        let bench = try await Bench { request in
+            let reply = first.reply(to: request) ?? ImageServer.Reply(404)
+            guard isDown.withLock({ $0 }) else { return reply }
+            if request.path == SampleCity.path(1) || request.path == SampleCity.path(2) {
+                return ImageServer.Reply(status)
+            }
+            guard !isSame, first.image(request.path) == nil else { return reply }
+            let known = FileID(of: first.images[1]).description
+            let text = String(decoding: reply.body, as: UTF8.self)
+            return ImageServer.Reply(
+                200, [("Content-Type", "application/json")],
+                Array(text.replacing(known, with: other).utf8))
+        }
+        try await bench.download(first)
+        try await bench.check(first)
+        isDown.withLock { $0 = true }
+        try await bench.download(first)
+        try await eventually("version", is: Optional(2)) {
+            bench.store.view(CitiesView.self).offline(first.id)?.version
+        }
+        let copy = try #require(bench.store.view(CitiesView.self).offline(first.id))
+        #expect(copy.images.count == count)
+        // An older version is shown, and fetched again.
+        #expect(
+            copy.missingImages.map(\.id) == (status == 404 ? ["i1", "i2"] : isSame ? [] : ["i1"]))
         try await bench.close()
     }
 

@@ -163,10 +163,16 @@ import Testing
         for type in ["image/png", "", "application/octet-stream", "text/plain", "x-unknown/y"] {
             #expect(try Self.answer(200, ["Content-Type": type]) == .restart)
         }
-        for text in ["<!DOCTYPE HTML>", "\u{FEFF}\n <html lang=de>", "<HTML>"] {
+        for text in [
+            "<!DOCTYPE HTML>", "\u{FEFF}\n <html lang=de>", "<HTML>", "<head><meta", "<body/>",
+            "<?xml version=\"1.0\"?>\n<!DOCTYPE html PUBLIC", "<!-- x --> <!-- y --><html>",
+        ] {
             #expect(WebPage.begins(text.utf8))
         }
-        for text in ["", "<svg>", "<?xml?><svg>", "GIF89a<html>", "{}"] {
+        for text in [
+            "", "<svg>", "<?xml?><svg>", "GIF89a<html>", "{}", "<header>", "<!-- <html>",
+            "<?xml?><!DOCTYPE svg PUBLIC>",
+        ] {
             #expect(!WebPage.begins(text.utf8))
         }
     }

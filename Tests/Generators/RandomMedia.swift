@@ -25,6 +25,7 @@ extension Choices {
         asset.isArchived = bool()
         asset.isTrashed = bool(oneIn: 4)
         asset.isChecksumOfDevice = bool(oneIn: 4)
+        asset.isChangedOnServer = bool(oneIn: 4)
         return asset
     }
 

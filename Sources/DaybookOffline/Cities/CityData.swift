@@ -93,6 +93,56 @@ extension CityData {
         try self.init(members: try JSONFields(json, path: "cityData"))
     }
 
+    /// A server's JSON without the elements of the city's lists that break the rules of their types: one of them must
+    /// not keep the city off the device. A text without such elements is returned as it is.
+    ///
+    /// - Parameter path: the name of the text in the notes.
+    /// - Returns: the text, and for each element left out its place and the reason.
+    /// - Throws: `EventError` (`invalidData`) for a text that is no JSON object.
+    static func readable(
+        _ json: [UInt8], path: String = "cityData"
+    ) throws(EventError) -> (json: [UInt8], notes: [String]) {
+        let fields = try JSONFields(json, path: path)
+        var notes: [String] = []
+        var lists: [(name: StaticString, elements: [[UInt8]])] = []
+        func sift(_ name: StaticString, _ check: (JSONFields) throws(EventError) -> Void) {
+            // A member that is no list is reported by the reader.
+            guard let text = fields.raw(name), let ranges = JSONScanner.elements(of: text) else {
+                return
+            }
+            let count = notes.count
+            let elements = ranges.map { Array(text[$0]) }.enumerated().filter { index, element in
+                do throws(EventError) {
+                    let place = "\(path).\(name)[\(index)]"
+                    try check(
+                        JSONFields(Array(#"{"element":"#.utf8) + element + [0x7D], path: place))
+                    return true
+                } catch {
+                    notes.append(error.detail)
+                    return false
+                }
+            }
+            if notes.count > count { lists.append((name, elements.map(\.element))) }
+        }
+        sift("touristAttractions") { (fields) throws(EventError) in
+            _ = try TouristAttraction(
+                members: try fields.required(try fields.object("element"), "element"))
+        }
+        sift("categories") { (fields) throws(EventError) in
+            _ = try CityCategory(
+                members: try fields.required(try fields.object("element"), "element"))
+        }
+        sift("relatedCities") { (fields) throws(EventError) in _ = try fields.identifier("element")
+        }
+        guard !lists.isEmpty else { return (json, []) }
+        var writer = JSONObjectWriter()
+        for list in lists {
+            writer.appendMember(literal: list.name, raw: JSONObjectWriter.array(list.elements))
+        }
+        if let others = fields.others(than: lists.map(\.name)) { writer.appendMembers(of: others) }
+        return (writer.finished(), notes)
+    }
+
     /// The city as JSON. The numbers must be finite: JSON has no infinities.
     public var json: [UInt8] {
         do throws(EventError) { return try memberJSON() } catch { preconditionFailure("\(error)") }

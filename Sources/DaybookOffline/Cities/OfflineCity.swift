@@ -39,7 +39,24 @@ public struct OfflineCity: Hashable, Sendable, Identifiable {
     }
 }
 
-/// An image that the copy of a city lacks.
+/// An image that could not be stored for a copy of a city.
+struct UnfetchedImage: Error {
+    /// The image as the copy lists it if it lacks the image.
+    var image: MissingImage
+    /// Whether the server says that it does not have the image.
+    var isGone = false
+    /// The size and the checksum that the server states.
+    var size: Int?
+    var sha256: FileID?
+
+    /// Whether an image of the present copy is this one as the server has it, as far as is known.
+    func isSame(as stored: CachedImage) -> Bool {
+        stored.url == image.url && size ?? stored.size == stored.size
+            && sha256 ?? stored.file == stored.file
+    }
+}
+
+/// An image that the copy of a city lacks, or of which it has an older version.
 public struct MissingImage: DeclaredObject, Hashable, Identifiable {
     /// The image's id; its place in the manifest if the manifest gives it none of its own.
     public var id: String

@@ -14,7 +14,8 @@ extension AssetCommands {
     /// recorded as one of this device (`Asset.isChecksumOfDevice`).
     ///
     /// If the server has an asset of the same owner with the checksum, and that asset has no copy on this
-    /// device, the two are one: that asset gets the local id and the albums, and the other one is deleted.
+    /// device, the two are one: that asset gets the local id, the albums and the mark of a favourite, and the other
+    /// one is deleted.
     ///
     /// - Parameter checksums: the checksum of each asset, by the asset's id.
     /// - Returns: the assets whose checksum could not be stored, such as the second of two equal files on the
@@ -146,14 +147,9 @@ private struct ChecksumChange: Sendable {
         }
         var remaining = known
         remaining.localId = asset.localId
-        let albums = transaction.view(AlbumsView.self)
-        for album in albums.albums(containing: asset.id)
-        where !albums.isLinked(album.id, asset: known.id) {
-            let links = AlbumLinks(albumId: album.id, assetIds: [known.id])
-            try transaction.append(
-                AlbumLinked(links),
-                replacing: transaction.lwwTimestamp(albums.newest(links), ofAlbum: album.id))
-        }
+        // A mark of this device, of which the server does not know yet.
+        remaining.isFavorite = known.isFavorite || asset.isFavorite
+        try AssetCommands.copyAlbums(of: asset.id, to: known.id, in: &transaction)
         try transaction.append(
             AssetStored(remaining, properties: properties), replacing: other?.record.lwwTimestamp)
         merged.append(asset.id)

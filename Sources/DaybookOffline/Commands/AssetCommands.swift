@@ -74,6 +74,7 @@ public struct AssetCommands: Sendable {
             storing: Self.lastOfEachID(assets.map(\.stored)), into: store.view(AssetsView.self))
         var result = AssetRefresh()
         result.leftOut = merge.leftOut
+        try await markChangedOnServer(merge.outdated)
         result.stored = try await recordInBatches(merge.assets, progress: progress)
         return result
     }

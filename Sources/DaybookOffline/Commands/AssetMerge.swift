@@ -31,6 +31,8 @@ struct AssetMerge {
         let given: Asset
         /// The stored asset that it replaces.
         var record: AssetRecord?
+        /// Another stored asset, of this device alone, that it becomes one with.
+        var absorbed: AssetRecord?
         var isLeftOut = false
     }
 
@@ -52,11 +54,36 @@ struct AssetMerge {
 
     /// The local ids of the stored assets that have no server's id, and get one.
     var regained: [String] {
+        items.flatMap { item -> [String] in
+            guard !item.isLeftOut, item.given.remoteId != nil else { return [] }
+            return [item.record, item.absorbed].compactMap { $0?.asset }
+                .filter { $0.remoteId == nil }.compactMap(\.localId)
+        }
+    }
+
+    /// The stored assets of this device alone that are one with another asset of the store, with the ids of those.
+    var absorbed: [(record: AssetRecord, into: String)] {
         items.compactMap { item in
-            guard !item.isLeftOut, item.given.remoteId != nil, let known = item.record?.asset,
-                known.remoteId == nil
-            else { return nil }
-            return known.localId
+            guard !item.isLeftOut, let record = item.absorbed else { return nil }
+            return (record, item.stored.asset.id)
+        }
+    }
+
+    /// The stored assets with a copy on the device whose change at the server is not stored: what is stored of them
+    /// does not show any more what the server has. O(assets of the answer).
+    var outdated: [Asset] {
+        items.flatMap { item -> [Asset] in
+            guard let remoteId = item.given.remoteId else { return [] }
+            return view.all(remoteId: remoteId).filter { record in
+                item.isLeftOut
+                    || ![item.record, item.absorbed].contains { $0?.id == record.id }
+            }.compactMap(\.asset).filter { known in
+                guard known.localId != nil, !known.isChangedOnServer || known.checksum != nil else {
+                    return false
+                }
+                return item.given.checksum.map { $0 != known.checksum }
+                    ?? (item.given.fileModifiedAt.moment != known.fileModifiedAt.moment)
+            }
         }
     }
 
@@ -64,6 +91,7 @@ struct AssetMerge {
     func names(_ id: String) -> Bool {
         guard let match = matches[EntityID(id)] else { return false }
         let item = items[match]
+        guard item.absorbed.map({ EntityID($0.id) }) != EntityID(id) else { return !item.isLeftOut }
         return !item.isLeftOut || item.record?.asset?.remoteId == item.given.remoteId
     }
 
@@ -88,8 +116,10 @@ struct AssetMerge {
             asset.checksum.map { view.all(ownerId: asset.ownerId, checksum: $0) }?
                 .filter { Self.isFree($0, for: asset, leaving) } ?? []
         }
+        absorbCopies()
         setIDs()
         keepChecksums()
+        noteChanges()
         try admitAll()
     }
 
@@ -146,7 +176,47 @@ struct AssetMerge {
         }
     }
 
+    /// Notes the assets whose content the server has changed since the copy on the device was matched with it.
+    private mutating func noteChanges() {
+        for index in items.indices {
+            let record = items[index].absorbed ?? items[index].record
+            let asset = items[index].stored.asset
+            guard let known = record?.asset, known.localId != nil, asset.remoteId != nil else {
+                continue
+            }
+            // Without a checksum of the server `keepChecksums` has kept the stored one, unless the time differs.
+            let isSame =
+                asset.checksum == known.checksum || known.checksum == nil
+                || asset.checksum == nil
+                    && asset.fileModifiedAt.moment == known.fileModifiedAt.moment
+            items[index].stored.asset.isChangedOnServer = known.isChangedOnServer || !isSame
+        }
+    }
+
     // MARK: Matching
+
+    /// Finds the stored assets of this device alone that are one with a matched asset: the server gives its checksum
+    /// later than the asset, or the asset's local id is stored twice.
+    private mutating func absorbCopies() {
+        for index in items.indices where items[index].record != nil {
+            let asset = items[index].stored.asset
+            guard asset.remoteId != nil else { continue }
+            let sharing =
+                (asset.localId.map(view.all(localId:)) ?? [])
+                + (asset.checksum.map { view.all(ownerId: asset.ownerId, checksum: $0) } ?? [])
+            let found = sharing.first { record in
+                guard record.isStored, matches[EntityID(record.id)] == nil,
+                    let localId = record.localId, Self.isLocal(record, leaving)
+                else { return false }
+                return asset.localId.map { EntityID($0) == EntityID(localId) } ?? true
+            }
+            guard let found else { continue }
+            matches[EntityID(found.id)] = index
+            items[index].absorbed = found
+            items[index].stored.asset.localId = found.localId
+            if found.isFavorite { items[index].stored.asset.isFavorite = true }
+        }
+    }
 
     /// Matches assets that are not matched yet with the first of some stored assets that is not either.
     private mutating func match(_ records: (Asset) -> [AssetRecord]) {
@@ -160,6 +230,10 @@ struct AssetMerge {
             items[index].stored.asset.id = found.id
             if items[index].given.localId == nil {
                 items[index].stored.asset.localId = found.localId
+            }
+            // A mark of this device, of which the server does not know yet.
+            if found.isFavorite, found.asset?.remoteId == nil {
+                items[index].stored.asset.isFavorite = true
             }
         }
     }
@@ -237,12 +311,13 @@ struct AssetMerge {
             {
                 holders[key] = nil
             }
-            guard let known = items[index].record?.asset else { continue }
-            for key in UniqueAssetKey.all(of: known) {
-                guard let other = holders[key] else { continue }
-                hasConflicts = true
-                waiting.append(
-                    (other, "it cannot have \(key): the asset \(known.id) has it"))
+            for known in [items[index].record, items[index].absorbed].compactMap({ $0?.asset }) {
+                for key in UniqueAssetKey.all(of: known) {
+                    guard let other = holders[key] else { continue }
+                    hasConflicts = true
+                    waiting.append(
+                        (other, "it cannot have \(key): the asset \(known.id) has it"))
+                }
             }
         }
     }

@@ -46,9 +46,13 @@ extension AssetCommands {
     /// `remoteId`, and counts as a duplicate, so that it is not uploaded again. Assets that were stored
     /// while `fetch` ran are not deleted.
     ///
+    /// If the server gives an asset that is stored the checksum of another one on this device alone, the two become
+    /// one, with the albums of both.
+    ///
     /// An asset that breaks the rules of the type is left out, and one with a key that another asset has in
     /// the end (MED-4). In the second case `assetETag` is deleted, so that the next refresh requests all
-    /// assets.
+    /// assets. What is stored of an asset that is left out stays, but is no proof of a backup any more: its copy on
+    /// the device is not deleted to free space (`Asset.isChangedOnServer`).
     ///
     /// - Returns: the number of stored assets, the ids of deleted ones and what was left out; durable on
     ///   return.
@@ -88,13 +92,14 @@ extension AssetCommands {
             into: known)
         var result = AssetRefresh()
         result.leftOut = merge.leftOut
-        // First: after a kill the next refresh finds no asset that gets its server's id back.
+        try await markChangedOnServer(merge.outdated)
+        // Before the assets: after a kill the next refresh finds no asset that gets its server's id back.
         try await removeDuplicates(of: merge.regained)
         result.stored = try await recordInBatches(merge.assets)
         let gone = leaving.filter { !merge.names($0.id) }
         result.gone = gone.map(\.id)
-        try await removeRemoteIDs(gone)
-        let hasConflicts = merge.hasConflicts
+        try await apply(.removal, to: gone)
+        let hasConflicts = try await !deleteAbsorbed(merge.absorbed) || merge.hasConflicts
         try await store.write { transaction in
             if hasConflicts {
                 // The change of another asset may make it possible to store what was left out.
@@ -139,24 +144,66 @@ extension AssetCommands {
         }
     }
 
-    /// Deletes assets that the server no longer has; removes the server's id from those with a copy on
-    /// the device. An asset that has another server's id by now is not changed.
-    private func removeRemoteIDs(_ gone: [Asset]) async throws {
-        var waiting = gone[...]
+    /// Deletes the assets that have become one with another, which gets their albums.
+    ///
+    /// - Returns: false if one of them was stored again meanwhile; it stays.
+    private func deleteAbsorbed(
+        _ absorbed: [(record: AssetRecord, into: String)]
+    ) async throws -> Bool {
+        var waiting = absorbed[...]
+        var isDone = true
+        while !waiting.isEmpty {
+            let portion = Array(waiting.prefix(Self.cleanUpPortion))
+            waiting = waiting.dropFirst(Self.cleanUpPortion)
+            let deleted = try await store.write { transaction in
+                let view = transaction.view(AssetsView.self)
+                let unchanged = portion.filter { view.entry($0.record.id) == $0.record }
+                for (record, id) in unchanged {
+                    try Self.copyAlbums(of: record.id, to: id, in: &transaction)
+                }
+                return try Self.delete(unchanged.map(\.record.id), in: &transaction).count
+            }
+            isDone = isDone && deleted == portion.count
+        }
+        return isDone
+    }
+
+    /// Adds an asset to the albums of another one.
+    static func copyAlbums(
+        of id: String, to other: String, in transaction: inout EventStore.Transaction
+    ) throws {
+        let albums = transaction.view(AlbumsView.self)
+        for album in albums.albums(containing: id) where !albums.isLinked(album.id, asset: other) {
+            let links = AlbumLinks(albumId: album.id, assetIds: [other])
+            try transaction.append(
+                AlbumLinked(links),
+                replacing: transaction.lwwTimestamp(albums.newest(links), ofAlbum: album.id))
+        }
+    }
+
+    /// Records that what is stored of assets does not show any more what the server has. Durable on return.
+    func markChangedOnServer(_ assets: [Asset]) async throws {
+        try await apply(.change, to: assets)
+    }
+
+    /// Records that the server has changed assets or no longer has them. An asset that has another server's id by
+    /// now is not changed.
+    private func apply(_ kind: ServerChange.Kind, to assets: [Asset]) async throws {
+        var waiting = assets[...]
         // One attempt for each asset, and 100 for assets that another task changes at the same time.
-        var attempts = gone.count + 100
+        var attempts = assets.count + 100
         while !waiting.isEmpty {
             guard attempts > 0 else {
                 throw EventError(
                     .refused,
-                    "other commands keep changing the assets that the server no longer has; "
-                        + "try again")
+                    "other commands keep changing the assets that the server has changed or no "
+                        + "longer has; try again")
             }
             attempts -= 1
-            var portion: [RemoteIDRemoval] = []
+            var portion: [ServerChange] = []
             var bytes = 0
             for asset in waiting where bytes < Self.cleanUpBytes && portion.count < 1_000 {
-                let change = try await RemoteIDRemoval(asset, self)
+                let change = try await ServerChange(kind, asset, self)
                 portion.append(change)
                 bytes += change.bytes
             }
@@ -173,8 +220,16 @@ extension AssetCommands {
     }
 }
 
-/// The replacement of an asset by one without the server's id, or its deletion.
-private struct RemoteIDRemoval: Sendable {
+/// The replacement of an asset that the server has changed or no longer has, or its deletion.
+private struct ServerChange: Sendable {
+    enum Kind {
+        /// The server no longer has the asset: it loses the server's id, and is deleted without a copy on the device.
+        case removal
+        /// The server's asset is another one, which is not stored: the asset loses its checksum.
+        case change
+    }
+
+    private let kind: Kind
     private let asset: Asset
     /// The record that was read; nil if the asset no longer exists or has another server's id.
     private let old: AssetRecord?
@@ -183,8 +238,8 @@ private struct RemoteIDRemoval: Sendable {
     /// The approximate bytes of the event in the log.
     let bytes: Int
 
-    init(_ asset: Asset, _ commands: AssetCommands) async throws {
-        self.asset = asset
+    init(_ kind: Kind, _ asset: Asset, _ commands: AssetCommands) async throws {
+        (self.kind, self.asset) = (kind, asset)
         let stored = try await commands.stored(asset.id)
         let record = stored?.record
         guard let record, var kept = record.asset, kept.remoteId == asset.remoteId else {
@@ -192,7 +247,13 @@ private struct RemoteIDRemoval: Sendable {
             return
         }
         old = record
-        kept.remoteId = nil
+        switch kind {
+        case .removal: kept.remoteId = nil
+        case .change:
+            kept.checksum = nil
+            kept.isChecksumOfDevice = false
+        }
+        kept.isChangedOnServer = kind == .change
         new =
             kept.localId == nil
             ? nil : AssetStored(kept, properties: stored?.properties)
@@ -212,7 +273,7 @@ private struct RemoteIDRemoval: Sendable {
             try transaction.append(new, replacing: entry.lwwTimestamp)
             // Else a backup would upload what was deleted on the server.
             let media = transaction.view(DeviceMediaView.self)
-            if let localId = new.asset.localId, !media.isDuplicate(localId) {
+            if kind == .removal, let localId = new.asset.localId, !media.isDuplicate(localId) {
                 try transaction.append(
                     DuplicateStored(deviceAssetId: localId),
                     replacing: media.lwwTimestamp(ofDuplicate: localId))

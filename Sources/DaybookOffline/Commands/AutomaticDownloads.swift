@@ -7,11 +7,11 @@ extension DownloadCommands {
     /// that are not cached, have no job that is QUEUED, DOWNLOADING, PAUSED or FAILED, and were not
     /// removed since the save. And all cached cities that lack images and were downloaded a day ago or
     /// longer, and have no such job. An automatic job that failed a day ago or longer is queued again: its
-    /// reason, such as a full device or a rejected token, may have ended. Durable on return. A
-    /// `DownloadManager` calls it by itself.
+    /// reason, such as a full device or a rejected token, may have ended. A city that the `ReferenceCheck` does not
+    /// know is not queued. Durable on return. A `DownloadManager` calls it by itself.
     ///
     /// - Returns: the queued cities, at most 1,000.
-    /// - Throws: `LogError` as `EventStore.append`.
+    /// - Throws: `LogError` as `EventStore.append`; what the app's `ReferenceCheck` throws.
     /// - Complexity: O(cached cities), and O(saved cities of all users) while `autoDownloadEnabled` is on.
     @discardableResult
     public func queueWanted(for userId: String) async throws -> [String] {
@@ -21,10 +21,17 @@ extension DownloadCommands {
                 store.view(PreferencesView.self), at: store.timestamp
             ).isEmpty
         else { return [] }
-        return try await store.write { [store] transaction in
-            let cityIds = Self.citiesToQueue(
+        return try await store.write { [store, references] transaction in
+            let wanted = Self.citiesToQueue(
                 userId, transaction.view(CitiesView.self), transaction.view(DownloadsView.self),
                 transaction.view(PreferencesView.self), at: transaction.now)
+            var cityIds: [String] = []
+            // A batch has a limit; the next call queues the remaining cities.
+            for cityId in wanted where cityIds.count < 1_000 {
+                if try references?.knows(.city(cityId), transaction) ?? true {
+                    cityIds.append(cityId)
+                }
+            }
             let downloads = transaction.view(DownloadsView.self)
             for cityId in cityIds {
                 let failed = downloads.jobs(of: cityId).last { $0.status == .failed }
@@ -58,7 +65,7 @@ extension DownloadCommands {
             return cities.removalTimestamp(cityId).map { $0 < save } ?? true
         }
         let isAutomatic = preferences[userId].autoDownloadEnabled
-        let wanted = (Array(incomplete) + (isAutomatic ? Array(saved) : [])).filter { cityId in
+        return (Array(incomplete) + (isAutomatic ? Array(saved) : [])).filter { cityId in
             downloads.jobs(of: cityId).allSatisfy { job in
                 guard job.status == .failed else { return !job.status.isUnfinished }
                 // A job that the user asked for waits for the user.
@@ -66,8 +73,6 @@ extension DownloadCommands {
                     && abs(now.milliseconds - job.changedAt.milliseconds) >= Self.retryMilliseconds
             }
         }
-        // A batch has a limit; the next call queues the remaining cities.
-        return Array(wanted.prefix(1_000))
     }
 
     /// The time in milliseconds after which a failed download, or the images that a copy lacks, are tried again.

@@ -11,7 +11,8 @@ public struct CleanUpSettings: Hashable, Sendable {
     /// The kinds of media that stay. The setting `cleanupKeepMediaType`.
     public var keepMediaType: KeptMediaType
     /// The albums whose assets stay, by their ids in this store; an album that was removed keeps none. An album
-    /// that the store has never had, such as one of the device, keeps all assets, because its own are not known.
+    /// that the store has never had, such as one of the device, or that has had no asset yet, whose links may arrive
+    /// later, keeps all assets, because its own are not known.
     /// The setting `cleanupKeepAlbumIds`.
     public var keepAlbumIds: [String]
     /// The age in days up to which assets stay. Below 1 no age is chosen, and all assets stay. The setting
@@ -22,7 +23,8 @@ public struct CleanUpSettings: Hashable, Sendable {
     /// Whether copies stay of which nothing shows that the server has them: without a record of the file
     /// (`DeviceAsset`), without a checksum, or with a hash that may be of another kind. If false, the app decides:
     /// `freeUpSpace` asks for these copies as well, and the closure leaves those that must stay. A copy that was
-    /// edited since its backup stays in any case.
+    /// edited since its backup, or whose asset was changed on the server since (`Asset.isChangedOnServer`), stays in
+    /// any case.
     public var keepUnverified: Bool
     /// The settings whose stored values have another type or an unknown choice. If there is any, all
     /// assets stay.
@@ -65,7 +67,7 @@ public struct CleanUpSettings: Hashable, Sendable {
 
     /// The albums to keep whose assets are not known.
     fileprivate func unknownAlbums(_ albums: AlbumsView) -> [String] {
-        keepAlbumIds.filter { !albums.isKnown($0) }
+        keepAlbumIds.filter { !albums.isContentKnown($0) }
     }
 
     /// - Throws: `EventError` (`refused`) if a stored value is unreadable, or an album is unknown.
@@ -75,7 +77,7 @@ public struct CleanUpSettings: Hashable, Sendable {
             throw EventError(
                 .refused,
                 "no local copy is deleted: the assets of the kept album "
-                    + "\(unknown.joined(separator: ", ")) are not known; store the album, or remove it "
+                    + "\(unknown.joined(separator: ", ")) are not known; store the album with its assets, or remove it "
                     + "from \(UserSetting<[String]>.cleanupKeepAlbumIds.key.name)")
         }
         guard unreadable.isEmpty else {
@@ -321,7 +323,7 @@ extension CleanUpSettings {
             switch library.media.copy(of: $0, deviceHashes) {
             case .same: true
             case .unverified: !keepUnverified
-            case .edited: false
+            case .edited, .changedOnServer: false
             }
         }
     }

@@ -17,6 +17,20 @@ public struct ContentImport: Hashable, Sendable {
     /// A description of each file, page and entry that was not imported, with its location in the folder.
     public var notes: [String] = []
 
+    /// Runs `body`, which stores a list, and notes what it left out. A list of which no element could be read is not
+    /// stored.
+    fileprivate mutating func importList<Element>(
+        _ list: [Element], _ unread: [String], _ location: String,
+        _ body: () async throws -> [ListFault]
+    ) async throws {
+        guard !list.isEmpty || unread.isEmpty else {
+            notes.append("\(location): no element can be read; the stored list stays")
+            return
+        }
+        let leftOut = try await noting(location, body)
+        notes += (leftOut ?? []).map { "\(location): \($0)" }
+    }
+
     /// Runs `body`. If data cannot be recorded, adds a note.
     @discardableResult
     fileprivate mutating func noting<Result>(
@@ -36,7 +50,8 @@ extension ContentCommands {
     /// Durable on return.
     ///
     /// What cannot be read or recorded is left out, with a note that names its location; everything else is
-    /// imported. Content that the log has from a later update is not replaced; a time more than a day ahead of the
+    /// imported. What is stored of an element, a page or a file that is missing or cannot be read stays, and the time of
+    /// an update is recorded only with all of its pages. Content that the log has from a later update is not replaced; a time more than a day ahead of the
     /// clock does not count as later. Names that a file system has
     /// written in another case or Unicode form are those of the folder's lists (CONT-40).
     ///
@@ -69,23 +84,23 @@ extension ContentCommands {
         if let cities = folder.cityList,
             known.cityList == nil || Self.isCurrent(updates.folder, updates.log, at: now)
         {
-            let leftOut = try await result.noting(ContentLayout.cities) { try await list(cities) }
-            result.notes += (leftOut ?? []).map { "\(ContentLayout.cities): \($0)" }
+            try await result.importList(cities, folder.unreadCities, ContentLayout.cities) {
+                try await list(cities, unread: folder.unreadCities)
+            }
         }
         for city in folder.cities {
             result.cities += 1
             try await importPages(of: city, &folder, known, now, &result)
             // After the pages: a list that equals the languages of the pages is not recorded.
-            if let languages = try folder.languageList(of: city),
+            if let (languages, unread) = try folder.languageList(of: city),
                 known.languages(of: city) == nil
                     || Self.isCurrent(
                         folder.lastUpdates(of: city),
                         known.lastUpdates(of: city).map(\.time.moment), at: now)
             {
-                let leftOut = try await result.noting("languages of \(city)") {
-                    try await list(languages, of: city)
+                try await result.importList(languages, unread, "languages of \(city)") {
+                    try await list(languages, of: city, unread: unread)
                 }
-                result.notes += (leftOut ?? []).map { "languages of \(city): \($0)" }
             }
             if let usage = folder.lastUsage(of: city), !usage.moment.isAhead(of: now) {
                 try await result.noting("last use of \(city)") {
@@ -146,13 +161,26 @@ extension ContentCommands {
                         + "the folder's (\(update?.text ?? "no time"))")
                 continue
             }
-            let pages = try folder.pages(of: city, language: language)
+            var missing: [PageKind] = []
+            let pages = try folder.pages(of: city, language: language, missing: &missing)
+            let storedPages = store.view(PagesView.self)
+            missing.removeAll { storedPages.pages($0, city: city, language: language).isEmpty }
+            result.notes += missing.map {
+                "\(city), \(language): there is no \(ContentLayout.file(of: $0)); its stored pages stay"
+            }
             let resources = files.map { $0[EntityID(language)] ?? [] }
-            let isComplete = folder.isComplete(city, language: language)
+            let isComplete = folder.isComplete(city, language: language) && missing.isEmpty
+            let isNewer =
+                update.map { update in stored.map { $0.moment < update.moment } ?? true } ?? false
+            if pages == nil, isNewer {
+                result.notes.append(
+                    "\(city), \(language): there are no pages, so the time of their update is not "
+                        + "recorded, and stored ones stay")
+            }
             let changes = try await result.noting("\(city), \(language)") {
                 try await replace(
                     city: city, language: language, pages: pages, resources: resources,
-                    lastUpdate: isComplete ? update : nil,
+                    lastUpdate: isComplete && pages != nil ? update : nil,
                     from: .folder(removesOthers: isComplete && isCurrent, now: now))
             }
             guard let changes else { continue }

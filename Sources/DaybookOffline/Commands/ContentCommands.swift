@@ -29,20 +29,28 @@ public struct ContentCommands: Sendable {
     ///
     /// - Returns: the cities that could not be stored, each with its location and the reason: an empty name,
     ///   code or sorting name, a code that occurs before, properties that are no object. All others are
-    ///   stored.
+    ///   stored. Of a city that could not be stored the stored version stays in the list; if its code is empty, all
+    ///   stored cities stay.
     /// - Throws: `EventError` for a list of which no city can be stored, and (`tooLarge`) for one of more
     ///   than 1 MiB: the stored list stays; `LogError` as `EventStore.append`.
     /// - Complexity: O(bytes of the list).
     @discardableResult
     public func list(_ cities: [ListedCity]) async throws -> [ListFault] {
+        try await list(cities, unread: [])
+    }
+
+    /// As `list(_:)`.
+    ///
+    /// - Parameter unread: the codes of further cities that could not be read, empty if unknown.
+    func list(_ cities: [ListedCity], unread: [String]) async throws -> [ListFault] {
         let storable = try StorableElements(of: cities, "cities", id: \.code) {
             CitiesListed(cities: [$0])
         }
-        let listed = CitiesListed(cities: storable.elements)
-        let json = try listed.json()
         try await store.write { transaction in
             let known = transaction.view(ContentView.self).cityList ?? []
-            guard try CitiesListed(cities: known).json() != json else { return }
+            let listed = CitiesListed(
+                cities: storable.keeping(known, unread: unread, id: \.code))
+            guard try CitiesListed(cities: known).json() != listed.json() else { return }
             try transaction.append(
                 listed, replacing: transaction.view(ContentView.self).listTimestamp)
         }
@@ -51,16 +59,23 @@ public struct ContentCommands: Sendable {
 
     /// Stores the languages of a city; unchanged ones are not recorded again. Durable on return.
     ///
-    /// - Returns: the languages that could not be stored, as `list(_:)`.
+    /// - Returns: the languages that could not be stored, as `list(_:)`, of which the stored versions stay.
     /// - Throws: as `list(_:)`; `EventError` (`invalidData`) for an empty code of the city.
     /// - Complexity: O(bytes of the list).
     @discardableResult
     public func list(_ languages: [ListedLanguage], of city: String) async throws -> [ListFault] {
+        try await list(languages, of: city, unread: [])
+    }
+
+    /// As `list(_:of:)`.
+    ///
+    /// - Parameter unread: the codes of further languages that could not be read, empty if unknown.
+    func list(
+        _ languages: [ListedLanguage], of city: String, unread: [String]
+    ) async throws -> [ListFault] {
         let storable = try StorableElements(of: languages, "languages", id: \.code) {
             LanguagesListed(city: city, languages: [$0])
         }
-        let listed = LanguagesListed(city: city, languages: storable.elements)
-        let json = try listed.json()
         try await store.write { transaction in
             // A list that equals the languages of the pages is not recorded.
             let known =
@@ -68,7 +83,11 @@ public struct ContentCommands: Sendable {
                 ?? transaction.view(PagesView.self).languages(of: city).map {
                     ListedLanguage(code: $0, name: nil)
                 }
-            guard try LanguagesListed(city: city, languages: known).json() != json else { return }
+            let listed = LanguagesListed(
+                city: city, languages: storable.keeping(known, unread: unread, id: \.code))
+            guard try LanguagesListed(city: city, languages: known).json() != listed.json() else {
+                return
+            }
             try transaction.append(
                 listed, replacing: transaction.view(ContentView.self).languagesTimestamp(of: city))
         }

@@ -10,7 +10,7 @@ import Foundation
 public struct DownloadCommands: Sendable {
     let store: EventStore
 
-    private let references: ReferenceCheck?
+    let references: ReferenceCheck?
 
     init(_ store: EventStore, _ references: ReferenceCheck? = nil) {
         self.store = store

@@ -82,7 +82,8 @@ public struct LearningCommands: Sendable {
     /// contents; an unchanged list is not recorded again. Durable on return.
     ///
     /// - Returns: the courses that could not be stored, each with its location and the reason: an empty id, an
-    ///   id that occurs before, an invalid lesson. All others are stored.
+    ///   id that occurs before, an invalid lesson. All others are stored. Of a course that could not be stored the
+    ///   stored version stays in the list; if its id is empty, all stored courses stay.
     /// - Throws: `EventError` for a list of which no course can be stored, and (`tooLarge`) for one of more
     ///   than 1 MiB: the stored list stays; `LogError` as `EventStore.append`.
     /// - Complexity: O(lessons).
@@ -93,12 +94,13 @@ public struct LearningCommands: Sendable {
         let storable = try StorableElements(of: courses, "courses", id: \.id) {
             CoursesListed(combination: combination, courses: [$0])
         }
-        let listed = CoursesListed(combination: combination, courses: storable.elements)
-        let json = try listed.json()
         try await store.write { transaction in
             let view = transaction.view(LearningView.self)
-            if let known = view.courses(of: combination),
-                try CoursesListed(combination: combination, courses: known).json() == json
+            let known = view.courses(of: combination)
+            let listed = CoursesListed(
+                combination: combination, courses: storable.keeping(known ?? [], id: \.id))
+            if let known,
+                try CoursesListed(combination: combination, courses: known).json() == listed.json()
             {
                 return
             }
@@ -118,8 +120,8 @@ public struct LearningCommands: Sendable {
     ///   - content: the text of a JSON object, kept as it is.
     ///   - files: its files; the URLs differ.
     ///   - isExplicit: whether the user asked for it. An explicit lesson stays explicit.
-    /// - Throws: `EventError` (`invalidData`) for an empty id, content that is no JSON object, or an empty
-    ///   or duplicate URL; `tooLarge` for content of more than 1 MiB; `unknownReference` for a course or a
+    /// - Throws: `EventError` (`invalidData`) for an empty id, content that is no JSON object, an empty
+    ///   or duplicate URL, or a file that is empty, or a web page although its URL asks for none; `tooLarge` for content of more than 1 MiB; `unknownReference` for a course or a
     ///   lesson that the `ReferenceCheck` does not know; `refused` if the lesson was removed at the same
     ///   time; `FileStoreError`; `LogError` as `EventStore.append`.
     @discardableResult
@@ -361,6 +363,9 @@ public struct LearningCommands: Sendable {
         var stored: [LearningFile] = []
         do {
             for file in contents {
+                if let fault = WebPage.fault(of: file.content, at: file.url) {
+                    throw EventError(.invalidData, "the file \(file.url) \(fault)")
+                }
                 stored.append(
                     LearningFile(
                         url: file.url, file: try await files.storeRetained(file.content),

@@ -2,6 +2,7 @@
 
 import Daybook
 import Foundation
+import Telemetry
 
 /// An image of a city with its bytes, to be cached.
 public struct CityImage: Hashable, Sendable {
@@ -32,6 +33,35 @@ public struct CityImage: Hashable, Sendable {
     }
 }
 
+extension CityImage {
+    /// The image as a copy stores it, or as one that it lacks: one that is no image, or breaks a rule of EVT-7.
+    ///
+    /// - Parameter index: its place in the list.
+    fileprivate func cached(at index: Int) -> Result<CachedImage, UnfetchedImage> {
+        let image = CachedImage(
+            id: id, url: url, file: FileID(of: content), size: content.count, kind: kind,
+            width: width, height: height)
+        var reason = WebPage.fault(of: content).map { "its content \($0)" }
+        do {
+            _ = try EventDraft.checked(
+                CityCached(
+                    cityId: CityData.example.id, version: 1, isExplicitDownload: false,
+                    cityData: CityData.example.json, images: [image]))
+        } catch {
+            reason = reason ?? ((error as? EventError)?.detail ?? "\(error)")
+        }
+        guard let reason else { return .success(image) }
+        func named(_ text: String) -> String {
+            text.isEmpty || text.utf8.contains(0) ? "images[\(index)]" : text
+        }
+        return .failure(
+            UnfetchedImage(
+                image: MissingImage(
+                    id: named(id), url: named(url),
+                    reason: String(reason.prefix(MissingImage.reasonMax)))))
+    }
+}
+
 /// The result of a clean-up of cached cities.
 public struct CityCleanUp: Hashable, Sendable {
     /// Cities whose last access was longer ago than `pruneAfterDays`.
@@ -55,9 +85,13 @@ extension CityCommands {
     /// downloads. If the user's storage limit is exceeded, other cities are evicted, the least recently
     /// accessed first; cities that the user asked for stay. Durable on return, images included.
     ///
+    /// What is wrong with one element keeps no city out. An element of the city's lists that breaks the rules of its
+    /// type is left out, with a note in the log output. An image that is empty, a web page or breaks the rules is one
+    /// that the copy lacks (`OfflineCity.missingImages`); an image of the present copy with its URL or id stays.
+    ///
     /// - Parameters:
-    ///   - json: the server's JSON of the city, kept as it is, including members that `CityData` does
-    ///     not name.
+    ///   - json: the server's JSON of the city, kept as it is but for the elements left out, including members
+    ///     that `CityData` does not name.
     ///   - images: its images.
     ///   - isExplicit: whether the user asked for it. An explicit copy stays explicit.
     ///   - userId: the user whose storage limit applies.
@@ -69,19 +103,21 @@ extension CityCommands {
     public func cache(
         json: [UInt8], images: [CityImage] = [], isExplicit: Bool, for userId: String
     ) async throws -> OfflineCity {
+        let (json, notes) = try CityData.readable(json)
         let city = try CityData(json: json)
-        var cached: [CachedImage] = []
+        for note in notes { Instruments().logger.warning("left out of a cached city: \(note)") }
+        var retained: [FileID] = []
         do {
-            for image in images {
-                cached.append(
-                    CachedImage(
-                        id: image.id, url: image.url,
-                        file: try await files.storeRetained(image.content),
-                        size: image.content.count, kind: image.kind, width: image.width,
-                        height: image.height))
+            var cached: [Result<CachedImage, UnfetchedImage>] = []
+            for (index, image) in images.enumerated() {
+                let result = image.cached(at: index)
+                if case .success = result {
+                    retained.append(try await files.storeRetained(image.content))
+                }
+                cached.append(result)
             }
             let images = cached
-            try await files.requireRetained(images.map(\.file))
+            try await files.requireRetained(retained)
             try await store.write { [references] transaction in
                 try references?.require(.city(city.id), transaction)
                 try Self.cache(
@@ -89,12 +125,12 @@ extension CityCommands {
                     in: &transaction)
             }
         } catch {
-            await files.release(cached.map(\.file))
+            await files.release(retained)
             // Deletes the files that were stored in vain; if it fails, the next collection does.
             _ = try? await files.collect()
             throw error
         }
-        await files.release(cached.map(\.file))
+        await files.release(retained)
         // The copy is recorded: a later collection deletes the replaced files if this one cannot.
         _ = try? await files.collect()
         guard let cached = store.view(CitiesView.self).offline(city.id) else {
@@ -103,15 +139,43 @@ extension CityCommands {
         return cached
     }
 
+    /// The images of a new copy and those that it lacks. For an image that could not be stored the present copy's image
+    /// with its URL or id stays, unless the server says that it does not have it. If that may be an older version, it
+    /// is listed as lacking as well, so that it is fetched again.
+    private static func images(
+        _ results: [Result<CachedImage, UnfetchedImage>], keepingThoseOf old: OfflineCity?
+    ) -> (images: [CachedImage], missing: [MissingImage]) {
+        var ids = Set(results.compactMap { try? EntityID($0.get().id) })
+        var (images, missing): ([CachedImage], [MissingImage]) = ([], [])
+        for result in results {
+            switch result {
+            case .success(let image): images.append(image)
+            case .failure(let lacking):
+                let stored = lacking.isGone ? nil : old?.images
+                let kept =
+                    stored?.first { $0.url == lacking.image.url }
+                    ?? stored?.first { EntityID($0.id) == EntityID(lacking.image.id) }
+                guard let kept, ids.insert(EntityID(kept.id)).inserted else {
+                    missing.append(lacking.image)
+                    continue
+                }
+                images.append(kept)
+                if !lacking.isSame(as: kept) { missing.append(lacking.image) }
+            }
+        }
+        return (images, missing)
+    }
+
     /// Caches a city in a transaction of the caller. The caller has stored the images and collects files
     /// afterwards.
     static func cache(
-        json: [UInt8], images: [CachedImage], missing: [MissingImage] = [], isExplicit: Bool,
+        json: [UInt8], images results: [Result<CachedImage, UnfetchedImage>], isExplicit: Bool,
         for userId: String, in transaction: inout EventStore.Transaction
     ) throws {
         let city = try CityData(json: json)
         let cities = transaction.view(CitiesView.self)
         let old = cities.offline(city.id)
+        let (images, missing) = images(results, keepingThoseOf: old)
         let cached = CityCached(
             cityId: city.id, version: old.map { $0.version == .max ? .max : $0.version + 1 } ?? 1,
             isExplicitDownload: isExplicit || (old?.isExplicitDownload ?? false),

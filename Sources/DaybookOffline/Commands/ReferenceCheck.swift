@@ -37,9 +37,16 @@ public struct ReferenceCheck: Sendable {
         _ isKnown: @escaping @Sendable (Reference, EventStore.Transaction) throws -> Bool
     ) { self.isKnown = isKnown }
 
+    /// Whether an id exists.
+    ///
+    /// - Throws: what the app throws.
+    func knows(_ reference: Reference, _ transaction: EventStore.Transaction) throws -> Bool {
+        try isKnown(reference, transaction)
+    }
+
     /// - Throws: `EventError` (`unknownReference`) for an id that does not exist; what the app throws.
     func require(_ reference: Reference, _ transaction: EventStore.Transaction) throws {
-        guard try isKnown(reference, transaction) else {
+        guard try knows(reference, transaction) else {
             throw EventError(
                 .unknownReference,
                 "the \(reference) is unknown to the app's reference check; store the list that has it, or "

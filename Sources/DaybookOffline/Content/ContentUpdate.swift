@@ -344,10 +344,8 @@ struct ContentUpdate: Sendable {
     private static func requireContent(
         _ start: [UInt8], _ size: Int, of resource: ContentResource
     ) throws(EventError) {
-        guard size > 0 else { throw EventError(.invalidData, "its file is empty") }
-        guard !WebPage.begins(start) || WebPage.isAskedFor(by: URL(string: resource.url)) else {
-            throw EventError(.invalidData, "its file is a web page")
-        }
+        guard let fault = WebPage.fault(of: start, at: resource.url) else { return }
+        throw EventError(.invalidData, "its file \(fault)")
     }
 
     // MARK: Recording

@@ -18,8 +18,8 @@ extension Authorizer {
     /// - Parameters:
     ///   - subject: the name of what is requested, for messages.
     ///   - bytesMax: the greatest size.
-    /// - Throws: `DownloadError`: `unavailable` also for the answer of a portal, and for a body that is empty
-    ///   or not complete; `tooLarge`; `wrongContent`; as `refusal(_:_:)`. What `send` throws.
+    /// - Throws: `DownloadError`: `unavailable` also for the answer of a portal, for a body that is empty
+    ///   or not complete, and for one that is no JSON object and is not announced as JSON; `tooLarge`; `wrongContent`; as `refusal(_:_:)`. What `send` throws.
     func body(
         of url: URL, _ expected: Expected, bytesMax: Int, _ subject: String
     ) async throws -> [UInt8] {
@@ -30,12 +30,17 @@ extension Authorizer {
             }
             return bytes
         }
-        guard !bytes.isEmpty else { throw PortalCheck.error(subject, "the response is empty") }
-        let isPage = PortalCheck.isWebPage(head) || WebPage.begins(bytes)
-        guard !isPage || expected == .file && WebPage.isAskedFor(by: url) else {
-            throw PortalCheck.error(subject, "the response is a web page")
+        if let fault = WebPage.fault(of: bytes, at: expected == .file ? url.absoluteString : nil) {
+            throw PortalCheck.error(subject, "the response \(fault)")
         }
-        guard !head.hasEnd else { return bytes }
+        guard
+            !PortalCheck.isWebPage(head) || expected == .file && WebPage.isAskedFor(by: url)
+        else { throw PortalCheck.error(subject, "the response is a web page") }
+        guard !head.hasEnd else {
+            guard expected == .file || PortalCheck.isJSON(head) || (try? JSONFields(bytes)) != nil
+            else { throw PortalCheck.error(subject, "the response is no JSON object") }
+            return bytes
+        }
         // Only a second response, or the syntax, shows that a body without an announced end is complete.
         let isComplete: Bool
         switch expected {

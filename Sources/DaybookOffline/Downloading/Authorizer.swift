@@ -113,7 +113,7 @@ final class Authorizer: Sendable {
         case 300..<400:
             DownloadError(.refused, "\(resource): a redirect that is not followed (\(head.status))")
         case 404, 410:
-            DownloadError(.refused, "\(resource): the server does not have it (\(head.status))")
+            DownloadError(missing: "\(resource): the server does not have it (\(head.status))")
         default: DownloadError(.refused, "\(resource): the server answers \(head.status)")
         }
     }

@@ -46,6 +46,9 @@ public struct CityManifest: Hashable, Sendable {
     public var images: [Image]
     /// The elements of the manifest's list that break a rule, in its order. The city is stored without them.
     private(set) var leftOut: [LeftOut] = []
+    /// The elements of the city's own lists that break a rule, each with its place and the reason. `cityData` is
+    /// without them.
+    public private(set) var notes: [String] = []
 
     /// An element of the manifest's list without which the city is stored.
     struct LeftOut: Hashable {
@@ -149,6 +152,8 @@ public struct CityManifest: Hashable, Sendable {
     mutating func check(city member: String = "manifest.cityData") throws(DownloadError) {
         let id: String
         do throws(EventError) {
+            let readable = try CityData.readable(cityData, path: member)
+            (cityData, notes) = (readable.json, notes + readable.notes)
             id = try CityData(members: try JSONFields(cityData, path: member)).id
         } catch {
             throw Self.invalid(error.detail)

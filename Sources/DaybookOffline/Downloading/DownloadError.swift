@@ -32,6 +32,10 @@ public struct DownloadError: Error, Hashable, Sendable, CustomStringConvertible 
     public var detail: String
     /// The value of the server's `Retry-After`, in seconds; only with `unavailable`.
     public var retryAfterSeconds: Double?
+    /// Whether the answer was a portal's, as far as the device can tell; only with `unavailable`.
+    var isPortal = false
+    /// Whether the server says that it does not have the content; only with `refused`.
+    var isMissing = false
 
     /// Creates an error. `detail` must contain no token and no text from a server.
     public init(_ code: Code, _ detail: String, retryAfterSeconds: Double? = nil) {
@@ -47,6 +51,12 @@ public struct DownloadError: Error, Hashable, Sendable, CustomStringConvertible 
                 ? Self.deviceIsFull
                 : "cannot \(error.operation) \(URL(filePath: error.path).lastPathComponent): \(error.reason)"
         )
+    }
+
+    /// The error of content that the server says it does not have.
+    init(missing detail: String) {
+        self.init(.refused, detail)
+        isMissing = true
     }
 
     static let deviceIsFull =

@@ -65,33 +65,34 @@ public actor DownloadManager {
     /// initializer that takes an `OfflineStore`.
     init(
         _ store: EventStore, _ files: FileStore, base: URL, credentials: any Credentials,
-        user: String, reachability: any Reachability, options: Options
+        user: String, reachability: any Reachability, options: Options,
+        references: ReferenceCheck? = nil
     ) {
         let authorizer = Authorizer(
             options.http, credentials: credentials, origin: HTTPOrigin(base), for: store)
         self.init(
             store, files, HTTPManifestSource(base: base, authorizer: authorizer), authorizer,
-            user, reachability, options)
+            user, reachability, options, references)
     }
 
     /// Creates a manager for another source of manifests; the token is sent to `imageOrigin` only.
     init(
         _ store: EventStore, _ files: FileStore, source: any CityManifestSource,
         imageOrigin: URL?, credentials: any Credentials, user: String,
-        reachability: any Reachability, options: Options
+        reachability: any Reachability, options: Options, references: ReferenceCheck? = nil
     ) {
         self.init(
             store, files, source,
             Authorizer(
                 options.http, credentials: credentials,
                 origin: imageOrigin.flatMap(HTTPOrigin.init), for: store), user, reachability,
-            options)
+            options, references)
     }
 
     private init(
         _ store: EventStore, _ files: FileStore, _ source: any CityManifestSource,
         _ authorizer: Authorizer, _ user: String, _ reachability: any Reachability,
-        _ options: Options
+        _ options: Options, _ references: ReferenceCheck?
     ) {
         self.store = store
         self.files = files
@@ -104,7 +105,7 @@ public actor DownloadManager {
             options.cacheFolder.map { CacheFolder.downloads.path(in: $0, of: store) }
             ?? files.directory + "/incoming"
         progress = store.transient(DownloadProgress.self)
-        commands = DownloadCommands(store)
+        commands = DownloadCommands(store, references)
     }
 
     // MARK: For screens
@@ -337,8 +338,9 @@ public actor DownloadManager {
             fileSystem: store.environment.fileSystem, folder: folder + "/" + job.id, meter: meter,
             backoff: DownloadBackoff(options) { [store] in store.randomFraction() },
             options: options, kept: Self.keptFiles(for: job, store),
-            checkStorageLimit: { [store, user] in
-                try await Self.checkStorageLimit(for: $0, store, user)
+            now: { [store] in await store.timestamp },
+            checkStorageLimit: { [store, user, references = commands.references] in
+                try await Self.checkStorageLimit(for: $0, store, user, references)
             },
             onRetainedFile: { [weak self] in await self?.recordRetainedFile($0, job.id) })
         progress.update(job.id) { _ in meter.numbers }
@@ -355,7 +357,7 @@ public actor DownloadManager {
 
     /// The files of a city's copy by URL, for an automatic download of the images that the copy lacks: only
     /// those are fetched then, unless the manifest gives another checksum or size. A user who asks for a city
-    /// gets its images as they are now.
+    /// gets its images as they are now, if they can be fetched (DL-27).
     private static func keptFiles(
         for job: DownloadJob, _ store: EventStore
     ) -> [String: FileID] {
@@ -406,11 +408,11 @@ public actor DownloadManager {
             }
             try await commands.complete(
                 job.id, totalBytes: meter.numbers.downloadedBytes
-            ) { [user] transaction in
+            ) { [user, references = commands.references] transaction in
                 // The user may have requested the city meanwhile.
                 let current = transaction.view(DownloadsView.self)[job.id] ?? job
                 try city.record(
-                    isExplicit: current.isExplicit, for: user, in: &transaction)
+                    isExplicit: current.isExplicit, for: user, references, in: &transaction)
             }
             instruments.count(.downloadedBytes, meter.numbers.downloadedBytes)
         } catch {
@@ -446,13 +448,14 @@ public actor DownloadManager {
     ///
     /// - Throws: `StorageLimitError`.
     private static func checkStorageLimit(
-        for city: DownloadedCity, _ store: EventStore, _ user: String
+        for city: DownloadedCity, _ store: EventStore, _ user: String,
+        _ references: ReferenceCheck?
     ) async throws {
         struct Fits: Error {}
         do {
             try await store.write { transaction in
                 try city.record(
-                    isExplicit: city.isExplicit, for: user, in: &transaction)
+                    isExplicit: city.isExplicit, for: user, references, in: &transaction)
                 // Aborts the transaction: nothing is recorded.
                 throw Fits()
             }
@@ -516,27 +519,33 @@ public actor DownloadManager {
 extension DownloadedCity {
     /// Records the city in a transaction.
     ///
-    /// - Throws: `StorageLimitError`; `EventError`.
+    /// - Throws: `StorageLimitError`; `EventError`, also for a city that the app's check does not know.
     fileprivate func record(
-        isExplicit: Bool, for user: String, in transaction: inout EventStore.Transaction
+        isExplicit: Bool, for user: String, _ references: ReferenceCheck?,
+        in transaction: inout EventStore.Transaction
     ) throws {
-        let images = manifest.images.compactMap { image in
-            files[image.url].map { file in
-                CachedImage(
-                    id: image.id, url: image.url.absoluteString, file: file.file, size: file.size,
-                    kind: image.kind, width: image.width, height: image.height)
+        let fetched = manifest.images.compactMap { image -> Result<CachedImage, UnfetchedImage>? in
+            let url = image.url.absoluteString
+            if let file = files[image.url] {
+                return .success(
+                    CachedImage(
+                        id: image.id, url: url, file: file.file, size: file.size, kind: image.kind,
+                        width: image.width, height: image.height))
+            }
+            return failures[image.url].map { error in
+                let reason = String(error.detail.prefix(MissingImage.reasonMax))
+                return .failure(
+                    UnfetchedImage(
+                        image: MissingImage(id: image.id, url: url, reason: reason),
+                        isGone: error.isMissing, size: image.size, sha256: image.sha256))
             }
         }
-        let missing = manifest.images.compactMap { image in
-            failures[image.url].map {
-                MissingImage(
-                    id: image.id, url: image.url.absoluteString,
-                    reason: String($0.detail.prefix(MissingImage.reasonMax)))
-            }
+        let leftOut = manifest.leftOut.map {
+            Result<CachedImage, _>.failure(UnfetchedImage(image: $0.image))
         }
+        try references?.require(.city(manifest.cityId), transaction)
         try CityCommands.cache(
-            json: manifest.cityData, images: images,
-            missing: manifest.leftOut.map(\.image) + missing, isExplicit: isExplicit,
-            for: user, in: &transaction)
+            json: manifest.cityData, images: leftOut + fetched, isExplicit: isExplicit, for: user,
+            in: &transaction)
     }
 }

@@ -3,6 +3,7 @@
 
 import Daybook
 import Foundation
+import Telemetry
 
 /// A city that was fetched, with all images that the server has.
 struct DownloadedCity: Sendable {
@@ -30,6 +31,8 @@ struct DownloadRun {
     let options: DownloadManager.Options
     /// The files of the city's present copy by URL, for an automatic download of what the copy lacks; else empty.
     let kept: [String: FileID]
+    /// The present time.
+    let now: @Sendable () async -> Timestamp
     /// Throws if a city would exceed the user's storage limit.
     let checkStorageLimit: @Sendable (DownloadedCity) async throws -> Void
     /// Called with each file that is retained in the store for this job, so that it is released later.
@@ -41,6 +44,9 @@ struct DownloadRun {
     func run() async throws -> DownloadedCity {
         try DownloadFolder.create(folder, fileSystem)
         let manifest = try await manifest()
+        for note in manifest.notes {
+            Instruments().logger.warning("left out of a downloaded city: \(note)")
+        }
         var city = DownloadedCity(manifest: manifest, files: [:], isExplicit: job.isExplicit)
         city.failures = try await checkSizes(manifest)
         try sweep(manifest)
@@ -51,13 +57,21 @@ struct DownloadRun {
     }
 
     private func manifest() async throws -> CityManifest {
+        let portal = PortalRecord(folder, fileSystem)
         while true {
             do {
                 let manifest = try await requestManifest()
                 backoff.recordProgress()
+                portal.clear()
                 return manifest
             } catch {
                 try Failures.throwIfPermanent(error)
+                if let error = error as? DownloadError, error.isPortal,
+                    await portal.hasLasted(at: now())
+                {
+                    throw DownloadError(
+                        .badManifest, "\(error.detail), or the server has sent this for a day")
+                }
                 try await backoff.waitAfterFailure(error)
             }
         }

@@ -203,18 +203,14 @@ struct ImageFetch {
     ///
     /// - Throws: `NotContent`; `DownloadError`.
     private func checkContent(_ writer: ImageWriter) throws {
-        guard
-            writer.withPart({ $0.size > 0 }) || image.size == 0
-                || image.sha256 == FileID(of: [])
-        else {
-            throw NotContent(problem: "\(name) is empty")
-        }
         let start = try writer.withPart { (part) throws(DownloadError) in
             try part.read(WebPage.prefixBytes)
         }
-        guard !WebPage.begins(start) else {
-            throw NotContent(problem: "\(name): the response is a web page")
-        }
+        guard let fault = WebPage.fault(of: start) else { return }
+        let isMeant = start.isEmpty && (image.size == 0 || image.sha256 == FileID(of: []))
+        guard !isMeant else { return }
+        throw NotContent(
+            problem: start.isEmpty ? "\(name) \(fault)" : "\(name): the response \(fault)")
     }
 
     /// Waits for the end of a portal. If the server itself can be reached, its answer counts: it does not have

@@ -7,17 +7,28 @@ import Synchronization
 
 /// Detects web pages that answer requests for other content. See also `WebPage`.
 enum PortalCheck {
-    /// Whether a head announces a web page.
+    /// Whether a head announces a web page, or the description of a portal (RFC 8908).
     static func isWebPage(_ head: BoundedHTTPResponseHead) -> Bool {
-        let type = (head["Content-Type"] ?? "").prefix { $0 != ";" && $0 != "," }
-        return ["text/html", "application/xhtml+xml"]
-            .contains(type.trimmingCharacters(in: .whitespaces).lowercased())
+        ["text/html", "application/xhtml+xml", "application/captive+json"].contains(type(of: head))
+    }
+
+    /// Whether a head announces JSON: a body that is none is then the server's fault, not a portal's.
+    static func isJSON(_ head: BoundedHTTPResponseHead) -> Bool {
+        let type = type(of: head)
+        return type == "application/json" || type.hasSuffix("+json")
+    }
+
+    private static func type(of head: BoundedHTTPResponseHead) -> String {
+        (head["Content-Type"] ?? "").prefix { $0 != ";" && $0 != "," }
+            .trimmingCharacters(in: .whitespaces).lowercased()
     }
 
     /// The error of an answer that is not the server's: the request is repeated later.
     static func error(_ subject: String, _ answer: String) -> DownloadError {
-        DownloadError(
+        var error = DownloadError(
             .unavailable, "\(subject): \(answer); the network may ask for a login")
+        error.isPortal = true
+        return error
     }
 }
 
@@ -79,4 +90,37 @@ final class OnlineCheck: Sendable {
     private func givenUp(_ url: URL) -> Int {
         HTTPOrigin(url).flatMap { origin in silent.withLock { $0[origin] } } ?? 0
     }
+}
+
+/// The time of the first answer of a portal to a job, in a file of the job's folder, so that it survives the process: a
+/// server that sends something else than manifests for ever is reported in the end.
+struct PortalRecord {
+    private let path: String
+    private let fileSystem: any FileSystem
+    /// The time for which the end of a portal is waited for.
+    private static let timeout: Int64 = 86_400_000
+
+    init(_ folder: String, _ fileSystem: any FileSystem) {
+        path = folder + "/portal"
+        self.fileSystem = fileSystem
+    }
+
+    /// Records an answer, and returns whether the first one is more than a day ago. A recorded time that is ahead of
+    /// the clock is replaced. False if the file cannot be read or written, such as on a full device: the job waits on.
+    func hasLasted(at now: Timestamp) -> Bool {
+        do throws(FileError) {
+            let file = try fileSystem.open(path, .createIfMissing)
+            let bytes = try file.read(at: 0, count: min(try file.size(), 32))
+            if let first = Int64(String(decoding: bytes, as: UTF8.self)), first <= now.milliseconds
+            {
+                return Timestamp(milliseconds: first).milliseconds + Self.timeout < now.milliseconds
+            }
+            try file.truncate(to: 0)
+            try file.write(Array("\(now.milliseconds)".utf8), at: 0)
+        } catch {}
+        return false
+    }
+
+    /// Forgets the answers: the server has answered.
+    func clear() { try? PartialFile.remove(path, fileSystem) }
 }

@@ -19,7 +19,8 @@ extension ImageCache {
     /// Concurrent calls for one image share one fetch and its result. A cancelled caller stops waiting; the
     /// fetch is cancelled when no caller waits. If the asset is removed, or the album changes, during the
     /// fetch, the callers so far receive the content and it is not stored; later callers fetch again. Content
-    /// that cannot be stored, on a full disk for example, is returned nevertheless.
+    /// that cannot be stored, on a full disk for example, is returned nevertheless; so is a web page or an empty
+    /// body, which a portal or a server has sent in the place of the image.
     ///
     /// - Parameters:
     ///   - kind: the kind of the image.

@@ -182,8 +182,8 @@ public actor ImageCache {
     /// the same commit removes the least recently used images. With a limit of 0 nothing is stored. Durable
     /// on return.
     ///
-    /// - Throws: `EventError` for an id that is empty or contains U+0000; `FileStoreError`:
-    ///   `tooLarge`, `noSpace`, `io`; `LogError` as `EventStore.append`. The image is not stored then;
+    /// - Throws: `EventError` for an id that is empty or contains U+0000, and for content that is empty or a web
+    ///   page; `FileStoreError`: `tooLarge`, `noSpace`, `io`; `LogError` as `EventStore.append`. The image is not stored then;
     ///   images above a limit may have been removed.
     /// - Complexity: O(bytes + log n).
     public func store(_ content: [UInt8], _ kind: ImageKind, _ id: String) async throws {
@@ -197,6 +197,9 @@ public actor ImageCache {
     ) async throws {
         try ImageCached.require(id, "id of the image")
         let limit = limits[kind]
+        if let fault = WebPage.fault(of: content) {
+            throw EventError(.invalidData, "the content of the image \(fault)")
+        }
         guard limit > 0, isWanted(view) else { return }
         await clearIfFolderIsMissing()
         // The limit may have been greater in an earlier process.

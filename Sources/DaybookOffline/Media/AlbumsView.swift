@@ -191,8 +191,13 @@ public struct AlbumsView: DeclaredView, ListableView {
         }.max()
     }
 
-    /// True if an event has named the album, also if it was removed since. O(1).
-    func isKnown(_ albumId: String) -> Bool { entries[albumId] != nil }
+    /// True if the assets of an album are known: it has had one, or it was removed. The links of an album that is
+    /// stored alone may arrive later. O(1).
+    func isContentKnown(_ albumId: String) -> Bool {
+        guard let entry = entries[albumId] else { return false }
+        let registers = entry.registers
+        return !registers.assets.isEmpty || registers.album == nil && entry.removed != nil
+    }
 
     /// True if an album is linked to an asset. O(1).
     func isLinked(_ albumId: String, asset: String) -> Bool {

@@ -20,6 +20,10 @@ public struct Asset: Hashable, Sendable, Identifiable {
     /// True if the checksum is the digest of the file on this device, although the asset is backed up: the server
     /// has given none, so the checksum does not show that the server has this content.
     public var isChecksumOfDevice: Bool
+    /// True if the server has reported another content than that with which the copy on this device was matched, or
+    /// a change that could not be stored. Then only the hash of the copy, if it equals the checksum, shows that the
+    /// server has it. `AssetCommands.refresh(of:fetch:)` sets it.
+    public var isChangedOnServer: Bool
     /// The type of its content.
     public var type: AssetType
     /// The name of the file; may be empty.
@@ -52,7 +56,7 @@ public struct Asset: Hashable, Sendable, Identifiable {
         fileModifiedAt: ZonedTime, updatedAt: ZonedTime, durationSeconds: Double? = nil,
         width: Int? = nil, height: Int? = nil, livePhotoVideoId: String? = nil,
         isFavorite: Bool = false, isArchived: Bool = false, isTrashed: Bool = false,
-        isChecksumOfDevice: Bool = false
+        isChecksumOfDevice: Bool = false, isChangedOnServer: Bool = false
     ) {
         self.id = id
         self.remoteId = remoteId
@@ -60,6 +64,7 @@ public struct Asset: Hashable, Sendable, Identifiable {
         self.ownerId = ownerId
         self.checksum = checksum
         self.isChecksumOfDevice = isChecksumOfDevice
+        self.isChangedOnServer = isChangedOnServer
         self.type = type
         self.fileName = fileName
         self.fileCreatedAt = fileCreatedAt

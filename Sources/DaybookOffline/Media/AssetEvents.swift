@@ -22,6 +22,7 @@ public struct AssetStored: EventPayload, Hashable {
         "assetId", "remoteId", "localId", "ownerId", "checksum", "type", "fileName",
         "fileCreatedAt", "fileModifiedAt", "updatedAt", "durationSeconds", "width", "height",
         "livePhotoVideoId", "isFavorite", "isArchived", "isTrashed", "isChecksumOfDevice",
+        "isChangedOnServer",
     ]
 
     public init(json: [UInt8]) throws {
@@ -48,7 +49,8 @@ public struct AssetStored: EventPayload, Hashable {
             isFavorite: try fields.bool("isFavorite") ?? false,
             isArchived: try fields.bool("isArchived") ?? false,
             isTrashed: try fields.bool("isTrashed") ?? false,
-            isChecksumOfDevice: try fields.bool("isChecksumOfDevice") ?? false)
+            isChecksumOfDevice: try fields.bool("isChecksumOfDevice") ?? false,
+            isChangedOnServer: try fields.bool("isChangedOnServer") ?? false)
         properties = fields.others(than: Self.names)
     }
 
@@ -83,6 +85,7 @@ public struct AssetStored: EventPayload, Hashable {
         if asset.isArchived { writer.appendMember("isArchived", true) }
         if asset.isTrashed { writer.appendMember("isTrashed", true) }
         if asset.isChecksumOfDevice { writer.appendMember("isChecksumOfDevice", true) }
+        if asset.isChangedOnServer { writer.appendMember("isChangedOnServer", true) }
         if let properties = try checkedProperties(properties, beside: Self.names) {
             writer.appendMembers(of: properties)
         }

@@ -32,6 +32,7 @@ struct AssetRecord: Sendable {
         /// The offset of the type's code, which has two bits.
         static let typeShift: UInt16 = 10
         static let checksumOfDevice = Flags(rawValue: 1 << 12)
+        static let changedOnServer = Flags(rawValue: 1 << 13)
 
         init(rawValue: UInt16) { self.rawValue = rawValue }
 
@@ -48,13 +49,14 @@ struct AssetRecord: Sendable {
             if asset.width != nil { insert(.width) }
             if asset.height != nil { insert(.height) }
             if asset.isChecksumOfDevice { insert(.checksumOfDevice) }
+            if asset.isChangedOnServer { insert(.changedOnServer) }
             insert(Flags(rawValue: asset.type.code << Self.typeShift))
         }
 
         var type: AssetType? { AssetType(code: rawValue >> Self.typeShift & 3) }
 
         /// True if no bit is set that has no meaning.
-        var isKnown: Bool { rawValue >> 13 == 0 }
+        var isKnown: Bool { rawValue >> 14 == 0 }
     }
 
     // MARK: Creating a record
@@ -231,7 +233,8 @@ struct AssetRecord: Sendable {
             width: width, height: height, livePhotoVideoId: livePhotoVideoId,
             isFavorite: flags.contains(.favorite), isArchived: flags.contains(.archived),
             isTrashed: flags.contains(.trashed),
-            isChecksumOfDevice: flags.contains(.checksumOfDevice))
+            isChecksumOfDevice: flags.contains(.checksumOfDevice),
+            isChangedOnServer: flags.contains(.changedOnServer))
     }
 
     // MARK: Ranges of the keys

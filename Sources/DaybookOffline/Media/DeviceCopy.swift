@@ -20,6 +20,8 @@ enum DeviceCopy {
     case same
     /// It was changed since its backup.
     case edited
+    /// The server has reported another content since the backup, and nothing shows that it has this one.
+    case changedOnServer
     /// Nothing shows that the server has the file: the store has no record of it, no checksum or no time to compare
     /// with, or the hash differs from a checksum that may be of another kind.
     case unverified
@@ -31,8 +33,13 @@ extension DeviceMediaView {
         guard let localId = record.localId, let asset = record.asset else { return .unverified }
         let files = files(localId)
         if files.contains(where: { isEdited($0, asset, hashes) }) { return .edited }
-        guard let checksum = asset.checksum, !files.isEmpty else { return .unverified }
-        let hasHash = files.allSatisfy { EntityID($0.hash) == EntityID(checksum) }
+        let hasHash =
+            asset.checksum.map { checksum in
+                files.allSatisfy { EntityID($0.hash) == EntityID(checksum) }
+            } ?? false
+        let isCompared = hashes != .ofAnotherKind && !asset.isChecksumOfDevice && !files.isEmpty
+        if asset.isChangedOnServer, !(isCompared && hasHash) { return .changedOnServer }
+        guard asset.checksum != nil, !files.isEmpty else { return .unverified }
         // `isEdited` has compared the times.
         let hasTime = files.allSatisfy { $0.modifiedTime != nil }
         let needsTime = asset.isChecksumOfDevice || hashes == .ofAnotherKind

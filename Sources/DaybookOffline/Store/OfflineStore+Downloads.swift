@@ -22,7 +22,8 @@ extension DownloadManager {
     ) {
         self.init(
             store.events, store.files, base: base, credentials: credentials, user: user,
-            reachability: reachability, options: options.caching(in: store.cacheFolder))
+            reachability: reachability, options: options.caching(in: store.cacheFolder),
+            references: store.references)
     }
 
     /// Creates a manager for an app with its own source of manifests; images are fetched over HTTP.
@@ -44,7 +45,7 @@ extension DownloadManager {
         self.init(
             store.events, store.files, source: source, imageOrigin: imageOrigin,
             credentials: credentials, user: user, reachability: reachability,
-            options: options.caching(in: store.cacheFolder))
+            options: options.caching(in: store.cacheFolder), references: store.references)
     }
 }
 

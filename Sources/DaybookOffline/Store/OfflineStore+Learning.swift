@@ -24,7 +24,8 @@ extension LearningDownloads {
     ) {
         self.init(
             store.events, store.files, base: base, credentials: credentials, user: user,
-            reachability: reachability, policy: policy, options: options)
+            reachability: reachability, policy: policy, options: options,
+            references: store.references)
     }
 
     /// Creates downloads for an app with its own source of lessons and review sessions.
@@ -44,6 +45,6 @@ extension LearningDownloads {
     ) {
         self.init(
             store.events, store.files, source: source, user: user, reachability: reachability,
-            policy: policy, options: options)
+            policy: policy, options: options, references: store.references)
     }
 }

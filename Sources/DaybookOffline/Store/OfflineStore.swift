@@ -31,7 +31,7 @@ public struct OfflineStore: Sendable {
     /// is called.
     public var cleanUpUser: String? { housekeeper?.user }
 
-    private let references: ReferenceCheck?
+    let references: ReferenceCheck?
     private let secrets: (any SecretStore)?
     private let housekeeper: Housekeeper?
 

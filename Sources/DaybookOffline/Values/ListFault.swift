@@ -21,6 +21,8 @@ public struct ListFault: Hashable, Sendable, CustomStringConvertible {
 struct StorableElements<Element> {
     private(set) var elements: [Element] = []
     private(set) var leftOut: [ListFault] = []
+    /// The index of each element in the given list.
+    private var indexes: [Int] = []
     /// The approximate bytes of the event of each element in the log.
     private var bytes: [Int] = []
 
@@ -49,6 +51,7 @@ struct StorableElements<Element> {
                         .invalidData, "\(path): \(element[keyPath: id]) occurs twice")
                 }
                 elements.append(element)
+                indexes.append(index)
                 bytes.append((draft.json?.count ?? 0) + 512)
             } catch let error as EventError {
                 first = first ?? error
@@ -61,6 +64,33 @@ struct StorableElements<Element> {
         if elements.isEmpty, let first { throw first }
     }
 
+    /// The elements for a list that replaces a stored one: in the place of an element that was left out its stored
+    /// version, if there is one. If the id of an element is not known, it may be that of any stored element: then all
+    /// of these stay, the other ones at the end.
+    ///
+    /// - Parameters:
+    ///   - unread: the ids of further elements that could not be read, empty if unknown.
+    ///   - known: the stored list.
+    func keeping(
+        _ known: [Element], unread: [String] = [], id: KeyPath<Element, String>
+    ) -> [Element] {
+        let unread = unread.map { (id: $0, index: Int.max) }
+        let faults = leftOut.map { (id: $0.id, index: $0.index) } + unread
+        guard !faults.isEmpty else { return elements }
+        let stored = Dictionary(known.map { (EntityID($0[keyPath: id]), $0) }) { first, _ in first }
+        var ids = Set(elements.map { EntityID($0[keyPath: id]) })
+        var list = zip(indexes, elements).map { (index: $0, element: $1) }
+        for fault in faults {
+            guard let kept = stored[EntityID(fault.id)], ids.insert(EntityID(fault.id)).inserted
+            else { continue }
+            let place = list.firstIndex { $0.index > fault.index } ?? list.count
+            list.insert((fault.index, kept), at: place)
+        }
+        let keepsAll = faults.contains { $0.id.isEmpty || $0.id.utf8.contains(0) }
+        let others = keepsAll ? known.filter { ids.insert(EntityID($0[keyPath: id])).inserted } : []
+        return list.map(\.element) + others
+    }
+
     /// Keeps the last of the elements with one id.
     mutating func keepLast(of id: KeyPath<Element, String>) {
         var last: [EntityID: Int] = [:]
@@ -69,8 +99,11 @@ struct StorableElements<Element> {
         }
         let indexes = last.values.sorted()
         (elements, bytes) = (indexes.map { elements[$0] }, indexes.map { bytes[$0] })
+        self.indexes = indexes.map { self.indexes[$0] }
     }
 }
+
+extension StorableElements: Sendable where Element: Sendable {}
 
 extension ListFault {
     /// The detail of an error with the element's location in the list in place of its path in the event.

@@ -72,8 +72,9 @@ private struct Bench {
         do {
             try await store.events.write { transaction in
                 try CityCommands.cache(
-                    json: Self.json(cityId), images: stored, isExplicit: explicit, for: "u",
-                    in: &transaction)
+                    json: Self.json(cityId), images: stored.map { .success($0) },
+                    isExplicit: explicit,
+                    for: "u", in: &transaction)
             }
         } catch {
             try await collect()

@@ -308,7 +308,7 @@ private let time = "2011-02-04T00:00:00.000Z"
         try bench.put(try Self.complete())
         try await bench.importFolder()
         var folder = try Self.complete()
-        folder["content/ahaus/en/categories.json"] = nil
+        folder["content/ahaus/en/categories.json"] = "[]"
         for kind in ["categories", "events", "pois"] {
             folder["content/ahaus/de/\(kind).json"] = nil
         }
@@ -393,10 +393,11 @@ private let time = "2011-02-04T00:00:00.000Z"
             }
         }
         var reader = try ContentLayoutReader("/out", one.files)
+        var missing: [PageKind] = []
         #expect(Set(reader.cities.map(EntityID.init)) == Set(codes.map(EntityID.init)))
         for code in codes {
             #expect(reader.languages(of: code).map(EntityID.init) == [EntityID(code)])
-            let pages = try reader.pages(of: code, language: code)
+            let pages = try reader.pages(of: code, language: code, missing: &missing)
             #expect(pages?.map(\.path) == ["/../../x/"])
         }
         // The code is too long for the name of a folder: the city is left out.
@@ -499,11 +500,12 @@ private let time = "2011-02-04T00:00:00.000Z"
             files["/in/\(name)"] = bad
             defer { files["/in/\(name)"] = good }
             var folder = try ContentLayoutReader("/in", files)
+            var missing: [PageKind] = []
             for city in folder.cities {
                 _ = try folder.languageList(of: city)
                 _ = try folder.resources(of: city)
                 for language in folder.languages(of: city) {
-                    _ = try folder.pages(of: city, language: language)
+                    _ = try folder.pages(of: city, language: language, missing: &missing)
                 }
             }
             choices.count(folder.notes.isEmpty ? "read" : "noted")
@@ -604,7 +606,8 @@ private let time = "2011-02-04T00:00:00.000Z"
             {"regensburg": {"languages": {"de": {"last_update": "2019-08-12T00:03:19.457Z"},
             "en": {"last_update": "yesterday"}, "fr": {}},
             "last_usage": "2019-008-13T00:03:19.457Z"}}
-            """
+            """,
+            "content/regensburg/de/categories.json": "[]",
         ])
         let result = try await bench.importFolder()
         #expect(
@@ -664,9 +667,9 @@ private let time = "2011-02-04T00:00:00.000Z"
         folder["cities-meta.json"] = folder["cities-meta.json"]?.replacing(#""de":"#, with: french)
         try bench.put(folder, at: "/less")
         let result = try await bench.importFolder("/less")
-        // The time of the update in another language.
-        #expect(result.events == 1)
-        #expect(result.notes.count == 1)
+        // The time of an update in a language without pages is not recorded.
+        #expect(result.events == 0)
+        #expect(result.notes.count == 2)
         #expect(result.resources == 0)
         let resources = bench.store.view(ContentView.self).resources(city: "ahaus", language: "en")
         #expect(resources.count == 1)

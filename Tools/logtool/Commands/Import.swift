@@ -20,8 +20,8 @@ struct Import: AsyncParsableCommand {
             extensions originsource and originid. Only CloudEvents 1.0 is accepted.
 
             With --layout content-cache a folder is read instead, as logtool export writes it. \
-            Only differences from the log are recorded; afterwards each language has the content \
-            of the folder.
+            Only differences from the log are recorded. What the log has from a later update, and \
+            what is missing or cannot be read in the folder, stays as it is.
 
             Example: logtool import ./log journey.ndjson
             """)

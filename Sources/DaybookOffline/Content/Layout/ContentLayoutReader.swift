@@ -10,6 +10,8 @@ public struct ContentLayoutReader: Sendable {
 
     /// The list of cities; nil if there is none.
     private(set) var cityList: [ListedCity]?
+    /// The codes of the cities of the list that could not be read, empty for those whose codes could not be read.
+    private(set) var unreadCities: [String] = []
     /// The cities that the folder mentions, sorted.
     private(set) var cities: [String] = []
     /// Descriptions of what could not be read.
@@ -39,7 +41,9 @@ public struct ContentLayoutReader: Sendable {
     public init(_ folder: String, _ fileSystem: any FileSystem) throws {
         source = LayoutSource(folder, fileSystem)
         _ = try fileSystem.list(folder)
-        let list = try source.array(ContentLayout.cities, &notes) { try ListedCity($0, .file) }
+        let list = try source.array(ContentLayout.cities, &notes, unread: &unreadCities) {
+            try ListedCity($0, .file)
+        }
         if let list { cityList = unique(list, "\(ContentLayout.cities): the city", \.code) }
         let meta = try source.members(ContentLayout.meta, &notes) ?? []
         for city in meta { try readMeta(city) }
@@ -63,9 +67,11 @@ public struct ContentLayoutReader: Sendable {
             folders[code] = city
             // The list is read again with its notes when the city is imported.
             var list = self
-            let listed = (try list.languageList(of: code.string) ?? []).map(\.code)
+            let listed = (try list.languageList(of: code.string)?.languages ?? []).map(\.code)
             let updated = (updates[code] ?? [:]).keys.map(\.string)
-            for (name, language) in try codes(in: folder, listed: listed + updated) {
+            for (name, language) in try codes(
+                in: folder, listed: listed + updated, updated: updated)
+            {
                 _ = setFolder(&city.languages[language], "\(folder)/\(name)")
             }
             folders[code] = city
@@ -91,7 +97,7 @@ public struct ContentLayoutReader: Sendable {
 
     /// The folders of cities or languages in a folder, with their codes.
     private mutating func codes(
-        in folder: String, listed: [String]
+        in folder: String, listed: [String], updated: [String] = []
     ) throws -> [(name: String, code: EntityID)] {
         var codes: [(name: String, code: EntityID)] = []
         for name in try source.folders(folder, &notes) {
@@ -100,10 +106,13 @@ public struct ContentLayoutReader: Sendable {
         let unique = Set(listed.map(EntityID.init)).map(\.string)
         let byFolded = Dictionary(grouping: unique, by: FolderNames.folded)
         let all = Set(codes.map(\.code))
+        let inUse = Dictionary(grouping: updated, by: FolderNames.folded)
         return codes.map { name, code in
-            // The writer's own names, which are ASCII, are exact.
-            guard (try? ContentLayout.name(of: code.string)) != name else { return (name, code) }
-            return (name, FolderNames.code(code, listed: byFolded, folders: all))
+            // The writer's own names, which are ASCII, are exact, but for a time without a folder of its own.
+            let isExact = (try? ContentLayout.name(of: code.string)) == name
+            let isListed = unique.contains { EntityID($0) == code }
+            let listed = isExact ? (isListed ? [:] : inUse) : byFolded
+            return (name, FolderNames.code(code, listed: listed, folders: all))
         }
     }
 
@@ -166,13 +175,18 @@ public struct ContentLayoutReader: Sendable {
 
     // MARK: A city
 
-    /// The languages of a city; nil if there is no list of them. Folders since 2023 have it in the list of
-    /// cities.
-    mutating func languageList(of city: String) throws -> [ListedLanguage]? {
+    /// The languages of a city, and the codes of those that could not be read, as `unreadCities`; nil if there is no
+    /// list of them. Folders since 2023 have it in the list of cities.
+    mutating func languageList(
+        of city: String
+    ) throws -> (languages: [ListedLanguage], unread: [String])? {
+        var unread: [String] = []
         if let folder = folders[EntityID(city)]?.content {
             let file = "\(folder)/\(ContentLayout.languages)"
-            let languages = try source.array(file, &notes) { try ListedLanguage($0, .file) }
-            if let languages { return unique(languages, "\(file): the language", \.code) }
+            let languages = try source.array(file, &notes, unread: &unread) {
+                try ListedLanguage($0, .file)
+            }
+            if let languages { return (unique(languages, "\(file): the language", \.code), unread) }
         }
         guard folders[EntityID(city)] != nil,
             let listed = cityList?.first(where: { EntityID($0.code) == EntityID(city) }),
@@ -185,9 +199,13 @@ public struct ContentLayoutReader: Sendable {
                 ? try city.objectsAlone("languages", nullIsMissing: true) : nil
         }
         let languages = try elements?.compactMap { element in
-            try LayoutSource.noting(&notes) { try ListedLanguage(element.get(), .file) }
+            let language = try LayoutSource.noting(&notes) {
+                try ListedLanguage(element.get(), .file)
+            }
+            if language == nil { unread.append((try? element.get().identifier("code")) ?? "") }
+            return language
         }
-        return languages.map { unique($0, "\(path): the language", \.code) }
+        return languages.map { (unique($0, "\(path): the language", \.code), unread) }
     }
 
     /// The time of the last use of a city.
@@ -212,16 +230,29 @@ public struct ContentLayoutReader: Sendable {
         return incomplete.isDisjoint(with: [[city], [city, EntityID(language)]])
     }
 
-    /// The pages of a language; nil if it has no folder. A page or file that cannot be read is left out and
-    /// noted.
-    mutating func pages(of city: String, language: String) throws -> [ContentPage]? {
+    /// The pages of a language; nil if it has no folder, or no file of pages in it. A page or file that cannot be read
+    /// is left out and noted.
+    ///
+    /// - Parameter missing: receives the kinds of which there is no file: of categories or events, which every folder
+    ///   has. Without a file of points of interest there are none.
+    mutating func pages(
+        of city: String, language: String, missing: inout [PageKind]
+    ) throws -> [ContentPage]? {
         let key = [EntityID(city), EntityID(language)]
         guard let folder = folders[key[0]]?.languages[key[1]] else { return nil }
         let count = notes.count
-        var pages: [ContentPage] = []
+        var pages: [ContentPage]?
+        var unread: [String] = []
         for kind in PageKind.allCases {
-            let file = "\(folder)/\(ContentLayout.file(of: kind))"
-            pages += try source.array(file, &notes) { try ContentPage($0, kind: kind, .file) } ?? []
+            let (file, count) = ("\(folder)/\(ContentLayout.file(of: kind))", notes.count)
+            let found = try source.array(file, &notes, unread: &unread) {
+                try ContentPage($0, kind: kind, .file)
+            }
+            if let found {
+                pages = (pages ?? []) + found
+            } else if kind != .poi, notes.count == count {
+                missing.append(kind)
+            }
         }
         if notes.count > count { incomplete.insert(key) }
         return pages

@@ -151,7 +151,10 @@ public struct ContentLayoutWriter {
         of city: String, _ spool: Spool, _ summary: inout Summary
     ) throws {
         let languages = content.languages(of: city)
-        let stored = pages.languages(of: city)
+        let paged = pages.languages(of: city)
+        // Files without pages say that an update had none: a time alone would not be read.
+        let updated = content.lastUpdates(of: city).map(\.language)
+        let stored = Set((paged + updated).map(EntityID.init)).sorted().map(\.string)
         guard !(languages ?? []).isEmpty || !stored.isEmpty else { return }
         guard let folder = try createFolder(of: city, in: path(ContentLayout.content), &summary)
         else {
@@ -159,7 +162,7 @@ public struct ContentLayoutWriter {
             return
         }
         // Without a list, the languages are those of the pages.
-        let known = languages ?? stored.map { ListedLanguage(code: $0, name: nil) }
+        let known = languages ?? paged.map { ListedLanguage(code: $0, name: nil) }
         try write(
             folder + "/" + ContentLayout.languages, "[", try known.map { try $0.json(.file) },
             "]", &summary)

@@ -143,8 +143,11 @@ struct LayoutSource: Sendable {
 
     /// The elements of a file that is an array of objects; nil if the file does not exist or cannot be read,
     /// which is noted. An invalid element is left out and noted.
+    ///
+    /// - Parameter unread: receives the codes of invalid elements, empty for those whose codes cannot be read.
     func array<Element>(
-        _ path: String, _ notes: inout [String], _ element: (JSONFields) throws -> Element
+        _ path: String, _ notes: inout [String], unread: inout [String],
+        _ element: (JSONFields) throws -> Element
     ) throws -> [Element]? {
         guard let text = try value(path, &notes) else { return nil }
         let isArray = text.first { !LenientJSON.isSpace($0) } == UInt8(ascii: "[")
@@ -155,12 +158,16 @@ struct LayoutSource: Sendable {
         }
         var elements: [Element] = []
         for (number, range) in ranges.enumerated() {
-            let found = try Self.noting(&notes) {
-                try element(
-                    JSONFields(
-                        Array(text[range]), path: "\(path)[\(number)]", nullIsMissing: true))
+            let fields = try Self.noting(&notes) {
+                try JSONFields(
+                    Array(text[range]), path: "\(path)[\(number)]", nullIsMissing: true)
             }
-            if let found { elements.append(found) }
+            if let fields, let found = try Self.noting(&notes, { try element(fields) }) {
+                elements.append(found)
+            } else {
+                let code = (try? fields?.identifier("code")) ?? (try? fields?.identifier("_code"))
+                unread.append(code ?? "")
+            }
         }
         return elements
     }

@@ -65,19 +65,21 @@ public actor LearningDownloads {
     init(
         _ store: EventStore, _ files: FileStore, base: URL, credentials: any Credentials,
         user: String, reachability: any Reachability, policy: PrefetchPolicy,
-        options: DownloadManager.Options
+        options: DownloadManager.Options, references: ReferenceCheck? = nil
     ) {
         let authorizer = Authorizer(
             options.http, credentials: credentials, origin: HTTPOrigin(base), for: store)
         self.init(
             store, files, source: HTTPLearningSource(base: base, authorizer: authorizer),
-            user: user, reachability: reachability, policy: policy, options: options)
+            user: user, reachability: reachability, policy: policy, options: options,
+            references: references)
     }
 
     /// Creates downloads from another source. Apps use the initializer that takes an `OfflineStore`.
     init(
         _ store: EventStore, _ files: FileStore, source: any LearningSource, user: String,
-        reachability: any Reachability, policy: PrefetchPolicy, options: DownloadManager.Options
+        reachability: any Reachability, policy: PrefetchPolicy, options: DownloadManager.Options,
+        references: ReferenceCheck? = nil
     ) {
         self.store = store
         self.files = files
@@ -86,7 +88,7 @@ public actor LearningDownloads {
         self.reachability = reachability
         self.policy = policy
         self.options = options
-        learning = LearningCommands(store, files)
+        learning = LearningCommands(store, files, references)
     }
 
     // MARK: For screens
@@ -506,6 +508,9 @@ public actor LearningDownloads {
             throw DownloadError(
                 .tooLarge,
                 "a file has \(bytes.count) bytes; the limit is \(options.imageBytesMax)")
+        }
+        if let fault = WebPage.fault(of: bytes, at: url) {
+            throw PortalCheck.error("a file", "the response \(fault)")
         }
         try Task.checkCancellation()
         return LearningFile(url: url, file: try await files.storeRetained(bytes), size: bytes.count)

@@ -52,7 +52,7 @@ package enum Learning {
     package static func vocabulary(_ store: OfflineStore, _ given: [[UInt8]]) async throws -> Int {
         let spanish = LanguageCombination(learn: "es", display: "de")
         // Learning-5 begins
-        let items = try given.map { try VocabularyItem(json: $0) }
+        let items = given.compactMap { try? VocabularyItem(json: $0) }
         let count = try await store.learning.cacheVocabulary(items, of: "user-456", in: spanish)
         // Learning-5 ends
         return count
