@@ -4,7 +4,7 @@ import Foundation
 
 /// An encoder that looks for a value, under the names that the value's type gives its members.
 struct ValueSearch: Encoder {
-    /// What is looked for, and the path at which it was found.
+    /// The condition, and the path of the value that meets it.
     private final class Search {
         let condition: (Any.Type, Any?) -> Bool
         var path: [any CodingKey]?
@@ -13,10 +13,22 @@ struct ValueSearch: Encoder {
 
     private let search: Search
     let codingPath: [any CodingKey]
+    /// The number of values around the present one: a value may be written by another one without a key.
+    private let depth: Int
     let userInfo: [CodingUserInfoKey: Any] = [:]
 
-    private init(_ search: Search, _ path: [any CodingKey]) {
-        (self.search, codingPath) = (search, path)
+    private static let depthMax = 64
+    /// The types that JSONEncoder writes itself. The code of the first ones calls the encoder again with the same
+    /// value.
+    private static let leaves: Set<ObjectIdentifier> = Set(
+        ([
+            Bool.self, String.self, Double.self, Float.self, Int.self, Int8.self, Int16.self,
+            Int32.self, Int64.self, Int128.self, UInt.self, UInt8.self, UInt16.self, UInt32.self,
+            UInt64.self, UInt128.self, Date.self, Data.self, URL.self, Decimal.self,
+        ] as [Any.Type]).map { ObjectIdentifier($0) })
+
+    private init(_ search: Search, _ path: [any CodingKey], depth: Int) {
+        (self.search, codingPath, self.depth) = (search, path, depth)
     }
 
     /// The path of the first value that meets a condition, as in `stops[2].name`; "the data" for the whole value, nil
@@ -28,7 +40,7 @@ struct ValueSearch: Encoder {
         in value: some Encodable, _ condition: @escaping (Any.Type, Any?) -> Bool
     ) -> String? {
         let search = Search(condition)
-        ValueSearch(search, []).visit(value)
+        ValueSearch(search, [], depth: 0).visit(value)
         return search.path.map { $0.isEmpty ? "the data" : PayloadCoding.path($0) }
     }
 
@@ -36,18 +48,16 @@ struct ValueSearch: Encoder {
         guard search.path == nil else { return }
         if search.condition(Value.self, value) {
             search.path = codingPath
-        } else if let value, codingPath.count < 64 {
-            // JSONEncoder writes these without their own code.
-            guard !(value is Date || value is Data || value is URL || value is Decimal) else {
-                return
-            }
-            // A fault of the type's own code is met when the value is really encoded.
-            try? value.encode(to: self)
+        } else if let value, depth < Self.depthMax,
+            !Self.leaves.contains(ObjectIdentifier(Value.self))
+        {
+            // An error of the type's own code is reported when the value is really encoded.
+            try? value.encode(to: ValueSearch(search, codingPath, depth: depth + 1))
         }
     }
 
     fileprivate func at(_ key: any CodingKey) -> ValueSearch {
-        ValueSearch(search, codingPath + [key])
+        ValueSearch(search, codingPath + [key], depth: depth)
     }
 
     func container<Key: CodingKey>(keyedBy type: Key.Type) -> KeyedEncodingContainer<Key> {

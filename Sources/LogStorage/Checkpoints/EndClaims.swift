@@ -22,7 +22,7 @@ struct EndClaims {
         slots.lazy.compactMap { CheckpointSlots.head(of: $0.file, $0.header) }
     }
 
-    /// The last position that a valid checkpoint of the log or its `lock` names, and which of both names it; nil if
+    /// The last position that a valid checkpoint of the log or its `lock` names, and the file that names it; nil if
     /// it is before `next`.
     ///
     /// - Parameter logID: the log's id; nil if no segment has it, so that every checkpoint counts, and `lock` does
@@ -76,6 +76,10 @@ struct EndClaims {
             .corrupt, path: location?.path ?? directory, offset: location?.offset,
             positions: next...end.position,
             "the log ends at position \(next.rawValue - 1), but \(end.source) names \(end.position), which "
-                + "was synced: the end of the log is missing. Nothing was changed")
+                + "was synced: the end of the log is missing"
+                + (end.source == LogDirectory.lock
+                    ? ". If an earlier copy of the segments was restored on purpose, delete lock"
+                    : "")
+                + ". Nothing was changed")
     }
 }

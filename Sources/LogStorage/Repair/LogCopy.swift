@@ -75,7 +75,11 @@ package struct LogCopy {
     /// Writes the copy's own lock file, with a new incarnation. With the bytes of the original's, the salvaged folder
     /// would be taken for a copy made by hand, in which a position after the end of the log is no sign of a lost end.
     private func copyLock(to path: String) throws(FileError) {
-        guard var marker = CopiedFolder.marker(directory, files)?.content else { return }
+        // The lock that two folders share names no end (CHK-9).
+        guard let original = CopiedFolder.marker(directory, files), !original.isShared else {
+            return
+        }
+        var marker = original.content
         let file = try environment.fileSystem.open(path, .createNew)
         marker.incarnation = environment.randomUUID()
         marker.file = try file.fingerprint()

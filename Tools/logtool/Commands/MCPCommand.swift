@@ -2,6 +2,7 @@
 
 import ArgumentParser
 import DaybookOffline
+import Foundation
 import LogStorage
 
 struct MCPCommand: AsyncParsableCommand {
@@ -23,7 +24,19 @@ struct MCPCommand: AsyncParsableCommand {
     func run() async throws {
         try await Exit.mapping {
             _ = try LogReader(directory).files()
-            try await ModelContextServer(directory).run()
+            let server = ModelContextServer(directory)
+            let result = await Interruption.result {
+                try await withTaskCancellationHandler {
+                    try await server.run()
+                } onCancel: {
+                    // The read of standard input cannot be interrupted.
+                    Task {
+                        await server.cancelCalls()
+                        exit(EXIT_SUCCESS)
+                    }
+                }
+            }
+            try result.get()
         }
     }
 }

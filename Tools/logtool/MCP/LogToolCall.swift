@@ -117,7 +117,9 @@ struct LogToolCall {
         for argument in arguments {
             let value = values[argument.name] ?? .null
             guard let text = argument.text(value) else {
-                throw Fault("the argument \(argument.name) must be of type \(argument.type)")
+                let bound = argument.type == .string ? "at most 64 KiB" : "at least 0"
+                throw Fault(
+                    "the argument \(argument.name) must be of type \(argument.type), \(bound)")
             }
             guard !text.isEmpty else {
                 guard !argument.isRequired else {
@@ -142,11 +144,15 @@ struct LogToolCall {
 }
 
 extension LogToolCall.Argument {
-    /// The value as text: empty for null; nil for a value of another type.
+    /// The most bytes of a text, less than a system allows in an argument.
+    private static let textBytesMax = 64 * 1_024
+
+    /// The value as text: empty for null; nil for a value of another type, or a text that is too long.
     fileprivate func text(_ value: JSONValue) -> String? {
         switch (type, value) {
         case (_, .null): ""
-        case (.string, .string(let text)): text.utf8.contains(0) ? nil : text
+        case (.string, .string(let text)):
+            text.utf8.contains(0) || text.utf8.count > Self.textBytesMax ? nil : text
         case (.integer, .number(let number)): UInt64(number.text).map(String.init)
         default: nil
         }

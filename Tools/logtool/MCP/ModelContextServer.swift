@@ -9,11 +9,17 @@ import Foundation
 actor ModelContextServer {
     private let log: String
     /// The calls that have not ended, by request id.
-    private var calls: [JSONValue: Task<Void, Never>] = [:]
+    private var calls: [JSONValue: Call] = [:]
     private var last: Task<Void, Never>?
 
+    private struct Call {
+        let number: Int
+        let task: Task<Void, Never>
+    }
+    private var callCount = 0
+
     /// The revisions that the server speaks, the newest first. They differ in nothing that it uses.
-    private static let revisions = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"]
+    private static let revisions = ["2025-11-25", "2025-06-18", "2024-11-05"]
     private static let callsMax = 16
 
     init(_ log: String) { self.log = log }
@@ -28,9 +34,23 @@ actor ModelContextServer {
     }
 
     /// Answers the messages of standard input until its end, and then the calls that still run.
+    ///
+    /// - Throws: `EventError` (`tooLarge`) for a line over 1 MiB, `LogError` (`io`).
     func run() async throws {
         var reader = LineReader(STDIN_FILENO, "standard input")
-        while let line = try await next(&reader) { receive(line) }
+        do {
+            while let line = try await next(&reader) { receive(line) }
+        } catch let error as EventError {
+            fail(.null, .parse, error.detail)
+            await last?.value
+            throw error
+        }
+        await last?.value
+    }
+
+    /// Ends all calls without answers.
+    func cancelCalls() async {
+        for call in calls.values { call.task.cancel() }
         await last?.value
     }
 
@@ -53,7 +73,7 @@ actor ModelContextServer {
         guard case .object(let members) = message, members["jsonrpc"] == .string("2.0"),
             case .string(let method)? = members["method"]
         else {
-            // An answer needs none: the server asks nothing.
+            // A response gets no reply: the server asks nothing.
             if case .object(let members) = message, members["method"] == nil, members["id"] != nil {
                 return
             }
@@ -63,9 +83,14 @@ actor ModelContextServer {
         if case .object(let given)? = members["params"] { parameters = given }
         guard let id = members["id"] else {
             if method == "notifications/cancelled", let id = parameters["requestId"] {
-                calls[id]?.cancel()
+                calls.removeValue(forKey: id)?.task.cancel()
             }
             return
+        }
+        switch id {
+        case .string, .number: break
+        default:
+            return fail(.null, .invalidRequest, "the id of a request is a text or a number")
         }
         switch method {
         case "initialize": answer(id, initialized(parameters))
@@ -104,8 +129,12 @@ actor ModelContextServer {
             let names = LogToolCall.all.map(\.name).joined(separator: ", ")
             return fail(id, .invalidParameters, "there is no such tool; tools: \(names)")
         }
-        var values: [String: JSONValue] = [:]
-        if case .object(let given)? = parameters["arguments"] { values = given }
+        let values: [String: JSONValue]
+        switch parameters["arguments"] {
+        case nil, .null?: values = [:]
+        case .object(let given)?: values = given
+        default: return fail(id, .invalidParameters, "arguments is no object")
+        }
         let line: [String]
         do { line = try tool.commandLine(log, values) } catch {
             return answer(id, Self.result([error.text], isError: true))
@@ -114,17 +143,21 @@ actor ModelContextServer {
             return fail(id, .busy, "\(calls.count) calls are waiting, or one has this id")
         }
         let previous = last
+        callCount += 1
+        let number = callCount
         let task = Task {
             // One after the other: each may fold the whole log.
             await previous?.value
             if !Task.isCancelled {
+                Stdout.requireReader()
                 let result = await Self.result(of: line)
                 // Nothing answers a cancelled request.
                 if !Task.isCancelled { answer(id, result) }
             }
-            calls[id] = nil
+            // The id of a cancelled call may be used again.
+            if calls[id]?.number == number { calls[id] = nil }
         }
-        (calls[id], last) = (task, task)
+        (calls[id], last) = (Call(number: number, task: task), task)
     }
 
     private static func result(of line: [String]) async -> JSONValue {
@@ -136,11 +169,9 @@ actor ModelContextServer {
                     "The answer was cut after \(ToolProcess.outputBytesMax) bytes. Ask for less.",
                 ])
             }
-            guard run.status != 0, run.status != Exit.findings.rawValue else {
-                return result([run.output.isEmpty ? "No rows." : run.output])
-            }
-            return result(
-                [run.output, run.messages].filter { !$0.isEmpty }, isError: true)
+            let isError = run.status != 0 && run.status != Exit.findings.rawValue
+            let output = run.output.isEmpty && !isError ? "No rows." : run.output
+            return result([output, run.messages].filter { !$0.isEmpty }, isError: isError)
         } catch { return result([ErrorText.of(error)], isError: true) }
     }
 

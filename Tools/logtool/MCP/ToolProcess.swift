@@ -35,7 +35,7 @@ struct ToolProcess {
                 read(output.fileHandleForReading, max: outputBytesMax, orElse: stop)
             }
             async let said = BlockingWork.run {
-                read(messages.fileHandleForReading, max: 16 * 1_024, orElse: stop)
+                read(messages.fileHandleForReading, max: 16 * 1_024) {}
             }
             let ((bytes, isCut), (text, _)) = try await (written, said)
             try await BlockingWork.run { process.waitUntilExit() }

@@ -132,6 +132,10 @@ BEGIN
             DELETE FROM public.cities c WHERE c.user_id = for_account AND c.id = city;
         END IF;
     WHEN 'daybook.note.added', 'daybook.note.updated' THEN
+        -- Else the event would win the register, and refuse the note that comes after it.
+        IF data ->> 'content' IS NULL THEN
+            RAISE EXCEPTION 'the note % has no content', note USING ERRCODE = '22023';
+        END IF;
         IF event ->> 'type' = 'daybook.note.added' THEN
             PERFORM daybook.wins(for_account, event, 'note', note, 'origin');
         END IF;
