@@ -19,10 +19,15 @@ private struct Source: LearningSource {
 }
 
 @Suite(.verifies("EVT-17")) struct ReferencedDownloadTests {
+    private struct Unavailable: Error {}
+
     private func openStore() async throws -> OfflineStore {
         try await OfflineStore.open(
             at: URL(filePath: "/log"), account: "u",
-            references: ReferenceCheck { reference, _ in !reference.description.contains("ghost") },
+            references: ReferenceCheck { reference, _ in
+                if reference.description.contains("broken") { throw Unavailable() }
+                return !reference.description.contains("ghost")
+            },
             environment: LogEnvironment(fileSystem: InMemoryFileSystem()))
     }
 
@@ -41,10 +46,13 @@ private struct Source: LearningSource {
         #expect(store.learning.storedLessons.current.map(\.courseId) == ["c"])
     }
 
-    @Test func `automatic download leaves out cities that the app does not know`() async throws {
+    @Test func `automatic download leaves out cities that the app does not know or cannot look up`()
+        async throws
+    {
         let store = try await openStore()
         try await store.preferences.update(for: "u") { $0.autoDownloadEnabled = true }
         try await store.append(CitySaved(userId: "u", cityId: "a ghost"))
+        try await store.append(CitySaved(userId: "u", cityId: "a broken one"))
         try await store.append(CitySaved(userId: "u", cityId: "lisbon"))
         #expect(try await store.downloads.queueWanted(for: "u") == ["lisbon"])
     }

@@ -78,7 +78,9 @@ struct AssetMerge {
                 item.isLeftOut
                     || ![item.record, item.absorbed].contains { $0?.id == record.id }
             }.compactMap(\.asset).filter { known in
-                guard known.localId != nil, !known.isChangedOnServer || known.checksum != nil else {
+                // A checksum of this device says nothing of the server, and may come again.
+                let hasServersChecksum = known.checksum != nil && !known.isChecksumOfDevice
+                guard known.localId != nil, !known.isChangedOnServer || hasServersChecksum else {
                     return false
                 }
                 return item.given.checksum.map { $0 != known.checksum }
@@ -179,17 +181,22 @@ struct AssetMerge {
     /// Notes the assets whose content the server has changed since the copy on the device was matched with it.
     private mutating func noteChanges() {
         for index in items.indices {
-            let record = items[index].absorbed ?? items[index].record
+            let records = [items[index].absorbed, items[index].record].compactMap { $0?.asset }
             let asset = items[index].stored.asset
-            guard let known = record?.asset, known.localId != nil, asset.remoteId != nil else {
+            guard let known = records.first, known.localId != nil, asset.remoteId != nil else {
                 continue
             }
-            // Without a checksum of the server `keepChecksums` has kept the stored one, unless the time differs.
+            let hasOneTime = asset.fileModifiedAt.moment == known.fileModifiedAt.moment
+            // Without a checksum of the server `keepChecksums` has kept the stored one, unless the time differs. A
+            // copy that is matched for the first time may have another time than the server's file.
             let isSame =
-                asset.checksum == known.checksum || known.checksum == nil
-                || asset.checksum == nil
-                    && asset.fileModifiedAt.moment == known.fileModifiedAt.moment
-            items[index].stored.asset.isChangedOnServer = known.isChangedOnServer || !isSame
+                if let old = known.checksum, let new = asset.checksum {
+                    old == new
+                } else {
+                    hasOneTime || known.checksum == nil && known.remoteId == nil
+                }
+            items[index].stored.asset.isChangedOnServer =
+                !isSame || records.contains(where: \.isChangedOnServer)
         }
     }
 

@@ -157,7 +157,9 @@ extension AssetCommands {
             waiting = waiting.dropFirst(Self.cleanUpPortion)
             let deleted = try await store.write { transaction in
                 let view = transaction.view(AssetsView.self)
-                let unchanged = portion.filter { view.entry($0.record.id) == $0.record }
+                let unchanged = portion.filter { record, id in
+                    view.entry(record.id) == record && view.entry(id)?.localId == record.localId
+                }
                 for (record, id) in unchanged {
                     try Self.copyAlbums(of: record.id, to: id, in: &transaction)
                 }
@@ -242,18 +244,22 @@ private struct ServerChange: Sendable {
         (self.kind, self.asset) = (kind, asset)
         let stored = try await commands.stored(asset.id)
         let record = stored?.record
-        guard let record, var kept = record.asset, kept.remoteId == asset.remoteId else {
+        guard let record, var kept = record.asset, kept.remoteId == asset.remoteId,
+            // A change matters to a copy on the device, which another task may have removed meanwhile.
+            kind == .removal || kept.localId != nil
+        else {
             (old, new, bytes) = (nil, nil, 0)
             return
         }
         old = record
         switch kind {
+        // What the server had before may not be what the copy is, so a mark of a change stays.
         case .removal: kept.remoteId = nil
         case .change:
             kept.checksum = nil
             kept.isChecksumOfDevice = false
+            kept.isChangedOnServer = true
         }
-        kept.isChangedOnServer = kind == .change
         new =
             kept.localId == nil
             ? nil : AssetStored(kept, properties: stored?.properties)

@@ -8,10 +8,10 @@ extension DownloadCommands {
     /// removed since the save. And all cached cities that lack images and were downloaded a day ago or
     /// longer, and have no such job. An automatic job that failed a day ago or longer is queued again: its
     /// reason, such as a full device or a rejected token, may have ended. A city that the `ReferenceCheck` does not
-    /// know is not queued. Durable on return. A `DownloadManager` calls it by itself.
+    /// know, or for which it throws, is not queued. Durable on return. A `DownloadManager` calls it by itself.
     ///
     /// - Returns: the queued cities, at most 1,000.
-    /// - Throws: `LogError` as `EventStore.append`; what the app's `ReferenceCheck` throws.
+    /// - Throws: `LogError` as `EventStore.append`.
     /// - Complexity: O(cached cities), and O(saved cities of all users) while `autoDownloadEnabled` is on.
     @discardableResult
     public func queueWanted(for userId: String) async throws -> [String] {
@@ -28,9 +28,10 @@ extension DownloadCommands {
             var cityIds: [String] = []
             // A batch has a limit; the next call queues the remaining cities.
             for cityId in wanted where cityIds.count < 1_000 {
-                if try references?.knows(.city(cityId), transaction) ?? true {
-                    cityIds.append(cityId)
-                }
+                // A check that fails for one city keeps that city out, and no other.
+                let isKnown =
+                    references.map { (try? $0.knows(.city(cityId), transaction)) ?? false } ?? true
+                if isKnown { cityIds.append(cityId) }
             }
             let downloads = transaction.view(DownloadsView.self)
             for cityId in cityIds {

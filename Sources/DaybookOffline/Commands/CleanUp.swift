@@ -272,6 +272,7 @@ private struct LocalIDRemoval: Sendable {
         new = stored?.record.asset.map { asset in
             var asset = asset
             asset.localId = nil
+            asset.isChangedOnServer = false
             return AssetStored(asset, properties: stored?.properties)
         }
         bytes = (try new?.json().count ?? 0) + 512

@@ -151,11 +151,10 @@ extension CityCommands {
             switch result {
             case .success(let image): images.append(image)
             case .failure(let lacking):
-                let stored = lacking.isGone ? nil : old?.images
-                let kept =
-                    stored?.first { $0.url == lacking.image.url }
-                    ?? stored?.first { EntityID($0.id) == EntityID(lacking.image.id) }
-                guard let kept, ids.insert(EntityID(kept.id)).inserted else {
+                let stored = lacking.isGone ? [] : old?.images ?? []
+                guard let kept = present(lacking.image, among: stored),
+                    ids.insert(EntityID(kept.id)).inserted
+                else {
                     missing.append(lacking.image)
                     continue
                 }
@@ -164,6 +163,23 @@ extension CityCommands {
             }
         }
         return (images, missing)
+    }
+
+    /// The image of the present copy that stays in the place of one: that with its URL and id, else that with its URL,
+    /// which gets its id, else that with its id.
+    private static func present(
+        _ image: MissingImage, among stored: [CachedImage]
+    ) -> CachedImage? {
+        let id = EntityID(image.id)
+        if let same = stored.first(where: { $0.url == image.url && EntityID($0.id) == id }) {
+            return same
+        }
+        guard var kept = stored.first(where: { $0.url == image.url }) else {
+            return stored.first { EntityID($0.id) == id }
+        }
+        // A place in the list is no id.
+        if !image.id.hasSuffix("]") { kept.id = image.id }
+        return kept
     }
 
     /// Caches a city in a transaction of the caller. The caller has stored the images and collects files

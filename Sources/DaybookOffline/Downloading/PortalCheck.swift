@@ -92,33 +92,41 @@ final class OnlineCheck: Sendable {
     }
 }
 
-/// The time of the first answer of a portal to a job, in a file of the job's folder, so that it survives the process: a
-/// server that sends something else than manifests for ever is reported in the end.
+/// The times of the first and the last answer of a portal to a job, in a file of the job's folder, so that they survive
+/// the process: a server that sends something else than manifests for ever is reported in the end.
 struct PortalRecord {
     private let path: String
     private let fileSystem: any FileSystem
-    /// The time for which the end of a portal is waited for.
+    /// The milliseconds for which the end of a portal is waited for.
     private static let timeout: Int64 = 86_400_000
+    /// The milliseconds after which an answer is of another portal: with a network a job asks every 15 minutes.
+    private static let pauseMax: Int64 = 3_600_000
 
     init(_ folder: String, _ fileSystem: any FileSystem) {
         path = folder + "/portal"
         self.fileSystem = fileSystem
     }
 
-    /// Records an answer, and returns whether the first one is more than a day ago. A recorded time that is ahead of
-    /// the clock is replaced. False if the file cannot be read or written, such as on a full device: the job waits on.
+    /// Records an answer, and returns whether the portal's first one is more than a day ago. False if the file cannot be
+    /// read or written, such as on a full device: the job waits on.
     func hasLasted(at now: Timestamp) -> Bool {
+        let now = now.milliseconds
+        var first = now
         do throws(FileError) {
             let file = try fileSystem.open(path, .createIfMissing)
-            let bytes = try file.read(at: 0, count: min(try file.size(), 32))
-            if let first = Int64(String(decoding: bytes, as: UTF8.self)), first <= now.milliseconds
+            let bytes = try file.read(at: 0, count: min(try file.size(), 64))
+            let times = String(decoding: bytes, as: UTF8.self).split(separator: " ")
+                .compactMap { Int64($0) }
+            // After the last one, and not long after: else another portal, or a clock that was set.
+            if times.count == 2, 0 <= times[0], times[0] <= times[1], times[1] <= now,
+                now - times[1] <= Self.pauseMax
             {
-                return Timestamp(milliseconds: first).milliseconds + Self.timeout < now.milliseconds
+                first = times[0]
             }
             try file.truncate(to: 0)
-            try file.write(Array("\(now.milliseconds)".utf8), at: 0)
-        } catch {}
-        return false
+            try file.write(Array("\(first) \(now)".utf8), at: 0)
+        } catch { return false }
+        return now - first > Self.timeout
     }
 
     /// Forgets the answers: the server has answered.

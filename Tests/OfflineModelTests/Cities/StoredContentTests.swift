@@ -23,9 +23,11 @@ private let json =
     + #""location":{"lat":1,"lng":2}},{"id":"2","name":"n","description":"d","location":{"lat":1}}],"#
     + #""categories":[7,{"id":"k","name":"n"}],"relatedCities":["",  "e"],"more":[1]}"#
 
-private func image(_ id: String, _ content: [UInt8], width: Int = 1) -> CityImage {
+private func image(
+    _ id: String, _ content: [UInt8], width: Int = 1, file: String? = nil
+) -> CityImage {
     CityImage(
-        id: id, url: "https://x.example/\(id).jpg", kind: .hero, width: width, height: 1,
+        id: id, url: "https://x.example/\(file ?? id).jpg", kind: .hero, width: width, height: 1,
         content: content)
 }
 
@@ -61,6 +63,25 @@ private func image(_ id: String, _ content: [UInt8], width: Int = 1) -> CityImag
         #expect(city.images.map(\.id) == ["a", "e"])
         #expect(city.images[0].file == FileID(of: [1]))
         #expect(city.missingImages.map(\.id) == ["b", "c", "d", "images[4]"])
+    }
+
+    @Test(.verifies("DL-27"))
+    func `images of one URL stay each for itself, and one that is renamed gets its new id`()
+        async throws
+    {
+        let store = try await openStore()
+        func cache(_ images: [CityImage]) async throws -> OfflineCity {
+            try await store.cities.cache(
+                json: Array(json.utf8), images: images, isExplicit: true, for: "u")
+        }
+        _ = try await cache([image("a", [1], file: "x"), image("b", [1], file: "x")])
+        let kept = try await cache([image("a", page, file: "x"), image("b", page, file: "x")])
+        #expect(kept.images.map(\.id) == ["a", "b"])
+        #expect(kept.missingImages == [])
+        let renamed = try await cache([image("a", [2], file: "y"), image("c", page, file: "x")])
+        #expect(renamed.images.map(\.id) == ["a", "c"])
+        #expect(renamed.images.map(\.file) == [FileID(of: [2]), FileID(of: [1])])
+        #expect(renamed.missingImages == [])
     }
 
     @Test(.verifies("IMG-12"))

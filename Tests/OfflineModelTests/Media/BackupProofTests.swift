@@ -86,6 +86,38 @@ extension OfflineStore {
         #expect(await store.candidates() == ["a"])
     }
 
+    @Test(.verifies("MED-24"), arguments: [DeviceHashes.checksums, .undeclared, .ofAnotherKind])
+    func `a change at the server is remembered while the server does not have the photo`(
+        hashes: DeviceHashes
+    ) async throws {
+        let store = try await openStore()
+        try await store.assets.putAll([photo("a", remote: "ra", local: "la", sum: "A")])
+        try await store.deviceMedia.put([.ios(id: "la", hash: "A", modifiedTime: taken)])
+        try await store.refresh([photo("a", remote: "ra", sum: "E")])
+        try await store.assets.refresh(of: "u") { _, _ in
+            .changed([], goneRemoteIds: ["ra"], eTag: "2")
+        }
+        #expect(store.view(AssetsView.self)["a"]?.remoteId == nil)
+        try await store.refresh([photo("a", remote: "ra", sum: "E")], "3")
+        #expect(store.view(AssetsView.self)["a"]?.remoteId == "ra")
+        #expect(await store.candidates(hashes, keepUnverified: false) == [])
+    }
+
+    @Test(.verifies("MED-24"), arguments: [DeviceHashes.checksums, .undeclared, .ofAnotherKind])
+    func `a change of a photo without a checksum is seen by its time`(
+        hashes: DeviceHashes
+    ) async throws {
+        let store = try await openStore()
+        try await store.assets.putAll([photo("a", remote: "ra", local: "la", sum: nil)])
+        try await store.deviceMedia.put([.ios(id: "la", hash: "D", modifiedTime: taken)])
+        var changed = photo("a", remote: "ra", sum: nil)
+        changed.fileModifiedAt = ZonedTime(
+            Timestamp(milliseconds: taken.moment.milliseconds + 1_000))
+        try await store.refresh([changed])
+        try await store.assets.setChecksums(["a": "D"])
+        #expect(await store.candidates(hashes, keepUnverified: false) == [])
+    }
+
     @Test(.verifies("MED-20"))
     func `a photo of the server that gets the checksum of one on the device becomes one with it`()
         async throws

@@ -509,8 +509,9 @@ public actor LearningDownloads {
                 .tooLarge,
                 "a file has \(bytes.count) bytes; the limit is \(options.imageBytesMax)")
         }
-        if let fault = WebPage.fault(of: bytes, at: url) {
-            throw PortalCheck.error("a file", "the response \(fault)")
+        // That of HTTP has been checked, and may have the digest that its server states.
+        if !(source is HTTPLearningSource), let fault = WebPage.fault(of: bytes, at: url) {
+            throw DownloadError(.wrongContent, "a file \(fault)")
         }
         try Task.checkCancellation()
         return LearningFile(url: url, file: try await files.storeRetained(bytes), size: bytes.count)
