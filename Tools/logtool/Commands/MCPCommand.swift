@@ -32,7 +32,7 @@ struct MCPCommand: AsyncParsableCommand {
                     // The read of standard input cannot be interrupted.
                     Task {
                         await server.cancelCalls()
-                        exit(EXIT_SUCCESS)
+                        Foundation.exit(EXIT_SUCCESS)
                     }
                 }
             }
