@@ -99,9 +99,11 @@ import Testing
                 let (text, isError) = Self.result(answers["\(index)"])
                 #expect(!isError, "\(call.tool): \(text)")
                 let expected = try ToolRun.logtool(call.command[0], Array(call.command.dropFirst()))
+                let texts = [
+                    expected.output.isEmpty ? "No rows." : expected.output, expected.messages,
+                ]
                 #expect(
-                    text == (expected.output.isEmpty ? "No rows." : expected.output),
-                    "\(call.tool)")
+                    text == texts.filter { !$0.isEmpty }.joined(separator: "\n"), "\(call.tool)")
             }
         }
     }

@@ -82,19 +82,22 @@ struct Import: AsyncParsableCommand {
         let progress = Progress("imported", of: lines.totalBytes.map(Progress.Total.bytes))
         var events = EventImport(
             into: store, commitEventsMax: batch ?? Self.batchDefault, derivesIDs: derivesIDs)
+        var (recorded, known) = (0, 0)
         let summary: ImportSummary
         do {
             summary = try await events.run(lines) { appended in
+                recorded += appended.count(where: \.isNew)
+                known += appended.count { !$0.isNew }
+                Stdout.note(effect: Self.effect(recorded, known))
                 if ack { Self.write(appended) }
             } progress: {
-                Stdout.note(effect: Self.recorded($0))
                 progress.update($0.appended + $0.known, bytes: $0.bytes)
             }
         } catch {
             progress.finish()
             try? await store.close()
             guard let error = error as? ImportError else {
-                Message.note(Self.recorded(events.summary))
+                Message.note(Self.effect(recorded, known))
                 throw error
             }
             Message.error("\(error)")
@@ -125,9 +128,9 @@ struct Import: AsyncParsableCommand {
         }
     }
 
-    private static func recorded(_ summary: ImportSummary) -> String {
-        "recorded before the error: \(summary.appended.counted("event")), "
-            + "\(summary.known) already in the log; import the file again to continue"
+    private static func effect(_ recorded: Int, _ known: Int) -> String {
+        "recorded before the error: \(recorded.counted("event")), "
+            + "\(known) already in the log; import the file again to continue"
     }
 
     /// Opens the file, or standard input for `-`.
