@@ -1,5 +1,5 @@
 // Compresses the bodies of requests to an app's own API. In Swift: no library for it is among those that an app links on
-// all systems (Spec/decisions/0081-gzip-in-swift.md). RFC 1951 and RFC 1952.
+// all systems (Spec/decisions/0072-bulk-and-gzip.md). RFC 1951 and RFC 1952.
 
 /// An encoder of gzip: one block of fixed Huffman codes, with matches in a window of 32 KiB.
 ///

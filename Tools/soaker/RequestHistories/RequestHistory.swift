@@ -192,7 +192,7 @@ public struct RequestHistory {
     /// The user decides what becomes of the parked changes: discards what is refused, and after `key_expired` asks
     /// elsewhere whether the change is there.
     private mutating func decide() async throws {
-        for entry in store.outbox.entries where entry.status == .parked {
+        for entry in store.outbox.entries where entry.status == .failed {
             switch entry.code {
             case "http_422": try await discard(entry.id)
             case RequestTransport.Code.keyExpired:
@@ -204,7 +204,7 @@ public struct RequestHistory {
                 }
             case RequestTransport.Code.noRequest, RequestTransport.Code.unusableAnswer:
                 throw RequestFailure(
-                    description: "a change is parked: \(entry.code ?? ""), \(entry.detail ?? "")")
+                    description: "a change is parked: \(entry.code ?? ""), \(entry.errorMessage ?? "")")
             default: break
             }
         }

@@ -34,7 +34,7 @@ final class SimulatedPlaces: APIClient {
     struct Lost: Error {}
 
     /// A request with a key, as it must arrive each time.
-    private struct Sent: Equatable {
+    struct Sent: Equatable {
         var method: RequestMethod
         var target: String
         var body: [UInt8]
