@@ -121,6 +121,8 @@ public struct RequestHistory {
             clock.advance(by: .seconds(3_700))
             try await sync()
             try await decide()
+            // Before the key expires again.
+            try await sync()
         }
         api.deliverLateRequests()
         try check()
