@@ -75,7 +75,9 @@ final class BulkSender: Sendable {
         let members = close(number)
         guard members.count > 1 else { return .alone }
         var results = members.map { _ in Result.alone }
-        defer { for (member, result) in zip(members, results).dropFirst() { resume(member, result) } }
+        defer {
+            for (member, result) in zip(members, results).dropFirst() { resume(member, result) }
+        }
         do {
             results = try await exchange(members, evidence, by: send)
         } catch {
@@ -164,7 +166,8 @@ final class BulkSender: Sendable {
         let answer = try await send(request)
         switch answer.status {
         case 200..<300 where evidence.admits(answer): return results(of: members, in: answer)
-        case 400..<500 where evidence.isFound(in: answer) && ![401, 403, 408, 425, 429].contains(answer.status):
+        case 400..<500
+        where evidence.isFound(in: answer) && ![401, 403, 408, 425, 429].contains(answer.status):
             // The API has refused all because of one of them, or takes no bulk.
             return members.map { _ in .alone }
         default: return [.answered(answer)] + later(members).dropFirst()

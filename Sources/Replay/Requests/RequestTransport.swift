@@ -160,7 +160,8 @@ public struct RequestTransport: Transport {
             return try reply(to: answer, verdict, context, rule)
         case .send(let built):
             switch try await send(built, context, mayRepeat: promise(rule).isOnce, token) {
-            case .answered(let answer): return try reply(to: answer, nil, context, rule)
+            case .answered(let answer):
+                return try durableReply(to: answer, context, rule)
             case .later(let reason): return postpone(context, reason)
             case .unusable(let reason):
                 let detail = "the answer to the bulk request cannot be used: \(reason)"
@@ -168,9 +169,18 @@ public struct RequestTransport: Transport {
             case .alone:
                 let answer = try await client.answer(
                     to: makeHTTPRequest(built, mayRepeat: promise(rule).isOnce), token: token)
-                return try reply(to: answer, nil, context, rule)
+                return try durableReply(to: answer, context, rule)
             }
         }
+    }
+
+    /// The reply to an answer. A verdict that a kill took away would double a change at an API without keys.
+    private func durableReply(
+        to answer: APIAnswer, _ context: RequestContext, _ rule: EventRequest
+    ) throws -> TransportReply {
+        var reply = try reply(to: answer, nil, context, rule)
+        reply.needsDurableRecord = !promise(rule).isOnce && promise(rule).confirmation == nil
+        return reply
     }
 
     /// Sends a request in a bulk, if it goes into one.

@@ -20,7 +20,8 @@ import Testing
         let received = Mutex<[Received]>([])
         private let answer: @Sendable ([String], Bool) throws -> APIAnswer
 
-        init(_ answer: @escaping @Sendable (_ texts: [String], _ isBulk: Bool) throws -> APIAnswer) {
+        init(_ answer: @escaping @Sendable (_ texts: [String], _ isBulk: Bool) throws -> APIAnswer)
+        {
             self.answer = answer
         }
 
@@ -85,7 +86,8 @@ import Testing
     @Test(.verifies("REQ-11"))
     func `a bulk that is refused as a whole is sent change by change`() async throws {
         let api = BulkAPI { texts, isBulk in
-            texts.contains("b") ? .json(422, #"{"detail":"b"}"#)
+            texts.contains("b")
+                ? .json(422, #"{"detail":"b"}"#)
                 : isBulk ? .json(200, "\(texts.map { _ in 201 })") : .json(201, #"{"number":1}"#)
         }
         let (report, _, store) = try await ship(api)
@@ -100,7 +102,11 @@ import Testing
         let isFirst = Mutex(true)
         let api = BulkAPI { texts, isBulk in
             guard isBulk else { return .json(201, #"{"number":1}"#) }
-            guard isFirst.withLock({ let first = $0; $0 = false; return first }) else {
+            guard
+                isFirst.withLock({
+                    let first = $0; $0 = false; return first
+                })
+            else {
                 return .json(200, "\(texts.map { _ in 201 })")
             }
             throw NotesAPI.Lost()
@@ -110,7 +116,8 @@ import Testing
         #expect(report.pending == 0)
         #expect(received.count { $0.target == "batch" } == 1)
         let unprocessed = BulkAPI { texts, isBulk in
-            isBulk ? .json(200, "\(texts.map { $0 == "a" ? 0 : 201 })") : .json(201, #"{"number":1}"#)
+            isBulk
+                ? .json(200, "\(texts.map { $0 == "a" ? 0 : 201 })") : .json(201, #"{"number":1}"#)
         }
         let (_, again, other) = try await ship(unprocessed, runs: 2)
         #expect(other.view(Outbox.self).count == 0)
@@ -119,10 +126,14 @@ import Testing
 
     @Test(.verifies("REQ-11"))
     func `an answer with another number of answers parks the changes`() async throws {
-        let api = BulkAPI { _, isBulk in .json(isBulk ? 200 : 201, isBulk ? "[201]" : #"{"number":1}"#) }
+        let api = BulkAPI { _, isBulk in
+            .json(isBulk ? 200 : 201, isBulk ? "[201]" : #"{"number":1}"#)
+        }
         let (_, received, store) = try await ship(api)
         let parked = store.outbox.entries.filter { $0.code == RequestTransport.Code.unusableAnswer }
-        #expect(parked.count == received.filter { $0.target == "batch" }.reduce(0) { $0 + $1.texts.count })
+        #expect(
+            parked.count
+                == received.filter { $0.target == "batch" }.reduce(0) { $0 + $1.texts.count })
         #expect(parked.count > 1)
     }
 

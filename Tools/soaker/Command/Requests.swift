@@ -17,7 +17,9 @@ struct Requests: AsyncParsableCommand {
         let histories = histories
         try await SoakRun(options, isTimed: histories == nil).run { job in
             guard let histories else {
-                return try await job.checkHistories("requests") { try await RequestHistory.run(&$0) }
+                return try await job.checkHistories("requests") {
+                    try await RequestHistory.run(&$0)
+                }
             }
             try await Property.check("histories of requests", runs: histories, seed: job.seed) {
                 try await RequestHistory.run(&$0)

@@ -78,7 +78,8 @@ public enum PlaceRules {
             },
             .of(PlaceRenamed.self, action: "RENAME_PLACE") { place, context in
                 try APIRequest(
-                    .put, "places", number(of: place.place, context), json: PlaceBody(name: place.name))
+                    .put, "places", number(of: place.place, context),
+                    json: PlaceBody(name: place.name))
             },
             .of(PlaceRemoved.self, action: "REMOVE_PLACE", endsEntity: true) { place, context in
                 try APIRequest(.delete, "places", number(of: place.place, context))

@@ -65,8 +65,10 @@ final class SimulatedConnection: Sendable {
                 state.choices.count("late requests")
                 return .late
             case 13: return .instead(state.choices.bool() ? .page(404) : .page(200))
-            case 14: return .instead(.json([403, 408, 425, 429][state.choices.int(in: 0...3)], "{}"))
-            case 15: return .instead(.json([409, 500, 502, 503][state.choices.int(in: 0...3)], "{}"))
+            case 14:
+                return .instead(.json([403, 408, 425, 429][state.choices.int(in: 0...3)], "{}"))
+            case 15:
+                return .instead(.json([409, 500, 502, 503][state.choices.int(in: 0...3)], "{}"))
             default: return .answered
             }
         }

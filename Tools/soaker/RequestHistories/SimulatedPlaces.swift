@@ -1,9 +1,9 @@
 // The API of the places, in memory, behind a network that fails as the choices say. It counts how often each change
 // was applied, and which numbers the device has been told.
 
-import Foundation
 import Daybook
 import DaybookTestKit
+import Foundation
 import Replay
 import Synchronization
 
@@ -98,7 +98,7 @@ final class SimulatedPlaces: APIClient {
                 throw Lost()
             }
             if state.late.count > 1 { state.deliverLate(keys, clock.milliseconds) }
-            for answer in answers { state.tell(answer) }
+            for answer in answers { state.recordTold(answer) }
             return target == "batch" ? try Self.bulkAnswer(answers) : answers[0]
         }
     }
@@ -161,7 +161,9 @@ extension SimulatedPlaces.State {
     /// Checks what must hold for every request, whether it arrives or not.
     fileprivate mutating func inspect(_ request: SimulatedPlaces.Sent, _ key: String) {
         let segments = request.target.split(separator: "/")
-        if segments.first == "places", segments.count == 2, Int(segments[1]).map(told.contains) != true {
+        if segments.first == "places", segments.count == 2,
+            Int(segments[1]).map(told.contains) != true
+        {
             violations.append("\(request.target) is sent, and the API has not told the number")
         }
         guard request.method != .get else { return }
@@ -171,7 +173,7 @@ extension SimulatedPlaces.State {
         sent[key] = request
     }
 
-    fileprivate mutating func tell(_ answer: APIAnswer) {
+    fileprivate mutating func recordTold(_ answer: APIAnswer) {
         if let id = (try? answer.decode(PlaceAnswer.self))?.id { told.insert(id) }
     }
 
