@@ -218,7 +218,11 @@ public struct RequestHistory {
         // With an event that was discarded before.
         guard store.outbox.entries.contains(where: { $0.id == id }) else { return }
         let discarded = Set(try await store.outbox.discard(id, withDependents: true))
-        for place in expected.keys { expected[place]?.removeAll { discarded.contains($0) } }
+        for place in expected.keys {
+            expected[place]?.removeAll { discarded.contains($0) }
+            // The user sees no such place any more.
+            if expected[place] == [] { removed.insert(place) }
+        }
     }
 
     // MARK: The end
@@ -226,10 +230,10 @@ public struct RequestHistory {
     private func check() throws {
         let api = api.snapshot
         if let violation = api.violations.first { throw RequestFailure(description: violation) }
-        let pending = store.view(Outbox.self).count
-        guard pending == 0 else {
+        if let entry = store.outbox.entries.first {
+            let reason = "\(entry.status.rawValue), \(entry.errorMessage ?? "no answer")"
             throw RequestFailure(
-                description: "\(pending) changes are not settled (\(promise.rawValue))")
+                description: "\(entry.action) is not settled: \(reason) (\(promise.rawValue))")
         }
         let counts = Dictionary(api.applied.map { ($0, 1) }, uniquingKeysWith: +)
         for (place, ids) in expected {
