@@ -56,7 +56,7 @@ struct PlaceAnswer: Codable { var id: Int }
 public enum PlaceRules {
     /// A mistake of the app, with which a search must fail.
     public enum Mistake: Sendable {
-        /// A number is guessed if the API has not told it.
+        /// A number is guessed, and not taken from an answer.
         case guessesNumbers
         /// The app promises once, and the API ignores keys.
         case assumesKeys
@@ -66,8 +66,8 @@ public enum PlaceRules {
         @Sendable func number(
             of place: String, _ context: RequestContext
         ) throws -> String {
-            if let number = context.view(PlaceNumbers.self).numbers[place] { return "\(number)" }
             guard mistake != .guessesNumbers else { return "1" }
+            if let number = context.view(PlaceNumbers.self).numbers[place] { return "\(number)" }
             throw RequestNotReady("the place has no number yet")
         }
         return [

@@ -49,7 +49,7 @@ final class SimulatedConnection: Sendable {
 
     func nextFate() -> SimulatedPlaces.Fate {
         state.withLock { state in
-            guard !state.isDead else { return .lostRequest }
+            guard !state.isDead else { return .dead }
             guard !state.isReliable else { return .answered }
             switch state.choices.int(in: 0...15) {
             case 8: return .lostRequest

@@ -20,6 +20,8 @@ final class SimulatedPlaces: APIClient {
         case late
         /// The API applies it, and the app is killed before the answer arrives.
         case killed
+        /// The app was killed: what its tasks still do does not happen.
+        case dead
         /// Something on the way, or the API in trouble, answers.
         case instead(APIAnswer)
     }
@@ -77,13 +79,14 @@ final class SimulatedPlaces: APIClient {
         let method = request.method ?? .get
         let target = String(request.url.path().dropFirst("/v1/".count))
         let sent = Sent(method: method, target: target, body: request.body ?? [])
+        if case .dead = fate { throw Lost() }
         return try state.withLock { state in
             state.requests += 1
             let parts = target == "batch" ? try Self.parts(of: sent) : [(sent, key)]
             if target == "batch" { state.bulks += 1 }
             for (sent, key) in parts { state.inspect(sent, key) }
             switch fate {
-            case .lostRequest: throw Lost()
+            case .lostRequest, .dead: throw Lost()
             case .instead(let answer): return answer
             case .late:
                 state.late += parts
