@@ -40,6 +40,8 @@ public struct RequestTransport: Transport {
     private let promise: RequestPromise
     let evidence: APIEvidence
     private let client: any APIClient
+    private let bulk: BulkSender?
+    private let gzipFrom: Int?
     let verdict: @Sendable (APIAnswer) throws -> APIVerdict?
 
     /// Creates a transport.
@@ -54,6 +56,9 @@ public struct RequestTransport: Transport {
     ///   - key: where a request has its key, the event's id.
     ///   - promise: how often a change takes effect.
     ///   - evidence: what shows that an answer comes from the API.
+    ///   - bulk: the API's endpoint for several changes at once, if it has one.
+    ///   - gzipFrom: the size in bytes from which a body is sent in gzip, which the API must accept; nil to send all as
+    ///     they are.
     ///   - http: headers, certificate, proxy and limits.
     ///   - client: sends the requests; nil for the library's, with `http`.
     ///   - verdict: what an answer says of a change; nil for that of Spec/protocol/requests.md. It gets no page in HTML,
@@ -63,8 +68,8 @@ public struct RequestTransport: Transport {
     public init(
         _ store: EventStore, api: String, at base: URL, account: String? = nil,
         key: RequestKey = .idempotencyKey, promise: RequestPromise,
-        evidence: APIEvidence = .json, http: HTTPOptions = HTTPOptions(),
-        client: (any APIClient)? = nil,
+        evidence: APIEvidence = .json, bulk: BulkEndpoint? = nil, gzipFrom: Int? = nil,
+        http: HTTPOptions = HTTPOptions(), client: (any APIClient)? = nil,
         verdict: @escaping @Sendable (APIAnswer) throws -> APIVerdict? = { _ in nil }
     ) throws {
         guard 1...SyncPeer.nameBytesMax ~= api.utf8.count else {
@@ -86,6 +91,8 @@ public struct RequestTransport: Transport {
         self.key = key
         self.promise = promise
         self.evidence = evidence
+        self.bulk = bulk.map(BulkSender.init)
+        self.gzipFrom = gzipFrom
         self.verdict = verdict
         origin = try HTTPOrigin(endpoint: base)
         guard base.query == nil, base.fragment == nil else {
@@ -152,10 +159,48 @@ public struct RequestTransport: Transport {
         case .answered(let answer, let verdict):
             return try reply(to: answer, verdict, context, rule)
         case .send(let built):
-            let answer = try await client.answer(
-                to: makeHTTPRequest(built, mayRepeat: promise(rule).isOnce), token: token)
-            return try reply(to: answer, nil, context, rule)
+            switch try await send(built, context, mayRepeat: promise(rule).isOnce, token) {
+            case .answered(let answer):
+                return try durableReply(to: answer, context, rule)
+            case .later(let reason): return postpone(context, reason)
+            case .unusable(let reason):
+                let detail = "the answer to the bulk request cannot be used: \(reason)"
+                return reply(.rejected(code: Code.unusableAnswer, detail: detail), context)
+            case .alone:
+                let answer = try await client.answer(
+                    to: makeHTTPRequest(built, mayRepeat: promise(rule).isOnce), token: token)
+                return try durableReply(to: answer, context, rule)
+            }
         }
+    }
+
+    /// The reply to an answer. A verdict that a kill took away would double a change at an API without keys.
+    private func durableReply(
+        to answer: APIAnswer, _ context: RequestContext, _ rule: EventRequest
+    ) throws -> TransportReply {
+        var reply = try reply(to: answer, nil, context, rule)
+        reply.needsDurableRecord = !promise(rule).isOnce && promise(rule).confirmation == nil
+        return reply
+    }
+
+    /// Sends a request in a bulk, if it goes into one.
+    private func send(
+        _ built: BuiltRequest, _ context: RequestContext, mayRepeat: Bool, _ token: String?
+    ) async throws -> BulkSender.Result {
+        guard let bulk, let group = bulk.endpoint.group(built) else { return .alone }
+        let kind = BulkSender.Kind(group: group, token: token, mayRepeat: mayRepeat)
+        return try await bulk.send(built, for: context.event.id, in: kind, evidence: evidence) {
+            var request = try $0.buildRequest(with: .inRequest, for: context.event.id)
+            request.isCompressed = isCompressed(request)
+            return try await client.answer(
+                to: makeHTTPRequest(request, mayRepeat: mayRepeat), token: token)
+        }
+    }
+
+    private func isCompressed(_ request: BuiltRequest) -> Bool {
+        guard let gzipFrom, let body = request.body, body.count >= gzipFrom else { return false }
+        // The app may have encoded the body itself.
+        return !request.headers.keys.contains { $0.lowercased() == "content-encoding" }
     }
 
     /// The next step for an event.
@@ -205,9 +250,10 @@ public struct RequestTransport: Transport {
     ) async throws -> Step {
         do {
             guard
-                let request = try rule.build(context)?.buildRequest(
+                var request = try rule.build(context)?.buildRequest(
                     with: key, for: context.event.id)
             else { return .verdict(.applied) }
+            request.isCompressed = isCompressed(request)
             try await record(request, for: context.event)
             return .send(request)
         } catch let error as LogError {
@@ -256,6 +302,10 @@ public struct RequestTransport: Transport {
         request.isSentOnce = !mayRepeat
         for (name, value) in built.headers.sorted(by: { $0.key < $1.key }) {
             request.set(name, value)
+        }
+        if built.isCompressed, let body = built.body {
+            request.body = GzipEncoder.compress(body)
+            request.set("Content-Encoding", "gzip")
         }
         return request
     }

@@ -78,6 +78,13 @@ struct ReplayEffects {
             progress.fold(
                 .message("the deadline has passed before all events were sent", .outOfTime))
         }
+        try await flush()
+        progress.fold(.held(held))
+        return snapshot()
+    }
+
+    /// Makes the records durable, as far as the disk has space.
+    private mutating func flush() async throws {
         do {
             try await store.flush()
         } catch let error as LogError where error.code == .diskFull {
@@ -85,8 +92,6 @@ struct ReplayEffects {
                 .message(
                     "the disk is full; records are written when there is free space", .diskFull))
         }
-        progress.fold(.held(held))
-        return snapshot()
     }
 
     // MARK: Answers
@@ -158,6 +163,9 @@ struct ReplayEffects {
                 try await records.record(
                     sentTokens.masked(settlement), clock: clock, learned: learned,
                     without: sentTokens))
+            if case .reply(let reply)? = exchange?.answer, reply.needsDurableRecord {
+                try await flush()
+            }
             if hasVerdicts { records.dropSettledAttempts() }
             if !learned.isEmpty { reloadIfUnsettled(settlement) }
         case .noteAttempt(let items):
