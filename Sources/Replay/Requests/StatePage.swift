@@ -1,0 +1,93 @@
+// A page of an app's own API, read: between RequestTransport+Reading and StateRecords. Spec/protocol/reading.md, READ-2.
+
+import EventSourcing
+import Foundation
+import LogFormat
+
+/// What an answer to a read of the API shows.
+struct StatePage: Hashable, Sendable {
+    /// The kind of the answer.
+    enum Kind: Hashable, Sendable {
+        case page
+        /// 304: the list is as it was.
+        case notModified
+        /// No page.
+        case failed(String, retryAfterSeconds: Double?, isUnreachable: Bool)
+    }
+
+    var kind = Kind.page
+    /// The states, each with its mark, in the order of the page.
+    var states: [EventDraft] = []
+    /// The number of elements.
+    var count = 0
+    /// The number of elements that could not be read.
+    var unusable = 0
+    /// The reason of the first of them.
+    var firstFault: String?
+    /// The number of elements that the app reads later.
+    var notReady = 0
+    /// True for an answer with the status 200: not a part of the list.
+    var isWhole = false
+    /// The cursor of the next page, if the app says it.
+    var next: String?
+    var tag: String?
+
+    /// The greatest number among the versions.
+    var newest: Int64? { states.compactMap { $0.stateMark?.version.number }.max() }
+
+    static func failed(
+        _ reason: String, retryAfterSeconds: Double? = nil, isUnreachable: Bool = false
+    ) -> StatePage {
+        StatePage(
+            kind: .failed(
+                reason, retryAfterSeconds: retryAfterSeconds, isUnreachable: isUnreachable))
+    }
+}
+
+extension StatePage {
+    /// Reads the elements of an answer. An element that cannot be read is counted and left out.
+    ///
+    /// - Throws: `EventError` (`invalidData`) if the answer has no list; what the app's `next` throws.
+    init(_ answer: APIAnswer, _ source: PullSource, _ context: PullContext) throws {
+        let elements = try Self.elements(of: answer, source.list)
+        count = elements.count
+        isWhole = answer.status == 200
+        next = try source.next(answer)
+        tag = answer[header: "ETag"]
+        for element in elements {
+            do {
+                guard let state = try source.state(element, context) else { continue }
+                states.append(try EventDraft(state: state))
+            } catch is RequestNotReady { notReady += 1 } catch {
+                unusable += 1
+                firstFault = firstFault ?? "\(error)"
+            }
+        }
+    }
+
+    /// The texts of the elements.
+    private static func elements(
+        of answer: APIAnswer, _ list: String?
+    ) throws(EventError) -> [[UInt8]] {
+        var body = answer.body
+        if let list {
+            guard let member = try JSONFields(body, path: "the answer").raw(named: list) else {
+                throw EventError(.invalidData, "the answer has no member \(list)")
+            }
+            body = Array(member)
+        }
+        let text = body.span.bytes
+        var elements: [[UInt8]] = []
+        do throws(JSONError) {
+            var scanner = JSONScanner(levelsMax: JSONScanner.levelsMax + 2)
+            guard scanner.peek(text) == UInt8(ascii: "[") else {
+                throw EventError(.invalidData, "the answer has no list")
+            }
+            try scanner.elements(text) { (scanner) throws(JSONError) in
+                elements.append(Array(body[try scanner.value(text, depth: 1)]))
+            }
+            try scanner.expectEnd(text)
+        } catch { throw EventError(.invalidData, "the answer is no JSON") }
+        return elements
+    }
+}
