@@ -122,11 +122,12 @@ extension RequestContext {
     /// - Parameters:
     ///   - state: the type of the state.
     ///   - entity: the entity; nil for that of the event.
-    /// - Returns: nil if the log has no state of it.
+    /// - Returns: nil if the log has no state of it, or the API has deleted it.
     public func version<State: APIState>(
         of state: State.Type, entity: String? = nil
     ) -> APIVersion? {
-        view(APIStates.self).mark(State.type, entity ?? event.lane)?.version
+        let mark = view(APIStates.self).mark(State.type, entity ?? event.lane)
+        return mark?.isDeleted == false ? mark?.version : nil
     }
 }
 

@@ -59,7 +59,7 @@ public struct PullSource: Sendable {
     ///   - state: the state that an element of the list shows; nil if it shows none. If it throws, the element is left
     ///     out and counted in `SyncReport.unusable`; after `RequestNotReady` it is read again with the next read.
     ///   - deletion: the state of an entity that a complete list lacks; nil to keep the entity. For `everything`.
-    public init<Row: Decodable, State: APIState>(
+    public init<Row: Decodable & SendableMetatype, State: APIState>(
         of type: State.Type, version: Int = 1, _ form: Form, list: String? = nil,
         request: @escaping @Sendable (PullPosition) throws -> APIRequest,
         next: @escaping @Sendable (APIAnswer) throws -> String? = { _ in nil },
@@ -72,12 +72,17 @@ public struct PullSource: Sendable {
         self.list = list
         self.request = request
         self.next = next
-        self.state = { json, context in
+        self.state = { (json: [UInt8], context: PullContext) throws -> (any APIState)? in
             let decoder = JSONDecoder()
             decoder.dateDecodingStrategy = .iso8601
-            return try state(decoder.decode(Row.self, from: Data(json)), context)
+            let row = try decoder.decode(Row.self, from: Data(json))
+            return try state(row, context)
         }
-        self.deletion = deletion.map { deletion in { deletion($0) } }
+        if let deletion {
+            self.deletion = { (entity: String) -> any APIState in deletion(entity) }
+        } else {
+            self.deletion = nil
+        }
     }
 
     /// The name under which the cursor is recorded: a cursor of another version is not used.

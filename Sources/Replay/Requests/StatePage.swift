@@ -78,11 +78,11 @@ extension StatePage {
         }
         let text = body.span.bytes
         var elements: [[UInt8]] = []
+        var scanner = JSONScanner(levelsMax: JSONScanner.levelsMax + 2)
+        guard scanner.peek(text) == UInt8(ascii: "[") else {
+            throw EventError(.invalidData, "the answer has no list")
+        }
         do throws(JSONError) {
-            var scanner = JSONScanner(levelsMax: JSONScanner.levelsMax + 2)
-            guard scanner.peek(text) == UInt8(ascii: "[") else {
-                throw EventError(.invalidData, "the answer has no list")
-            }
             try scanner.elements(text) { (scanner) throws(JSONError) in
                 elements.append(Array(body[try scanner.value(text, depth: 1)]))
             }
