@@ -67,7 +67,8 @@ extension ReadOnlyStore {
         let catalogue = catalogue.adding(rules, upcasters: upcasters)
         return try await open(
             at: try url.localPath(), catalogue: catalogue,
-            views: views + [Outbox.self] + catalogue.viewsOfStates, environment: environment, progress: progress)
+            views: views + [Outbox.self] + catalogue.viewsOfStates, environment: environment,
+            progress: progress)
     }
 
     /// Reads the story of an event. See `EventStore.story(of:progress:)`.

@@ -74,7 +74,8 @@ struct Microseconds {
         var fraction: Int64 = 0
         if let point = whole.firstIndex(of: ".") {
             let digits = whole[whole.index(after: point)...].prefix { $0.isASCII && $0.isNumber }
-            fraction = Int64(digits.prefix(6).padding(toLength: 6, withPad: "0", startingAt: 0)) ?? 0
+            fraction =
+                Int64(digits.prefix(6).padding(toLength: 6, withPad: "0", startingAt: 0)) ?? 0
             whole.removeSubrange(point..<digits.endIndex)
         }
         // PostgreSQL ends a time with `+00`.
@@ -186,7 +187,8 @@ extension EventDraft {
         else {
             throw EventError(
                 .invalidData,
-                "the version or the entity of the state has no bytes, or more than \(APIVersion.tagBytesMax)")
+                "the version or the entity of the state has no bytes, or more than \(APIVersion.tagBytesMax)"
+            )
         }
         lane = entity
         stateMark = StateMark(version: version, isDeleted: state.isDeleted, json: json ?? [])

@@ -49,7 +49,10 @@ package struct APIStates: CompactableView, Codable {
         return seen.compactMap { key, seen in
             guard key.hasPrefix(prefix), seen.mark?.isDeleted == false else { return nil }
             let bytes = key.unicodeScalars.dropFirst(prefix.unicodeScalars.count)
-            return (String(decoding: bytes.map { UInt8(truncatingIfNeeded: $0.value) }, as: UTF8.self), seen)
+            return (
+                String(decoding: bytes.map { UInt8(truncatingIfNeeded: $0.value) }, as: UTF8.self),
+                seen
+            )
         }
     }
 

@@ -18,7 +18,8 @@ extension RequestTransport {
                 throw EventError(
                     .refused,
                     "the type \(source.type), which is read from the API, needs a rule without an action: "
-                        + "give the store .of(\(source.type.split(separator: ".").last ?? "").self)")
+                        + "give the store .of(\(source.type.split(separator: ".").last ?? "").self)"
+                )
             }
             guard types.insert(source.type).inserted else {
                 throw EventError(.refused, "two sources have the type \(source.type)")
@@ -34,7 +35,9 @@ extension RequestTransport {
     /// - Throws: `TransportError` if nothing can ever be sent; `CancellationError`.
     func read(after text: String?, _ token: String?) async throws -> TransportReply {
         let cursor = cursor(text)
-        guard sources.indices.contains(cursor.source) else { return reply(.failed("no such source")) }
+        guard sources.indices.contains(cursor.source) else {
+            return reply(.failed("no such source"))
+        }
         let source = sources[cursor.source]
         let tag = source.tag(cursor, store.view(Outbox.self).lastRecord)
         let request: BoundedHTTPRequest
@@ -68,7 +71,8 @@ extension RequestTransport {
         }
         guard answer.isJSON, evidence.isFound(in: answer), answer.hasWholeBody else {
             return .failed(
-                "the answer is not the API's list: it may come from a proxy, or this network may require a login")
+                "the answer is not the API's list: it may come from a proxy, or this network may require a login"
+            )
         }
         do { return try StatePage(answer, source, PullContext(store)) } catch {
             return .failed("\(error)")

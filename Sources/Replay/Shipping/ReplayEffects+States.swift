@@ -68,7 +68,9 @@ extension ReplayEffects {
             statesRead.isPartial = true
             statesRead.message = "\(source.type) cannot be read: \(sentTokens.masked(reason))"
             planRead(afterSeconds: seconds)
-            next = isUnreachable || seconds != nil ? nil : cursor.nextSource(of: transport.sources.count)
+            next =
+                isUnreachable || seconds != nil
+                ? nil : cursor.nextSource(of: transport.sources.count)
         case .page:
             let received = progress.report.received
             next = try await record(
@@ -107,7 +109,8 @@ extension ReplayEffects {
                 after: states, cursor, isComplete: statesRead.listing?.isComplete ?? false,
                 store.view(Outbox.self).lastRecord), of: source)
         // The tag of a list of which something is missing would hide that.
-        let held = source.form == .everything ? cursor.recording(nil, of: source).recorded.text : nil
+        let held =
+            source.form == .everything ? cursor.recording(nil, of: source).recorded.text : nil
         let result = try await records.record(
             drafts, through: through,
             cursors: StateCursors(after: recorded.recorded.text, ifWaiting: held).of(
@@ -121,7 +124,8 @@ extension ReplayEffects {
             .settled(applied: 0, duplicate: 0, rejected: 0, conflict: result.conflicts),
         ])
         if let fault = states.firstFault {
-            replayer.logger.debug("an element of \(source.type) is unusable: \(sentTokens.masked(fault))")
+            replayer.logger.debug(
+                "an element of \(source.type) is unusable: \(sentTokens.masked(fault))")
         }
         if result.waiting > 0 { statesRead.isAgain = true }
         if waiting + result.unusable + states.unusable > 0 { statesRead.isPartial = true }

@@ -84,7 +84,8 @@ private struct StateCommit {
             return
         }
         let isEcho = last.map { $0.isTaught && $0.version == mark.version } ?? false
-        guard entries.allSatisfy({ $0.position <= through && !outbox.mayBeApplied($0, incarnation) }),
+        guard
+            entries.allSatisfy({ $0.position <= through && !outbox.mayBeApplied($0, incarnation) }),
             entries.isEmpty || !isEcho
         else {
             result.waiting += 1
@@ -141,7 +142,9 @@ private struct StateCommit {
         let entity = draft.lane ?? ""
         mark.turn = (last?.turn ?? 0) + 1
         draft.stateMark = mark
-        let identity = [name, draft.type, entity, mark.version.text, "\(mark.hash)", "\(mark.turn)"]
+        let identity = [
+            name, draft.type, entity, mark.version.text, "\(mark.hash)", "\(mark.turn)",
+        ]
         draft.id = EventDraft.derivedID(from: "daybook-state:" + identity.joined(separator: "\0"))
         marks[APIStates.key(draft.type, entity)] = mark
         transaction.append(draft, replacing: known.lane(entity)?.newest)

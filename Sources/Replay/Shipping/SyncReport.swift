@@ -101,7 +101,8 @@ extension SyncReport: CustomStringConvertible {
             count(conflict, "in conflict"), count(resolved, "resolved"),
             "\(pending) pending\(ofHeld)",
             count(underWay.count, "under way"), count(received, "received"),
-            count(waiting, "to be read later"), count(unusable, "unusable"), count(refused, "refused"),
+            count(waiting, "to be read later"),
+            count(unusable, "unusable"), count(refused, "refused"),
         ]
         let notes: [String?] = [
             counts.compactMap(\.self).joined(separator: ", "),

@@ -127,6 +127,10 @@ final class PlacesAPI: APIClient {
     }
 
     func answer(to request: BoundedHTTPRequest, token: String?) async throws -> APIAnswer {
+        try respond(to: request)
+    }
+
+    func respond(to request: BoundedHTTPRequest) throws -> APIAnswer {
         let fate = fate(request)
         var late = 0
         switch fate {
@@ -151,7 +155,9 @@ final class PlacesAPI: APIClient {
         let key = fields["Idempotency-Key"] ?? ""
         if let known = state.answers[key] { return known }
         let id = request.url.lastPathComponent
-        guard let body = try? JSONDecoder().decode([String: String].self, from: Data(request.body ?? [])),
+        guard
+            let body = try? JSONDecoder().decode(
+                [String: String].self, from: Data(request.body ?? [])),
             let title = body["title"]
         else { return .json(400, "{}") }
         let row = state.rows[id]
@@ -220,7 +226,9 @@ final class PlacesAPI: APIClient {
         } next: { answer in
             struct Next: Decodable { var next: String? }
             return try answer.decode(Next.self).next
-        } state: { [self] (row: PlaceRow, _) in placeState(row) } deletion: {
+        } state: { [self] (row: PlaceRow, _) in
+            placeState(row)
+        } deletion: {
             PlaceState(place: $0, title: "", isDeleted: true)
         }
     }
@@ -228,7 +236,8 @@ final class PlacesAPI: APIClient {
     func placeState(_ row: PlaceRow) -> PlaceState {
         hasTags
             ? PlaceState(
-                place: row.id, title: row.title, tag: row.deleted ? "gone \(row.rev)" : version(row),
+                place: row.id, title: row.title,
+                tag: row.deleted ? "gone \(row.rev)" : version(row),
                 isDeleted: row.deleted)
             : PlaceState(
                 place: row.id, title: row.title, number: row.rev, isDeleted: row.deleted)

@@ -5,6 +5,7 @@ import EventSourcing
 import Foundation
 import LogStorage
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import Replay
@@ -80,9 +81,18 @@ struct PlacesDevice {
             store, api: name, at: #require(URL(string: "https://api.example.com/v1")),
             promise: .once(keysKeptFor: nil), reading: sources ?? [api.source], client: api)
         let clock = clock
-        return try await Replayer(store, transport: transport, credentials: user, options: options) {
+        return try await Replayer(store, transport: transport, credentials: user, options: options)
+        {
             clock.advance(by: $0)
         }.run()
+    }
+
+    /// Syncs with a server over HTTP.
+    func run(at server: LocalServer) async throws -> SyncReport {
+        let transport = try RequestTransport(
+            store, api: "places", at: #require(URL(string: server.base)),
+            promise: .once(keysKeptFor: nil), reading: [api.source])
+        return try await Replayer(store, transport: transport).run()
     }
 
     func title(_ place: String, _ title: String) async throws {

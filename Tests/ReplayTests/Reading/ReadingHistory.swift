@@ -28,10 +28,12 @@ enum ReadingHistory {
     static func check(_ choices: inout Choices) async throws {
         let form = PlacesAPI.Form.allCases[choices.int(in: 0...2)]
         let hasTags = form == .since ? false : choices.bool()
-        let (matches, teaches) = (choices.bool(), choices.bool())
+        // READ-5: by absence only what the log has read or was taught is deleted.
+        let (matches, teaches) = (choices.bool(), choices.bool() || form == .everything)
         let limit = choices.bool() ? 2 : 100
         choices.count("\(form)")
         let network = Mutex(Network(choices: choices))
+        defer { choices = network.withLock { $0.choices } }
         func draw<Value>(_ body: (inout Choices) -> Value) -> Value {
             network.withLock { body(&$0.choices) }
         }
@@ -40,7 +42,7 @@ enum ReadingHistory {
             network.withLock { network in
                 guard !network.isDead else { return .lostRequest }
                 guard !network.isReliable else { return .answered }
-                // Somebody else changes a place before the request arrives.
+                // A place is changed elsewhere before the request arrives.
                 if network.choices.bool(oneIn: 4), let api = changed.withLock({ $0 }) {
                     Self.changeElsewhere(api, &network.choices, &network.others)
                 }
@@ -108,11 +110,13 @@ enum ReadingHistory {
         try #require(missing.isEmpty, "lost: \(missing)")
         let doubled = applied.filter { $0.value > 1 }
         try #require(doubled.isEmpty)
-        choices = network.withLock { $0.choices }
-        choices.count("conflicts", by: resolver.asked.withLock { $0 })
-        choices.count("lost by decision", by: lost.count)
-        choices.count("changes", by: titles.count)
-        choices.count("changes elsewhere", by: network.withLock { $0.others })
+        let others = network.withLock { $0.others }
+        draw { choices in
+            choices.count("conflicts", by: resolver.asked.withLock { $0 })
+            choices.count("lost by decision", by: lost.count)
+            choices.count("changes", by: titles.count)
+            choices.count("changes elsewhere", by: others)
+        }
     }
 
     /// A change that is not sent is shown, unless it is in conflict.

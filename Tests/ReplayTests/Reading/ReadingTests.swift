@@ -13,7 +13,8 @@ import Testing
 
 @Suite struct ReadingTests {
     @Test(.verifies("READ-3", "READ-4", "READ-5", "READ-6", "READ-7"))
-    func `views are the API's state with the user's changes, whatever is lost and whenever the app is killed`()
+    func
+        `views are the API's state with the user's changes, whatever is lost and whenever the app is killed`()
         async throws
     {
         let report = try await Property.check(
@@ -50,7 +51,8 @@ import Testing
     }
 
     @Test(.verifies("READ-3"))
-    func `a version that comes back is shown again, also behind the tag of the list`() async throws {
+    func `a version that comes back is shown again, also behind the tag of the list`() async throws
+    {
         let api = PlacesAPI(.everything, hasTags: true)
         api.set("p", "a")
         let device = try await PlacesDevice(api, teaches: false)
@@ -153,7 +155,9 @@ import Testing
     }
 
     @Test(.verifies("READ-5"))
-    func `only a complete list shows that an entity is gone, and never one that was not sent`() async throws {
+    func `only a complete list shows that an entity is gone, and never one that was not sent`()
+        async throws
+    {
         let answer = Mutex<APIAnswer?>(nil)
         let api = PlacesAPI(.everything) { request in
             guard request.method == .get else { return .lostRequest }
@@ -166,10 +170,12 @@ import Testing
         try await device.title("c", "offline")
         let shown = ["a": "1", "b": "2", "c": "offline"]
         let broken: [APIAnswer] = [
-            .page(200), .json(503, "[]"), .json(206, #"{"data":[]}"#), .json(200, #"{"error":"x"}"#),
-            .json(200, #"{"data":[{"id":"a","title":"1","rev":1},{"id":7}]}"#),
+            .page(200), .json(503, "[]"), .json(206, #"{"data":[]}"#),
+            .json(200, #"{"error":"x"}"#),
+            .json(200, #"{"data":[{"id":"a","title":"1","rev":1,"deleted":false},{"id":7}]}"#),
             APIAnswer(
-                status: 200, headers: ["Content-Type": "application/json", "Content-Length": "900"],
+                status: 200,
+                headers: ["Content-Type": "application/json", "Content-Length": "900"],
                 body: Array(#"{"data":[]}"#.utf8)),
         ]
         for broken in broken {
@@ -184,10 +190,15 @@ import Testing
     }
 
     @Test(.verifies("READ-2"))
-    func `an element that cannot be read is left out and counted, and the others are recorded`() async throws {
+    func `an element that cannot be read is left out and counted, and the others are recorded`()
+        async throws
+    {
         let api = PlacesAPI(.cursor) { _ in
             .instead(
-                .json(200, #"{"data":[{"id":"a","title":"1","rev":1},7,{"id":"","title":"","rev":2}]}"#))
+                .json(
+                    200,
+                    #"{"data":[{"id":"a","title":"1","rev":1,"deleted":false},7,{"id":"","title":"","rev":2,"deleted":false}]}"#
+                ))
         }
         let device = try await PlacesDevice(api)
         let report = try await device.run()
@@ -226,7 +237,8 @@ import Testing
     }
 
     @Test(.verifies("READ-2"))
-    func `a cursor of another version of the source is not used, and nothing is read from another API`()
+    func
+        `a cursor of another version of the source is not used, and nothing is read from another API`()
         async throws
     {
         let api = PlacesAPI(.cursor)
@@ -236,22 +248,67 @@ import Testing
         let other = PullSource(of: PlaceState.self, version: 2, .cursor, list: "data") { position in
             #expect(position.text == nil)
             return APIRequest(.get, "places")
-        } state: { (row: PlaceRow, _) in PlaceState(place: row.id, title: "2: " + row.title, number: row.rev) }
+        } state: { (row: PlaceRow, _) in
+            PlaceState(place: row.id, title: "2: " + row.title, number: row.rev)
+        }
         try await device.run(sources: [other])
         #expect(device.titles == ["p": "2: a"])
         #expect(try await device.run(api: "others").refusal?.code == .otherAPI)
+    }
+
+    @Test(.verifies("READ-2", "READ-4"), arguments: [PlacesAPI.Form.since, .everything])
+    func `over HTTP only what is new is read, by time and by the tag of the list`(
+        _ form: PlacesAPI.Form
+    ) async throws {
+        let api = PlacesAPI(form)
+        let statuses = Mutex<[Int]>([])
+        let server = try LocalServer { received in
+            guard let url = URL(string: "http://127.0.0.1" + received.target) else {
+                return .hangUp
+            }
+            var request = BoundedHTTPRequest(url)
+            request.method = RequestMethod(rawValue: received.method)
+            request.body = received.body
+            for header in received.headers { request.set(header.name, header.value) }
+            guard let answer = try? api.respond(to: request) else { return .hangUp }
+            statuses.withLock { $0.append(answer.status) }
+            let names = ["Content-Type", "ETag"]
+            let headers = names.compactMap { name in answer[header: name].map { (name, $0) } }
+            return .reply(answer.status, headers: headers, body: answer.body)
+        }
+        for number in 0..<5 { api.set("p\(number)", "title \(number)") }
+        let device = try await PlacesDevice(api)
+        let first = try await device.run(at: server)
+        #expect((first.received, first.message) == (5, nil))
+        #expect(try await device.run(at: server).received == 0)
+        if form == .everything { #expect(statuses.withLock { $0 } == [200, 304]) }
+        api.set("p1", "theirs")
+        try await device.title("p2", "mine")
+        let report = try await device.run(at: server)
+        #expect((report.received, report.applied, report.message) == (1, 1, nil))
+        #expect(device.titles == api.titles)
+        #expect(api.titles["p2"] == "mine")
+        #expect(!server.requests.isEmpty)
     }
 
     @Test(.verifies("READ-1"))
     func `a type that is shipped is no state, and times keep their microseconds`() async throws {
         let api = PlacesAPI(.since)
         let device = try await PlacesDevice(api)
-        let orphan = PullSource(of: Orphan.self, .everything) { _ in APIRequest(.get, "x") } state: {
-            (row: PlaceRow, _) in Orphan(id: row.id)
+        let orphan = PullSource(of: Orphan.self, .everything) { _ in
+            APIRequest(.get, "x")
+        } state: {
+            (row: PlaceRow, _) in
+            Orphan(id: row.id)
         }
-        let error = await #expect(throws: EventError.self) { try await device.run(sources: [orphan]) }
+        let error = await #expect(throws: EventError.self) {
+            try await device.run(sources: [orphan])
+        }
         #expect(error?.code == .refused)
-        for text in ["2026-11-29T07:00:00.123456Z", "2026-11-29 07:00:00.123456+00", "2026-11-29T09:00:00.1234569+02:00"] {
+        for text in [
+            "2026-11-29T07:00:00.123456Z", "2026-11-29 07:00:00.123456+00",
+            "2026-11-29T09:00:00.1234569+02:00",
+        ] {
             let number = try #require(try APIVersion.timestamp(text).number)
             #expect(Microseconds(number).text == "2026-11-29T07:00:00.123456Z")
         }
