@@ -15,10 +15,10 @@ struct HikeState: APIState, Codable {
     static let type = "com.example.hike.state"
     var hike: String
     var name: String
-    var version: Int64
+    var updatedAt: String
     var isDeleted = false
     var subject: String? { hike }
-    var apiVersion: APIVersion { .number(version) }
+    var apiVersion: APIVersion { (try? .timestamp(updatedAt)) ?? .tag(updatedAt) }
 }
 
 struct HikeNames: Projection, Codable {
@@ -43,17 +43,15 @@ nonisolated struct HikeRow: Codable {
     var updatedAt: String
     var deleted: Bool?
 
-    func state() throws -> HikeState {
-        HikeState(
-            hike: id, name: name, version: try APIVersion.timestamp(updatedAt).number ?? 0,
-            isDeleted: deleted ?? false)
+    func state() -> HikeState {
+        HikeState(hike: id, name: name, updatedAt: updatedAt, isDeleted: deleted ?? false)
     }
 }
 
 let hikeList = PullSource(of: HikeState.self, .updatedSince(overlap: .seconds(5))) { position in
     APIRequest(.get, "hikes", query: position.query("updated_since"))
 } state: { (row: HikeRow, _) in
-    try row.state()
+    row.state()
 }
 // Reading-2 ends
 
