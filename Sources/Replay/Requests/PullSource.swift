@@ -31,6 +31,8 @@ public struct PullSource: Sendable {
         /// one page, its ETag is sent the next time, and 304 shows that nothing is new.
         case everything
 
+        var isSinceNumber: Bool { if case .since = self { true } else { false } }
+
         /// Those that have changed since a time, versions being times (`APIVersion.timestamp`).
         public static func updatedSince(overlap: Duration = .zero) -> Form {
             .since(overlap: Int64(overlap / .microseconds(1)))

@@ -98,6 +98,10 @@ extension ReplayEffects {
         statesRead.failures = 0
         let asked = source.position(cursor).text
         let next = source.next(after: states, asked)
+        if source.form.isSinceNumber, next == nil, states.unusable > 0 {
+            statesRead.message =
+                "\(source.type): the list cannot be continued after a page without a greater number, of which elements are unusable"
+        }
         var drafts = states.states
         if source.form == .everything {
             if cursor.page == nil { statesRead.listing = StatesRead.Listing(through: through) }
@@ -144,6 +148,8 @@ extension ReplayEffects {
         guard var listing = statesRead.listing else { return [] }
         listing.entities.formUnion(states.states.compactMap { $0.lane.map(EntityID.init) })
         if states.unusable + states.notReady > 0 || !states.isWhole { listing.isComplete = false }
+        // A page without elements, or with its own cursor, may not be the last one.
+        if isLast, states.next != nil { listing.isComplete = false }
         statesRead.listing = listing
         guard isLast, listing.isComplete, let deletion = source.deletion else { return [] }
         let known = store.view(APIStates.self).entities(of: source.type)

@@ -20,6 +20,8 @@ struct StatePage: Hashable, Sendable {
     var states: [EventDraft] = []
     /// The number of elements.
     var count = 0
+    /// The greatest number among the versions, also of states that cannot be recorded.
+    var newest: Int64?
     /// The number of elements that could not be read.
     var unusable = 0
     /// The reason of the first of them.
