@@ -17,6 +17,9 @@ extension StatePage {
         for element in elements {
             do {
                 guard let state = try source.state(element, context) else { continue }
+                guard !source.form.isSinceNumber || state.apiVersion.number != nil else {
+                    throw EventError(.invalidData, "the version is no number, as this list needs")
+                }
                 newest = [newest, state.apiVersion.number].compactMap(\.self).max()
                 states.append(try EventDraft(state: state))
             } catch is RequestNotReady { notReady += 1 } catch {

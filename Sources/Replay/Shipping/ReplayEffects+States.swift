@@ -12,6 +12,8 @@ struct StatesRead {
         /// The last position that the log had before the first page.
         var through: Position
         var entities: Set<EntityID> = []
+        /// The tag of the first page.
+        var tag: String?
         /// False if an element is missing or could not be read: then no entity is known to be deleted.
         var isComplete = true
     }
@@ -64,6 +66,9 @@ extension ReplayEffects {
         let next: PullCursor?
         switch states.kind {
         case .notModified: next = cursor.nextSource(of: transport.sources.count)
+        case .failed where states.refusesCursor && cursor.canBeginAgain(source):
+            statesRead.isPartial = true
+            next = cursor.recording(nil, of: source)
         case .failed(let reason, let seconds, let isUnreachable):
             statesRead.isPartial = true
             statesRead.message = "\(source.type) cannot be read: \(sentTokens.masked(reason))"
@@ -104,8 +109,10 @@ extension ReplayEffects {
         }
         var drafts = states.states
         if source.form == .everything {
-            if cursor.page == nil { statesRead.listing = StatesRead.Listing(through: through) }
-            drafts += absences(states, source, isLast: next == nil)
+            if cursor.page == nil {
+                statesRead.listing = StatesRead.Listing(through: through, tag: states.tag)
+            }
+            drafts += absences(states, source, after: cursor.page, isLast: next == nil)
         }
         let isWaiting = cursor.isHeld == true || states.notReady > 0
         let recorded = cursor.recording(
@@ -141,15 +148,21 @@ extension ReplayEffects {
 
     /// READ-5: adds a page to the list of all entities.
     ///
+    /// - Parameter asked: the position of the page; nil for the first.
     /// - Returns: the states of deleted entities, after the last page of a complete list.
     private mutating func absences(
-        _ states: StatePage, _ source: PullSource, isLast: Bool
+        _ states: StatePage, _ source: PullSource, after asked: String?, isLast: Bool
     ) -> [EventDraft] {
         guard var listing = statesRead.listing else { return [] }
         listing.entities.formUnion(states.states.compactMap { $0.lane.map(EntityID.init) })
         if states.unusable + states.notReady > 0 || !states.isWhole { listing.isComplete = false }
         // A page without elements, or with its own cursor, may not be the last one.
         if isLast, states.next != nil { listing.isComplete = false }
+        // An entity can move to a page that was read before: one tag shows that the list did not change.
+        let isOnlyPage = isLast && asked == nil
+        if !isOnlyPage, states.tag == nil || states.tag != listing.tag {
+            listing.isComplete = false
+        }
         statesRead.listing = listing
         guard isLast, listing.isComplete, let deletion = source.deletion else { return [] }
         let known = store.view(APIStates.self).entities(of: source.type)
@@ -197,7 +210,9 @@ extension ReplayEffects {
         let backoff = min(60 << min(statesRead.failures, 6), 3_600)
         let delay = max(1, min(seconds ?? Double(backoff), 86_400))
         let time = store.deviceNow + Int64(delay * 1_000)
-        state.reading.plan(at: min(time, state.reading.nextRead ?? time), now: store.deviceNow)
+        // No sooner than the API asks for.
+        let planned = seconds == nil ? state.reading.nextRead : nil
+        state.reading.plan(at: min(time, planned ?? time), now: store.deviceNow)
     }
 }
 

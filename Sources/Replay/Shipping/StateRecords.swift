@@ -167,7 +167,7 @@ extension Outbox {
     ///
     /// - Parameter incarnation: that of the log. After a restore from a backup the log has another one: changes of the
     ///   earlier one may have been sent since the backup.
-    fileprivate func mayBeApplied(_ entry: OutboxEntry, _ incarnation: UUID) -> Bool {
+    func mayBeApplied(_ entry: OutboxEntry, _ incarnation: UUID) -> Bool {
         guard hasRequest(at: entry.position) || entry.source != incarnation else { return false }
         switch entry.status {
         case .pending: return true

@@ -33,6 +33,8 @@ struct StatePage: Hashable, Sendable {
     /// The cursor of the next page, if the app says it.
     var next: String?
     var tag: String?
+    /// True for a failure by which the API may refuse the cursor: 400, 404, 410 or 422.
+    var refusesCursor = false
 
     static func failed(
         _ reason: String, retryAfterSeconds: Double? = nil, isUnreachable: Bool = false
