@@ -162,6 +162,13 @@ private struct StateCommit {
 }
 
 extension Outbox {
+    /// The lanes of answered changes. O(changes).
+    fileprivate func lanes(of settled: SyncSettled) -> Set<EntityID> {
+        let positions =
+            (settled.applied + settled.duplicate).joined() + settled.entries.map(\.position)
+        return Set(positions.compactMap { entry(at: Position($0))?.lane }.map { EntityID($0) })
+    }
+
     /// True if the API may have applied a change whose answer is not known: it was sent, or is parked for a reason that
     /// says nothing of that.
     ///
@@ -257,11 +264,8 @@ extension ExchangeRecords {
     func record(_ settled: SyncSettled, teaching drafts: [EventDraft]) async throws {
         let (name, store) = (stateName, store)
         try await store.write(drawingOnReserve: true) { transaction in
-            let isTeaching = drafts.contains { $0.stateMark != nil }
-            let settledIDs = isTeaching ? Set(settled.entries.map(\.id)) : []
-            let settledLanes = Set(
-                transaction.view(Outbox.self).entries
-                    .filter { settledIDs.contains($0.id) }.map { EntityID($0.lane) })
+            let settledLanes =
+                drafts.isEmpty ? [] : transaction.view(Outbox.self).lanes(of: settled)
             if !settled.isEmpty {
                 transaction.append(record: try EventDraft(settled, id: store.newID()))
             }
