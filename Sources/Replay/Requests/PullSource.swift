@@ -135,6 +135,8 @@ struct PullCursor: Codable, Hashable {
     private(set) var page: String?
     /// True if an element of an earlier page waits: then the source's cursor stays.
     private(set) var isHeld: Bool?
+    /// True while a list of several pages is read again, because it lacked entities.
+    private(set) var isSecond: Bool?
 
     /// Reads a cursor. One of another API or account counts as none.
     init(_ text: String?, api: String, account: String?) {
@@ -158,6 +160,14 @@ struct PullCursor: Codable, Hashable {
         return cursor
     }
 
+    /// The first page of the source once more.
+    func again(isHeld: Bool) -> PullCursor {
+        var cursor = self
+        (cursor.index, cursor.page, cursor.isHeld) = (source, nil, isHeld)
+        cursor.isSecond = true
+        return cursor
+    }
+
     /// The cursor with another one of a source; nil for none.
     func recording(_ text: String?, of source: PullSource) -> PullCursor {
         var cursor = self
@@ -170,6 +180,7 @@ struct PullCursor: Codable, Hashable {
         guard source + 1 < count else { return nil }
         var cursor = self
         (cursor.index, cursor.page, cursor.isHeld) = (source + 1, nil, nil)
+        cursor.isSecond = nil
         return cursor
     }
 
@@ -177,6 +188,7 @@ struct PullCursor: Codable, Hashable {
     var recorded: PullCursor {
         var cursor = self
         (cursor.index, cursor.page, cursor.isHeld) = (nil, nil, nil)
+        cursor.isSecond = nil
         return cursor
     }
 
