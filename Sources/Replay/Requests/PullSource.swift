@@ -27,9 +27,9 @@ public struct PullSource: Sendable {
         case since(overlap: Int64)
         /// Those after a cursor that the API gives with each page.
         case cursor
-        /// All of them, on one page or several. An entity that the API listed before, and lists no more, is deleted; of
-        /// several pages only if all have the same ETag, which shows that the list did not change in between. With one
-        /// page, its ETag is sent the next time, and 304 shows that nothing is new.
+        /// All of them, on one page or several. An entity that the API listed before, and lists no more, is deleted; a list
+        /// of several pages is read twice for it. With one page, its ETag is sent the next time, and 304 shows that nothing
+        /// is new.
         case everything
 
         var isSinceNumber: Bool { if case .since = self { true } else { false } }
@@ -148,6 +148,8 @@ struct PullCursor: Codable, Hashable {
     private(set) var page: String?
     /// True if an element of an earlier page waits: then the source's cursor stays.
     private(set) var isHeld: Bool?
+    /// True while a list of several pages is read again, because it lacked entities.
+    private(set) var isSecond: Bool?
 
     /// Reads a cursor. One of another API or account counts as none.
     init(_ text: String?, api: String, account: String?) {
@@ -171,6 +173,14 @@ struct PullCursor: Codable, Hashable {
         return cursor
     }
 
+    /// The first page of the source once more.
+    func again(isHeld: Bool) -> PullCursor {
+        var cursor = self
+        (cursor.index, cursor.page, cursor.isHeld) = (source, nil, isHeld)
+        cursor.isSecond = true
+        return cursor
+    }
+
     /// The cursor with another one of a source; nil for none.
     func recording(_ text: String?, of source: PullSource) -> PullCursor {
         var cursor = self
@@ -183,6 +193,7 @@ struct PullCursor: Codable, Hashable {
         guard source + 1 < count else { return nil }
         var cursor = self
         (cursor.index, cursor.page, cursor.isHeld) = (source + 1, nil, nil)
+        cursor.isSecond = nil
         return cursor
     }
 
@@ -195,6 +206,7 @@ struct PullCursor: Codable, Hashable {
     var recorded: PullCursor {
         var cursor = self
         (cursor.index, cursor.page, cursor.isHeld) = (nil, nil, nil)
+        cursor.isSecond = nil
         return cursor
     }
 

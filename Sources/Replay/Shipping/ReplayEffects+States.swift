@@ -12,13 +12,13 @@ struct StatesRead {
         /// The last position that the log had before the first page.
         var through: Position
         var entities: Set<EntityID> = []
-        /// The tag of the first page.
-        var tag: String?
         /// False if an element is missing or could not be read: then no entity is known to be deleted.
         var isComplete = true
     }
 
     var listing: Listing?
+    /// The entities that a list of several pages lacked: they are deleted if it lacks them a second time.
+    var missing: Set<EntityID>?
     /// True if an element waits for the answer to a change, or a conflict for the state that has won.
     var isAgain = false
     /// True if a read was answered 401: a second time it is no reason to renew the token.
@@ -59,7 +59,7 @@ extension ReplayEffects {
             return try await recordPage(page)
         }
         let source = transport.sources[cursor.source]
-        if cursor.source == 0, cursor.page == nil {
+        if cursor.source == 0, cursor.page == nil, cursor.isSecond == nil {
             (statesRead.isPartial, statesRead.message) = (false, nil)
         }
         var hasNew = false
@@ -82,7 +82,7 @@ extension ReplayEffects {
                 states, source, cursor, through, sources: transport.sources.count)
             hasNew = progress.report.received > received
         }
-        if next?.source != cursor.source { statesRead.listing = nil }
+        if next?.source != cursor.source { (statesRead.listing, statesRead.missing) = (nil, nil) }
         if let next {
             let page = ReplayState.Page(body: [], after: page.after, next: next.text)
             if let reason = state.pageRecorded(page, isLast: false, hasNew: hasNew) {
@@ -109,10 +109,8 @@ extension ReplayEffects {
         }
         var drafts = states.states
         if source.form == .everything {
-            if cursor.page == nil {
-                statesRead.listing = StatesRead.Listing(through: through, tag: states.tag)
-            }
-            drafts += absences(states, source, after: cursor.page, isLast: next == nil)
+            if cursor.page == nil { statesRead.listing = StatesRead.Listing(through: through) }
+            drafts += absences(states, source, cursor, isLast: next == nil)
         }
         let isWaiting = cursor.isHeld == true || states.notReady > 0
         let recorded = cursor.recording(
@@ -142,34 +140,40 @@ extension ReplayEffects {
         if waiting + result.unusable + states.unusable > 0 { statesRead.isPartial = true }
         if result.conflicts > 0 { state.reload(store.view(Outbox.self)) }
         let current = isHeld ? cursor : recorded
-        guard let next else { return current.nextSource(of: sources) }
+        guard let next else {
+            let isAgain = statesRead.missing != nil && cursor.isSecond == nil
+            return isAgain ? current.again(isHeld: isHeld) : current.nextSource(of: sources)
+        }
         return current.continuing(at: next, isHeld: isHeld)
     }
 
     /// READ-5: adds a page to the list of all entities.
     ///
-    /// - Parameter asked: the position of the page; nil for the first.
     /// - Returns: the states of deleted entities, after the last page of a complete list.
     private mutating func absences(
-        _ states: StatePage, _ source: PullSource, after asked: String?, isLast: Bool
+        _ states: StatePage, _ source: PullSource, _ cursor: PullCursor, isLast: Bool
     ) -> [EventDraft] {
         guard var listing = statesRead.listing else { return [] }
         listing.entities.formUnion(states.states.compactMap { $0.lane.map(EntityID.init) })
         if states.unusable + states.notReady > 0 || !states.isWhole { listing.isComplete = false }
         // A page without elements, or with its own cursor, may not be the last one.
         if isLast, states.next != nil { listing.isComplete = false }
-        // An entity can move to a page that was read before: one tag shows that the list did not change.
-        let isOnlyPage = isLast && asked == nil
-        if !isOnlyPage, states.tag == nil || states.tag != listing.tag {
-            listing.isComplete = false
-        }
         statesRead.listing = listing
         guard isLast, listing.isComplete, let deletion = source.deletion else { return [] }
-        let known = store.view(APIStates.self).entities(of: source.type)
-        return known.compactMap { entity, seen in
-            guard seen.position <= listing.through.rawValue,
-                !listing.entities.contains(EntityID(entity))
-            else { return nil }
+        var absent = store.view(APIStates.self).entities(of: source.type).filter { entity, seen in
+            seen.position <= listing.through.rawValue
+                && !listing.entities.contains(EntityID(entity))
+        }
+        // A list by offset skips an entity if another one before it is deleted between two pages.
+        if cursor.page != nil, cursor.isSecond == nil, !absent.isEmpty {
+            statesRead.missing = Set(absent.map { EntityID($0.entity) })
+            return []
+        }
+        if cursor.isSecond == true {
+            let missing = statesRead.missing ?? []
+            absent.removeAll { !missing.contains(EntityID($0.entity)) }
+        }
+        return absent.compactMap { entity, _ in
             // Its version is of no list: any state that the API shows later is new.
             return try? EventDraft(state: deletion(entity), version: .tag("absent"))
         }

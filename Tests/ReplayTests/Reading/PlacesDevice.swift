@@ -80,7 +80,8 @@ struct PlacesDevice {
         options.ships = ships
         let transport = try RequestTransport(
             store, api: name, at: #require(URL(string: "https://api.example.com/v1")),
-            promise: .once(keysKeptFor: nil), reading: sources ?? [api.source], client: client ?? api)
+            promise: .once(keysKeptFor: nil), reading: sources ?? [api.source],
+            client: client ?? api)
         let clock = clock
         return try await Replayer(store, transport: transport, credentials: user, options: options)
         {
