@@ -10,6 +10,8 @@ final class BulkSender: Sendable {
     /// The result for one request.
     enum Result: Sendable {
         case answered(APIAnswer)
+        /// The answer to the bulk request as a whole, which is no verdict on any of its changes.
+        case unanswered(APIAnswer)
         /// The request is to be sent by itself.
         case alone
         /// The bulk request said nothing of this one; the run has learned why by another one of it.
@@ -167,10 +169,13 @@ final class BulkSender: Sendable {
         switch answer.status {
         case 200..<300 where evidence.admits(answer): return results(of: members, in: answer)
         case 400..<500
-        where evidence.isFound(in: answer) && ![401, 403, 408, 425, 429].contains(answer.status):
+        where
+            (evidence.isFound(in: answer)
+            || [400, 409, 410, 412, 413, 422].contains(answer.status))
+            && ![401, 403, 408, 425, 429].contains(answer.status):
             // The API has refused all because of one of them, or takes no bulk.
             return members.map { _ in .alone }
-        default: return [.answered(answer)] + later(members).dropFirst()
+        default: return [.unanswered(answer)] + later(members).dropFirst()
         }
     }
 

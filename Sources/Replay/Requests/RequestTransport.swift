@@ -172,6 +172,7 @@ public struct RequestTransport: Transport {
             switch try await send(built, context, mayRepeat: promise(rule).isOnce, token) {
             case .answered(let answer):
                 return try durableReply(to: answer, context, rule)
+            case .unanswered(let answer): return try reply(to: answer, .nothing, context, rule)
             case .later(let reason): return postpone(context, reason)
             case .unusable(let reason):
                 let detail = "the answer to the bulk request cannot be used: \(reason)"
@@ -197,7 +198,8 @@ public struct RequestTransport: Transport {
     private func send(
         _ built: BuiltRequest, _ context: RequestContext, mayRepeat: Bool, _ token: String?
     ) async throws -> BulkSender.Result {
-        guard let bulk, let group = bulk.endpoint.group(built) else { return .alone }
+        // Where no key is honoured, a bulk of unknown outcome could double all its changes.
+        guard let bulk, mayRepeat, let group = bulk.endpoint.group(built) else { return .alone }
         let kind = BulkSender.Kind(group: group, token: token, mayRepeat: mayRepeat)
         return try await bulk.send(built, for: context.event.id, in: kind, evidence: evidence) {
             var request = try $0.buildRequest(with: .inRequest, for: context.event.id)

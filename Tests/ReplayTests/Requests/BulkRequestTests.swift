@@ -49,7 +49,8 @@ import Testing
 
     /// Adds three notes and sends them at once.
     private func ship(
-        _ api: BulkAPI, runs: Int = 1
+        _ api: BulkAPI, runs: Int = 1,
+        verdict: @escaping @Sendable (APIAnswer) throws -> APIVerdict? = { _ in nil }
     ) async throws -> (report: SyncReport, received: [BulkAPI.Received], store: EventStore) {
         let device = try await NotesDevice(NotesAPI())
         for text in ["a", "b", "c"] {
@@ -59,7 +60,7 @@ import Testing
         options.requestsMax = 3
         let transport = try RequestTransport(
             device.store, api: "notes", at: try #require(URL(string: "https://api.example.com/v1")),
-            promise: .once(keysKeptFor: nil), bulk: Self.endpoint, client: api)
+            promise: .once(keysKeptFor: nil), bulk: Self.endpoint, client: api, verdict: verdict)
         let clock = device.clock
         var report: SyncReport?
         for _ in 0..<runs {
@@ -93,6 +94,26 @@ import Testing
         let (report, _, store) = try await ship(api)
         #expect((report.applied, report.rejected) == (2, 1))
         #expect(store.outbox.entries.map(\.code) == ["http_422"])
+    }
+
+    @Test(.verifies("REQ-11"), arguments: [400, 409, 413, 503])
+    func `an answer to the whole bulk is no verdict on one of its changes`(
+        _ status: Int
+    ) async throws {
+        let api = BulkAPI { _, isBulk in
+            isBulk
+                ? APIAnswer(
+                    status: status, headers: ["Content-Type": "text/plain"], body: Array("no".utf8))
+                : .json(201, #"{"number":1}"#)
+        }
+        // The app takes every conflict for a change that is there.
+        let (_, received, store) = try await ship(api, runs: 3) { answer in
+            answer.status >= 400 ? .duplicate : nil
+        }
+        #expect(store.view(Outbox.self).count == 0)
+        #expect(received.contains { $0.target == "batch" })
+        let single = received.filter { $0.target == "notes" }.flatMap(\.texts)
+        #expect(single.sorted() == ["a", "b", "c"])
     }
 
     @Test(.verifies("REQ-11"))
