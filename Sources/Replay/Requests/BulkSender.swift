@@ -16,16 +16,12 @@ final class BulkSender: Sendable {
         case alone
         /// The bulk request said nothing of this one; the run has learned why by another one of it.
         case later(reason: String)
-        /// The API has answered, and the app cannot read what it says of this request.
-        case unusable(reason: String)
     }
 
     /// Requests of one kind can be sent together.
     struct Kind: Hashable, Sendable {
         var group: String
         var token: String?
-        /// Whether the client may repeat the request.
-        var mayRepeat: Bool
     }
 
     private struct Member {
@@ -179,18 +175,13 @@ final class BulkSender: Sendable {
         }
     }
 
+    /// An answer that cannot be read is no verdict on any change: by itself each one gets its own, under its key.
     private func results(of members: [Member], in answer: APIAnswer) -> [Result] {
-        do {
-            let answers = try endpoint.answers(answer, members.count)
-            guard answers.count == members.count else {
-                let reason = "it has \(answers.count) answers to \(members.count) changes"
-                return members.map { _ in .unusable(reason: reason) }
-            }
-            return zip(members, answers).map { member, answer in
-                answer.map(Result.answered) ?? later([member])[0]
-            }
-        } catch {
-            return members.map { _ in .unusable(reason: "\(error)") }
+        guard let answers = try? endpoint.answers(answer, members.count),
+            answers.count == members.count
+        else { return members.map { _ in .alone } }
+        return zip(members, answers).map { member, answer in
+            answer.map(Result.answered) ?? later([member])[0]
         }
     }
 }

@@ -174,9 +174,6 @@ public struct RequestTransport: Transport {
                 return try durableReply(to: answer, context, rule)
             case .unanswered(let answer): return try reply(to: answer, .nothing, context, rule)
             case .later(let reason): return postpone(context, reason)
-            case .unusable(let reason):
-                let detail = "the answer to the bulk request cannot be used: \(reason)"
-                return reply(.rejected(code: Code.unusableAnswer, detail: detail), context)
             case .alone:
                 let answer = try await client.answer(
                     to: makeHTTPRequest(built, mayRepeat: promise(rule).isOnce), token: token)
@@ -200,7 +197,7 @@ public struct RequestTransport: Transport {
     ) async throws -> BulkSender.Result {
         // Where no key is honoured, a bulk of unknown outcome could double all its changes.
         guard let bulk, mayRepeat, let group = bulk.endpoint.group(built) else { return .alone }
-        let kind = BulkSender.Kind(group: group, token: token, mayRepeat: mayRepeat)
+        let kind = BulkSender.Kind(group: group, token: token)
         return try await bulk.send(built, for: context.event.id, in: kind, evidence: evidence) {
             var request = try $0.buildRequest(with: .inRequest, for: context.event.id)
             request.isCompressed = isCompressed(request)
