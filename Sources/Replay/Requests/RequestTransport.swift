@@ -143,9 +143,9 @@ public struct RequestTransport: Transport {
         return try await send(request, token: token)
     }
 
-    /// Sends the request for the first event of a batch. A page is empty and needs no request, nor does an event
-    /// without one, or one whose request cannot be built: these answers are not the API's. Without sources a page
-    /// is empty.
+    /// Sends the request for the first event of a batch, or for a page of a source. An event without a request, one
+    /// whose request cannot be built, and a page of a transport without sources need none: these answers are not the
+    /// API's.
     ///
     /// - Throws: `TransportError`: `otherAPI`; what the client throws; `malformedReply` for an answer that is not
     ///   known to be the API's. `LogError` if the request cannot be recorded.

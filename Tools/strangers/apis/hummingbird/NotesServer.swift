@@ -85,7 +85,7 @@ struct NotesFile: Sendable {
         let router = Router()
         router.post("notes") { request, context in
             let client = try request.uri.queryParameters.require("client")
-            return try await add(request, context, file) { database, text, key in
+            return try await applyOnce(request, context, file) { database, text, key in
                 try database.execute(
                     sql: "insert into notes (client) values (?)", arguments: [client])
                 let note = database.lastInsertedRowID
@@ -95,7 +95,7 @@ struct NotesFile: Sendable {
         }
         router.post("notes/:number/lines") { request, context in
             let note = try context.parameters.require("number", as: Int64.self)
-            return try await add(request, context, file) { database, text, key in
+            return try await applyOnce(request, context, file) { database, text, key in
                 let known = try Bool.fetchOne(
                     database, sql: "select 1 from notes where number = ?", arguments: [note])
                 guard known != nil else {
@@ -111,7 +111,7 @@ struct NotesFile: Sendable {
         return router
     }
 
-    private static func add(
+    private static func applyOnce(
         _ request: Request, _ context: BasicRequestContext, _ file: NotesFile,
         _ apply: @escaping @Sendable (Database, String, String) throws -> KeptAnswer
     ) async throws -> Response {
