@@ -717,6 +717,30 @@ def content_hashes(line):
     return ["%08x" % (xxh64(canonical(event)) & MASK32), "%08x" % timed]
 
 
+# ---- The recorded rules --------------------------------------------------------------------------
+
+
+def rules(folder):
+    """The rules that a log has recorded, by type; None without the file. Events, EVT-19."""
+    path = os.path.join(folder, "rules")
+    if not os.path.exists(path):
+        return None
+    with open(path, encoding="utf-8") as file:
+        elements = json.load(file)["rules"]
+    found = {}
+    for element in elements:
+        name = element.get("type") if isinstance(element, dict) else None
+        if not isinstance(name, str) or not name or name.startswith("daybook."):
+            continue
+        rule = found[name] = {}
+        for member in ("action", "newest"):
+            if isinstance(element.get(member), str) and element[member]:
+                rule[member] = element[member]
+        if element.get("begins") is True:
+            rule["begins"] = True
+    return found
+
+
 # ---- The vectors -------------------------------------------------------------------------------
 
 
@@ -726,6 +750,8 @@ def summary(folder):
     found["events"] = len(lines)
     found["plaintextBytes"] = len(plaintext)
     found["xxh64"] = "%016x" % xxh64(plaintext)
+    if rules(folder) is not None:
+        found["rules"] = rules(folder)
     return found, plaintext
 
 

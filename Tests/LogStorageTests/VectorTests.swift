@@ -102,7 +102,7 @@ import Testing
     }
 
     @Test func `all vectors are there`() {
-        #expect(Vector.all.count >= 19)
+        #expect(Vector.all.count >= 21)
     }
 
     @Test(.verifies("REC-3", "REC-6"), arguments: Vector.all)

@@ -64,12 +64,13 @@ package struct RecordedRules: Hashable, Sendable {
             case .array(let list)? = members["rules"]
         else { return }
         for case .object(let members) in list {
-            guard let type = members["type"]?.stringValue, !type.hasLibraryPrefix else { continue }
-            var rule = Rule()
-            rule.action = members["action"]?.stringValue.flatMap { $0.isEmpty ? nil : $0 }
-            rule.beginsEntity = members["begins"] == .bool(true)
-            rule.newest = members["newest"]?.stringValue
-            rules[type] = rule
+            func text(_ member: String) -> String? {
+                members[member]?.stringValue.flatMap { $0.isEmpty ? nil : $0 }
+            }
+            guard let type = text("type"), !type.hasLibraryPrefix else { continue }
+            rules[type] = Rule(
+                action: text("action"), beginsEntity: members["begins"] == .bool(true),
+                newest: text("newest"))
         }
     }
 
