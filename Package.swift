@@ -571,7 +571,26 @@ if let build = Context.environment["DAYBOOK_BUILD"] {
     }
 }
 
+// SwiftPM compiles a target again only after a change of what the target declares (swift-package-manager #10502). With
+// the former layout of a type from further below, a test crashes. Tools/checks/structure wants the declared ones alone.
+if Context.environment["DAYBOOK_DECLARED"] == nil { package.declareIndirectDependencies() }
+
 extension Package {
+    /// Adds to each target the targets that it needs indirectly.
+    func declareIndirectDependencies() {
+        var needed: [String: Set<String>] = [:]
+        // A target is listed after those that it needs.
+        for target in targets {
+            let direct = target.dependencies.compactMap { dependency in
+                if case .byNameItem(let name, nil) = dependency { name } else { nil }
+            }
+            let indirect = direct.reduce(into: Set()) { $0.formUnion(needed[$1] ?? []) }
+                .subtracting(direct)
+            needed[target.name] = indirect.union(direct)
+            target.dependencies += indirect.sorted().map { .byName(name: $0) }
+        }
+    }
+
     /// Removes all targets that none of these needs, and their packages, which SwiftPM 6.3 also fetches if no target
     /// names them.
     func keep(_ wanted: [String]) {
