@@ -20,6 +20,10 @@ public struct BulkEndpoint: Sendable {
     let group: @Sendable (BuiltRequest) -> String?
     let request: @Sendable ([BuiltRequest]) throws -> APIRequest
     let answers: @Sendable (APIAnswer, Int) throws -> [APIAnswer?]
+    /// Waits; a simulation decides how long.
+    package var sleep: @Sendable (Duration) async throws -> Void = {
+        try await Task.sleep(for: $0)
+    }
 
     /// Describes an endpoint.
     ///
