@@ -96,14 +96,18 @@ import Testing
         #expect(store.outbox.entries.map(\.code) == ["http_422"])
     }
 
-    @Test(.verifies("REQ-11"), arguments: [400, 409, 413, 503])
+    @Test(
+        .verifies("REQ-11"),
+        arguments: [
+            400, 401, 403, 404, 408, 409, 410, 412, 413, 415, 422, 425, 429, 500, 503, 302, 200,
+        ], ["application/json", "text/plain", "text/html"])
     func `an answer to the whole bulk is no verdict on one of its changes`(
-        _ status: Int
+        _ status: Int, _ type: String
     ) async throws {
         let api = BulkAPI { _, isBulk in
             isBulk
                 ? APIAnswer(
-                    status: status, headers: ["Content-Type": "text/plain"], body: Array("no".utf8))
+                    status: status, headers: ["Content-Type": type], body: Array("no".utf8))
                 : .json(201, #"{"number":1}"#)
         }
         // The app takes every conflict for a change that is there.

@@ -271,6 +271,18 @@ import Testing
             (.json(422, json), .rejected(code: "http_422", detail: "too long")),
             (.json(422, "no"), .rejected(code: "http_422", detail: nil)),
             (.json(415, json), .rejected(code: "http_415", detail: "too long")),
+            (
+                .json(422, #"{"title":"t","error":"e","message":"m"}"#),
+                .rejected(code: "http_422", detail: "m")
+            ),
+            (
+                .json(422, #"{"title":"t","error":"e","message":1}"#),
+                .rejected(code: "http_422", detail: "e")
+            ),
+            (.json(422, #"{"title":"t"}"#), .rejected(code: "http_422", detail: "t")),
+            (
+                APIAnswer(status: 409, headers: ["Retry-After": "7"]), .retry(afterSeconds: 7)
+            ),
             (.page(400), .nothing), (.page(404), .nothing), (.page(422), .nothing),
             (APIAnswer(status: 404), .nothing), (APIAnswer(status: 415), .nothing),
             (.json(409, json), .retry(afterSeconds: nil)),
@@ -312,6 +324,45 @@ import Testing
             #expect(report.rejected == 0, "\(answer)")
             #expect(api.applied == 1, "\(answer)")
         }
+    }
+
+    @Test(.verifies("REQ-7"))
+    func `413 of the API parks the change, and that of a proxy does not`() async throws {
+        for (answer, code) in [(APIAnswer.json(413, "{}"), "http_413"), (.page(413), nil)] {
+            let api = NotesAPI { $0.body.contains("long") ? .instead(answer) : .answered }
+            let device = try await NotesDevice(api)
+            try await device.store.append(MemoAdded(note: "a", text: "long"))
+            try await device.store.append(MemoAdded(note: "b", text: "short"))
+            let report = try await device.run()
+            #expect(report.applied == 1)
+            // A page from a proxy says nothing: the change is set aside, and sent again.
+            #expect((device.firstEntry?.parking == .rejected) == (code != nil))
+            #expect((device.firstEntry?.code == "http_413") == (code != nil))
+            #expect(api.notes == ["b": ["short"]])
+        }
+    }
+
+    @Test(.verifies("REQ-7"))
+    func `after 401 the change is sent with a new token`() async throws {
+        struct Client: APIClient {
+            let api: NotesAPI
+            func answer(to request: BoundedHTTPRequest, token: String?) async throws -> APIAnswer {
+                guard token == "new" else { return APIAnswer(status: 401) }
+                return try await api.answer(to: request, token: token)
+            }
+        }
+        struct Issuer: Credentials {
+            func token() -> AccessToken? { AccessToken("old") }
+            func refresh(_ old: AccessToken?) -> AccessToken? { AccessToken("new") }
+        }
+        let api = NotesAPI()
+        let device = try await NotesDevice(api, account: "ana")
+        try await device.store.append(MemoAdded(note: "a", text: "one"))
+        let transport = try RequestTransport(
+            device.store, api: "notes", at: try #require(URL(string: "https://api.example.com/v1")),
+            promise: .once(keysKeptFor: nil), client: Client(api: api))
+        #expect(try await device.run(over: transport, as: Issuer()).applied == 1)
+        #expect(api.notes == ["a": ["one"]])
     }
 
     @Test(.verifies("REQ-7"))
