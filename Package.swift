@@ -164,7 +164,7 @@ let package = Package(
             name: "Replay",
             dependencies: [
                 .target(name: "CCurl", condition: .when(platforms: [.linux])),
-                "EventSourcing", "LogFormat", "LogStorage", "SyncWire", "Telemetry",
+                "Cryptography", "EventSourcing", "LogFormat", "LogStorage", "SyncWire", "Telemetry",
                 .product(name: "DequeModule", package: "swift-collections"),
                 .product(name: "HeapModule", package: "swift-collections"),
                 .product(name: "Logging", package: "swift-log"),

@@ -93,6 +93,18 @@ public final class BoundedHTTPClient: Sendable {
         _ request: BoundedHTTPRequest, token: String?, isOwn: Bool = true,
         to handler: any ResponseBodyHandler
     ) async throws -> BoundedHTTPResponseHead {
+        let (request, origin) = try prepare(request, token: token, isOwn: isOwn)
+        let setup = try setup.get()
+        try Task.checkCancellation()
+        return try await (isOwn ? setup.own : setup.other).send(request, to: origin, handler)
+    }
+
+    /// The request with the app's headers and the token, and its checked origin.
+    ///
+    /// - Throws: as `send(_:token:isOwn:to:)` before anything is sent.
+    func prepare(
+        _ request: BoundedHTTPRequest, token: String?, isOwn: Bool
+    ) throws -> (request: BoundedHTTPRequest, origin: HTTPOrigin) {
         let setup = try setup.get()
         let origin = try HTTPOrigin(endpoint: request.url)
         var request = request
@@ -115,8 +127,7 @@ public final class BoundedHTTPClient: Sendable {
         for (name, value) in request.fields where !HTTPHeaders.isSafe(value) {
             throw TransportError(.badHeader, location: name, "its value has control characters")
         }
-        try Task.checkCancellation()
-        return try await (isOwn ? setup.own : setup.other).send(request, to: origin, handler)
+        return (request, origin)
     }
 }
 

@@ -7,7 +7,7 @@
 struct GzipEncoder {
     /// Compresses bytes. O(bytes).
     static func compress(_ bytes: [UInt8]) -> [UInt8] {
-        var encoder = GzipEncoder()
+        var encoder = GzipEncoder(byteCount: bytes.count)
         encoder.encode(bytes)
         // Compression method 8, no flags, no time, no level, an unknown system.
         var result: [UInt8] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255]
@@ -23,18 +23,24 @@ struct GzipEncoder {
     private static let windowBytes = 32_768
     private static let matchMax = 258
     private static let matchMin = 3
-    private static let hashBits: UInt32 = 15
-
+    /// The bits of a hash. The table has a slot for about each byte, and no more than for the window: most bodies are
+    /// short.
+    private let hashBits: UInt32
     private var output: [UInt8] = []
     /// Bits that fill no byte yet, the first one lowest.
     private var bits: UInt32 = 0
     private var bitCount: UInt32 = 0
 
+    private init(byteCount: Int) {
+        let slots = min(max(byteCount, 256), Self.windowBytes)
+        hashBits = UInt32(Int.bitWidth - 1 - slots.leadingZeroBitCount)
+    }
+
     private mutating func encode(_ bytes: [UInt8]) {
         // The last block, with fixed codes.
         append(0b011, 3)
         /// The last position of each hash of three bytes; -1 for none.
-        var positions = [Int](repeating: -1, count: 1 << Int(Self.hashBits))
+        var positions = [Int32](repeating: -1, count: 1 << Int(hashBits))
         var next = 0
         while next < bytes.count {
             guard next + Self.matchMin <= bytes.count else {
@@ -42,9 +48,9 @@ struct GzipEncoder {
                 next += 1
                 continue
             }
-            let slot = Self.hash(bytes, next)
-            let candidate = positions[slot]
-            positions[slot] = next
+            let slot = hash(bytes, next)
+            let candidate = Int(positions[slot])
+            positions[slot] = Int32(truncatingIfNeeded: next)
             let length = Self.matchLength(bytes, candidate, next)
             guard length >= Self.matchMin else {
                 appendSymbol(Int(bytes[next]))
@@ -53,7 +59,7 @@ struct GzipEncoder {
             }
             appendMatch(length: length, distance: next - candidate)
             for position in next + 1..<next + length where position + Self.matchMin <= bytes.count {
-                positions[Self.hash(bytes, position)] = position
+                positions[hash(bytes, position)] = Int32(truncatingIfNeeded: position)
             }
             next += length
         }
@@ -61,7 +67,7 @@ struct GzipEncoder {
         if bitCount > 0 { output.append(UInt8(truncatingIfNeeded: bits)) }
     }
 
-    private static func hash(_ bytes: [UInt8], _ index: Int) -> Int {
+    private func hash(_ bytes: [UInt8], _ index: Int) -> Int {
         let word =
             UInt32(bytes[index]) | UInt32(bytes[index + 1]) << 8 | UInt32(bytes[index + 2]) << 16
         return Int((word &* 0x9E37_79B1) >> (32 - hashBits))

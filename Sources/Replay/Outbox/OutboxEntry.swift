@@ -158,8 +158,8 @@ public struct OutboxEntry: Hashable, Sendable, Identifiable {
     /// The id of the server's event for an action in conflict, if the server sent it. The log has that
     /// event, too.
     public var conflictsWith: UUID? { answer?.current }
-    /// The server's code of the recorded answer.
-    package var code: String? { answer?.code }
+    /// The server's code of the recorded answer, such as `http_422`, or one of `RequestTransport.Code`.
+    public var code: String? { answer?.code }
     /// The reason why the last attempt of this process brought no verdict; otherwise the server's last
     /// message, or its code.
     public var errorMessage: String? { attempt?.message ?? answer?.detail ?? answer?.code }

@@ -109,7 +109,12 @@ public struct BuiltRequest: Hashable, Sendable {
             body = Array(data)
         }
         self.init(method, target, headers: headers, body: body)
-        isCompressed = members["encoding"]?.stringValue == Self.gzip
+        if let encoding = members["encoding"] {
+            guard encoding.stringValue == Self.gzip, body != nil else {
+                throw EventError(.invalidData, "data.encoding is not gzip, or of no body")
+            }
+            isCompressed = true
+        }
     }
 
     private static let gzip = "gzip"

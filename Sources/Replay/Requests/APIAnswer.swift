@@ -128,8 +128,9 @@ public enum APIVerdict: Hashable, Sendable {
         guard !answer.isHTML else { return .nothing }
         switch answer.status {
         case 200..<300: return .applied
-        case 404 where !evidence.isFound(in: answer): return .nothing
-        case 400, 404, 410, 422:
+        case 404 where !evidence.isFound(in: answer), 415 where !evidence.isFound(in: answer):
+            return .nothing
+        case 400, 404, 410, 415, 422:
             return .rejected(code: "http_\(answer.status)", detail: answer.reason)
         case 409: return .retry(afterSeconds: answer.retryAfterSeconds)
         case 412: return .conflict(code: "http_412", detail: answer.reason)

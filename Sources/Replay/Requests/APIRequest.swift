@@ -118,11 +118,11 @@ public struct APIRequest: Hashable, Sendable {
 
     /// The text with all bytes but the unreserved characters of RFC 3986 percent-encoded.
     private static func encoded(_ text: String) -> String {
-        let unreserved = CharacterSet(
-            charactersIn:
-                "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
-        return text.addingPercentEncoding(withAllowedCharacters: unreserved) ?? ""
+        text.addingPercentEncoding(withAllowedCharacters: unreserved) ?? ""
     }
+
+    private static let unreserved = CharacterSet(
+        charactersIn: "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 }
 
 /// Where a request has the key by which the API recognises it: the event's id.

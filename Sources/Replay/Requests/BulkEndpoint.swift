@@ -15,11 +15,16 @@
 /// ```
 ///
 /// Each request is built and recorded as if it were sent by itself, with its own key; the endpoint must honour that key.
+/// Put each body in as a text, unchanged, if the API compares a retry with the first request: it compares bytes.
 public struct BulkEndpoint: Sendable {
     let changesMax: Int
     let group: @Sendable (BuiltRequest) -> String?
     let request: @Sendable ([BuiltRequest]) throws -> APIRequest
     let answers: @Sendable (APIAnswer, Int) throws -> [APIAnswer?]
+    /// Waits; a simulation decides how long.
+    package var sleep: @Sendable (Duration) async throws -> Void = {
+        try await Task.sleep(for: $0)
+    }
 
     /// Describes an endpoint.
     ///

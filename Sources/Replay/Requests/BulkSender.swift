@@ -7,8 +7,8 @@ import Synchronization
 
 /// The bulk requests that are being collected or under way.
 final class BulkSender: Sendable {
-    /// The result for one request.
-    enum Result: Sendable {
+    /// The outcome for one request.
+    enum Outcome: Sendable {
         case answered(APIAnswer)
         /// The answer to the bulk request as a whole, which is no verdict on any of its changes.
         case unanswered(APIAnswer)
@@ -27,31 +27,35 @@ final class BulkSender: Sendable {
     private struct Member {
         var id: UUID
         var request: BuiltRequest
+        /// Takes the outcome; nil for the first one, whose task sends the bulk, and for a cancelled task.
+        var continuation: CheckedContinuation<Outcome, any Error>?
     }
 
     private struct Bulk {
-        var kind: Kind
-        /// The first one's task sends the bulk; the others wait.
         var members: [Member]
+        /// The requests that it takes; nil once it is sent.
+        var kind: Kind?
     }
 
     private struct State {
         var bulks: [Int: Bulk] = [:]
-        /// The numbers of the bulks that are being collected.
-        var open: [Kind: Int] = [:]
         var lastNumber = 0
-        var waiting: [UUID: CheckedContinuation<Result, any Error>] = [:]
-        /// The events whose bulk got no answer to each: sent by themselves, they show which of them is the reason.
+        /// The events whose bulk got no answer to each: sent by themselves, they show which of them is the reason. Of
+        /// an event that is settled without that the id stays, 16 bytes as long as the transport lives.
         var alone: Set<UUID> = []
 
-        /// Whether a bulk of the kind is being collected and takes one more request.
-        func hasRoom(for kind: Kind, _ changesMax: Int) -> Bool {
-            guard let bulk = open[kind].flatMap({ bulks[$0] }) else { return false }
-            return bulk.members.count < changesMax
+        /// The number of a bulk of the kind that takes one more request.
+        func bulk(for kind: Kind, _ changesMax: Int) -> Int? {
+            bulks.first { $0.value.kind == kind && $0.value.members.count < changesMax }?.key
+        }
+
+        mutating func close(_ number: Int) -> [Member] {
+            bulks[number]?.kind = nil
+            return bulks[number]?.members ?? []
         }
     }
 
-    /// The time without a further request after which a bulk is sent: those of one run come within a millisecond.
+    /// The time without a further request after which a bulk is sent.
     private static let pause = Duration.milliseconds(2)
 
     let endpoint: BulkEndpoint
@@ -61,28 +65,31 @@ final class BulkSender: Sendable {
 
     /// Sends a request, together with others of its kind.
     ///
-    /// - Parameter send: sends the bulk request.
+    /// - Parameters:
+    ///   - build: builds the bulk request. If it throws, each request is sent by itself.
+    ///   - send: sends the bulk request.
     /// - Throws: what `send` throws, for one request of the bulk; `CancellationError`.
     func send(
         _ request: BuiltRequest, for id: UUID, in kind: Kind, evidence: APIEvidence,
-        by send: (APIRequest) async throws -> APIAnswer
-    ) async throws -> Result {
+        building build: (APIRequest) throws -> BoundedHTTPRequest,
+        by send: (BoundedHTTPRequest) async throws -> APIAnswer
+    ) async throws -> Outcome {
         let member = Member(id: id, request: request)
         guard let number = begin(member, kind) else { return try await join(member, kind) }
-        await waitForOthers(of: number)
-        let members = close(number)
-        guard members.count > 1 else { return .alone }
-        var results = members.map { _ in Result.alone }
-        defer {
-            for (member, result) in zip(members, results).dropFirst() { resume(member, result) }
-        }
+        var outcomes: [Outcome] = []
+        defer { end(number, outcomes) }
+        try await waitForOthers(of: number)
+        let members = state.withLock { $0.close(number) }
+        guard members.count > 1,
+            let bulk = try? build(endpoint.request(members.map(\.request)))
+        else { return .alone }
         do {
-            results = try await exchange(members, evidence, by: send)
+            outcomes = self.outcomes(of: members, in: try await send(bulk), evidence)
         } catch {
-            results = later(members)
+            outcomes = later(members)
             throw error
         }
-        return results[0]
+        return outcomes[0]
     }
 
     /// Begins a bulk with a request.
@@ -90,84 +97,89 @@ final class BulkSender: Sendable {
     /// - Returns: its number; nil if the request is to join another one, or to be sent by itself.
     private func begin(_ member: Member, _ kind: Kind) -> Int? {
         state.withLock { state in
-            guard !state.alone.contains(member.id), !state.hasRoom(for: kind, endpoint.changesMax)
+            guard !state.alone.contains(member.id),
+                state.bulk(for: kind, endpoint.changesMax) == nil
             else { return nil }
             state.lastNumber += 1
-            state.bulks[state.lastNumber] = Bulk(kind: kind, members: [member])
-            state.open[kind] = state.lastNumber
+            state.bulks[state.lastNumber] = Bulk(members: [member], kind: kind)
             return state.lastNumber
         }
     }
 
-    /// Waits for the result of a bulk that the task of another request sends.
-    private func join(_ member: Member, _ kind: Kind) async throws -> Result {
+    /// Waits for the outcome of a bulk that the task of another request sends.
+    private func join(_ member: Member, _ kind: Kind) async throws -> Outcome {
         try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
-                let hasJoined = state.withLock { state in
-                    // The bulk may have been closed, or filled, since its room was seen.
-                    guard state.alone.remove(member.id) == nil, !Task.isCancelled,
-                        state.hasRoom(for: kind, endpoint.changesMax),
-                        let number = state.open[kind]
-                    else { return false }
+                let outcome = state.withLock { state -> Result<Outcome, any Error>? in
+                    guard !Task.isCancelled else { return .failure(CancellationError()) }
+                    // The bulk may have been closed, or filled, since it was seen.
+                    guard state.alone.remove(member.id) == nil,
+                        let number = state.bulk(for: kind, endpoint.changesMax)
+                    else { return .success(.alone) }
+                    var member = member
+                    member.continuation = continuation
                     state.bulks[number]?.members.append(member)
-                    state.waiting[member.id] = continuation
-                    return true
+                    return nil
                 }
-                if !hasJoined { continuation.resume(returning: .alone) }
+                if let outcome { continuation.resume(with: outcome) }
             }
         } onCancel: {
-            state.withLock { $0.waiting.removeValue(forKey: member.id) }?
-                .resume(throwing: CancellationError())
+            leave(member.id)?.resume(throwing: CancellationError())
         }
     }
 
-    private func waitForOthers(of number: Int) async {
+    /// Removes the continuation of a request, and the request itself from a bulk that is not sent yet. A bulk that the
+    /// request has left before has no continuation of it.
+    private func leave(_ id: UUID) -> CheckedContinuation<Outcome, any Error>? {
+        state.withLock { state in
+            for (number, bulk) in state.bulks {
+                let index = bulk.members.firstIndex { $0.id == id && $0.continuation != nil }
+                guard let index else { continue }
+                state.bulks[number]?.members[index].continuation = nil
+                if bulk.kind != nil { state.bulks[number]?.members.remove(at: index) }
+                return bulk.members[index].continuation
+            }
+            return nil
+        }
+    }
+
+    private func waitForOthers(of number: Int) async throws {
         var (before, count) = (0, 1)
         while count > before, count < endpoint.changesMax {
-            try? await Task.sleep(for: Self.pause)
+            try await endpoint.sleep(Self.pause)
             before = count
             count = state.withLock { $0.bulks[number]?.members.count ?? 0 }
         }
+        try Task.checkCancellation()
     }
 
-    private func close(_ number: Int) -> [Member] {
-        state.withLock { state in
-            guard let bulk = state.bulks.removeValue(forKey: number) else { return [] }
-            if state.open[bulk.kind] == number { state.open[bulk.kind] = nil }
-            return bulk.members
+    /// Ends a bulk. Without outcomes nothing was sent, and each request is sent by itself.
+    private func end(_ number: Int, _ outcomes: [Outcome]) {
+        let members = state.withLock { $0.bulks.removeValue(forKey: number)?.members ?? [] }
+        for (index, member) in members.enumerated() {
+            let outcome = outcomes.isEmpty ? .alone : outcomes[index]
+            member.continuation?.resume(returning: outcome)
         }
     }
 
-    private func resume(_ member: Member, _ result: Result) {
-        state.withLock { $0.waiting.removeValue(forKey: member.id) }?.resume(returning: result)
-    }
-
-    /// The results of a bulk that got no answer to each of its requests.
-    private func later(_ members: [Member]) -> [Result] {
+    /// The outcomes of a bulk that got no answer to each of its requests.
+    private func later(_ members: [Member]) -> [Outcome] {
         state.withLock { $0.alone.formUnion(members.map(\.id)) }
         return members.map { _ in .later(reason: "the bulk request that has it was not answered") }
     }
 
     // MARK: The answer
 
-    /// Sends a bulk.
-    ///
-    /// - Returns: a result for each request.
-    private func exchange(
-        _ members: [Member], _ evidence: APIEvidence,
-        by send: (APIRequest) async throws -> APIAnswer
-    ) async throws -> [Result] {
-        let request: APIRequest
-        do { request = try endpoint.request(members.map(\.request)) } catch {
-            return members.map { _ in .alone }
-        }
-        let answer = try await send(request)
+    /// An outcome for each request of a bulk.
+    private func outcomes(
+        of members: [Member], in answer: APIAnswer, _ evidence: APIEvidence
+    ) -> [Outcome] {
         switch answer.status {
-        case 200..<300 where evidence.admits(answer): return results(of: members, in: answer)
+        case 200..<300 where evidence.admits(answer): return outcomes(of: members, in: answer)
         case 400..<500
         where
             (evidence.isFound(in: answer)
-            || [400, 409, 410, 412, 413, 422].contains(answer.status))
+            || [400, 409, 410, 412, 413, 415, 422].contains(answer.status))
             && ![401, 403, 408, 425, 429].contains(answer.status):
             // The API has refused all because of one of them, or takes no bulk.
             return members.map { _ in .alone }
@@ -176,12 +188,12 @@ final class BulkSender: Sendable {
     }
 
     /// An answer that cannot be read is no verdict on any change: by itself each one gets its own, under its key.
-    private func results(of members: [Member], in answer: APIAnswer) -> [Result] {
+    private func outcomes(of members: [Member], in answer: APIAnswer) -> [Outcome] {
         guard let answers = try? endpoint.answers(answer, members.count),
             answers.count == members.count
         else { return members.map { _ in .alone } }
         return zip(members, answers).map { member, answer in
-            answer.map(Result.answered) ?? later([member])[0]
+            answer.map(Outcome.answered) ?? later([member])[0]
         }
     }
 }

@@ -194,22 +194,25 @@ public struct RequestTransport: Transport {
     /// Sends a request in a bulk, if it goes into one.
     private func send(
         _ built: BuiltRequest, _ context: RequestContext, mayRepeat: Bool, _ token: String?
-    ) async throws -> BulkSender.Result {
+    ) async throws -> BulkSender.Outcome {
         // Where no key is honoured, a bulk of unknown outcome could double all its changes.
         guard let bulk, mayRepeat, let group = bulk.endpoint.group(built) else { return .alone }
         let kind = BulkSender.Kind(group: group, token: token)
         return try await bulk.send(built, for: context.event.id, in: kind, evidence: evidence) {
             var request = try $0.buildRequest(with: .inRequest, for: context.event.id)
             request.isCompressed = isCompressed(request)
-            return try await client.answer(
-                to: makeHTTPRequest(request, mayRepeat: mayRepeat), token: token)
+            return try makeHTTPRequest(request, mayRepeat: mayRepeat)
+        } by: {
+            try await client.answer(to: $0, token: token)
         }
     }
 
     private func isCompressed(_ request: BuiltRequest) -> Bool {
-        guard let gzipFrom, let body = request.body, body.count >= gzipFrom else { return false }
-        // The app may have encoded the body itself.
-        return !request.headers.keys.contains { $0.lowercased() == "content-encoding" }
+        guard let gzipFrom, let body = request.body, body.count >= gzipFrom,
+            // The app may have encoded the body itself.
+            !request.headers.keys.contains(where: { $0.lowercased() == "content-encoding" })
+        else { return false }
+        return GzipEncoder.compress(body).count < body.count
     }
 
     /// The next step for an event.
@@ -233,7 +236,11 @@ public struct RequestTransport: Transport {
         let request = try await recorded(earlier)
         let promise = promise(rule)
         let now = Timestamp(milliseconds: await store.now)
-        guard !promise.isKeyKept(since: earlier.since, now: now) else { return .send(request) }
+        guard !promise.isKeyKept(since: earlier.since, now: now) else {
+            // On a full disk the verdicts before this request may not be durable yet (REQ-5).
+            if !promise.isOnce { try await store.flush() }
+            return .send(request)
+        }
         guard let confirmation = promise.confirmation else {
             return .verdict(.rejected(code: Code.keyExpired, detail: Self.keyExpired))
         }

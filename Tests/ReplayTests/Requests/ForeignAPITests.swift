@@ -3,11 +3,15 @@
 //
 // DAYBOOK_FOREIGN_API: the address of the notes of NotesAPI over HTTP. `GET dump?prefix=P` returns
 // {"notes":N,"rows":[{"note":…,"text":…},…]}, the lines in the order in which they were applied. With
-// DAYBOOK_FOREIGN_KEYS=0 it knows no keys, and doubled changes are only counted.
+// DAYBOOK_FOREIGN_KEYS=0 it knows no keys, and doubled changes are only counted; with `asks`, `GET changes/KEY` tells
+// whether it has a change.
+//
+// DAYBOOK_FOREIGN_BULK=1: changes go in bulk, and bodies from 200 bytes on in gzip.
 //
 // DAYBOOK_FOREIGN_DUMP: the same address without the proxy, to read at the end what the API has.
 //
-// DAYBOOK_FOREIGN_POCKETBASE: the address of a collection of PocketBase, whose records have ids that the client chooses.
+// DAYBOOK_FOREIGN_POCKETBASE: the address of the API of a PocketBase with a collection `changes`, whose records have ids
+// that the client chooses.
 // Tools/strangers/apis/run starts it, and the APIs of notes.
 //
 // DAYBOOK_FOREIGN_RECORDS: the address of a collection of Kinto, whose records have ids that the client chooses.
@@ -49,7 +53,11 @@ private struct RandomDevice {
         while made < count || device.store.view(Outbox.self).count > 0, runs < 100 * count {
             try await recordChanges()
             let clock = device.clock
-            let replayer = try Replayer(device.store, transport: transport(device.store)) {
+            var options = Replayer.Options()
+            if isBulk { options.requestsMax = 6 }
+            let replayer = try Replayer(
+                device.store, transport: transport(device.store), options: options
+            ) {
                 clock.advance(by: $0)
             }
             let run = Task { try await replayer.run() }
@@ -73,7 +81,7 @@ private struct RandomDevice {
     private mutating func recordChanges() async throws {
         for _ in 0..<Int.random(in: 1...20, using: &random) where made < count {
             let note = prefix + "\(Int.random(in: 0..<max(1, count / 10), using: &random))"
-            let text = "line \(expected[note]?.count ?? 0)"
+            let text = "line \(expected[note]?.count ?? 0) of many lines, of many lines"
             if expected[note] == nil {
                 try await device.store.append(MemoAdded(note: note, text: text))
             } else {
@@ -90,6 +98,9 @@ private struct RandomDevice {
     }
 }
 
+/// Whether changes go in bulk.
+private let isBulk = environment["DAYBOOK_FOREIGN_BULK"] == "1"
+
 /// The address at which an API is read at the end.
 private func addressToRead(_ base: URL) -> URL {
     environment["DAYBOOK_FOREIGN_DUMP"].flatMap(URL.init(string:)) ?? base
@@ -100,10 +111,18 @@ private struct Row: Codable {
     var text: String
 }
 
+/// Reads an address again until the API, which may be killed meanwhile, has answered whole.
 private func get<Value: Decodable>(_ url: URL, as type: Value.Type) async throws -> Value {
-    try await BoundedHTTPClient(HTTPOptions(), requestSeconds: 60).answer(
-        to: BoundedHTTPRequest(url), token: nil
-    ).decode(type)
+    let client = BoundedHTTPClient(HTTPOptions(), requestSeconds: 60)
+    var triesLeft = 100
+    while true {
+        do {
+            return try await client.answer(to: BoundedHTTPRequest(url), token: nil).decode(type)
+        } catch  where triesLeft > 0 {
+            triesLeft -= 1
+            try await Task.sleep(for: .milliseconds(100))
+        }
+    }
 }
 
 struct ForeignAPITests {
@@ -115,12 +134,20 @@ struct ForeignAPITests {
     @Test(.enabled(if: environment["DAYBOOK_FOREIGN_API"] != nil))
     func `an API with keys has each change once, in the order of its note`() async throws {
         let base = try #require(environment["DAYBOOK_FOREIGN_API"].flatMap(URL.init(string:)))
-        let honoursKeys = environment["DAYBOOK_FOREIGN_KEYS"] != "0"
+        let promise: RequestPromise =
+            switch environment["DAYBOOK_FOREIGN_KEYS"] {
+            case "0": .atLeastOnce()
+            case "asks":
+                .atLeastOnce(
+                    confirm: Confirmation { APIRequest(.get, "changes", $0.event.id.text) })
+            default: .once(keysKeptFor: nil)
+            }
+        let honoursKeys = promise.isOnce
         var device = try await RandomDevice(noteRules())
         try await device.work { store in
             try RequestTransport(
-                store, api: "notes", at: base,
-                promise: honoursKeys ? .once(keysKeptFor: nil) : .atLeastOnce())
+                store, api: "notes", at: base, promise: promise,
+                bulk: isBulk ? Self.bulk : nil, gzipFrom: isBulk ? 200 : nil)
         }
         let query = [URLQueryItem(name: "prefix", value: device.prefix)]
         let dump = try await get(
@@ -133,6 +160,32 @@ struct ForeignAPITests {
         guard honoursKeys else { return }
         #expect(dump.notes == device.expected.count)
         #expect(lines == device.expected)
+    }
+
+    private struct Part: Encodable {
+        var method: String
+        var path: String
+        var key: String?
+        /// As it is sent alone: the middleware compares the bytes.
+        var body: String
+    }
+
+    private struct PartAnswer: Decodable {
+        var status: Int
+        var body: String
+    }
+
+    /// The endpoint of the notes for several changes.
+    private static let bulk = BulkEndpoint { requests in
+        try APIRequest(
+            .post, "batch",
+            json: requests.map {
+                Part(
+                    method: $0.method.rawValue, path: $0.target, key: $0.headers["Idempotency-Key"],
+                    body: String(decoding: $0.body ?? [], as: UTF8.self))
+            })
+    } answers: { answer, _ in
+        try answer.decode([PartAnswer].self).map { .json($0.status, $0.body) }
     }
 
     private struct Records: Decodable { var data: [Row] }
@@ -183,6 +236,36 @@ struct ForeignAPITests {
         struct Field: Decodable { var code: String }
     }
 
+    private struct PocketBatch: Encodable {
+        var requests: [Part]
+        struct Part: Encodable {
+            var method = "POST"
+            var url = "/api/collections/changes/records"
+            var body: PocketRecord
+        }
+    }
+
+    private struct PocketAnswer: Decodable {
+        var status: Int
+        var body: PocketRecord
+    }
+
+    /// The endpoint of PocketBase for several changes, which it applies all or none.
+    private static let pocketBulk = BulkEndpoint { requests in
+        try APIRequest(
+            .post, "batch",
+            json: PocketBatch(
+                requests: try requests.map {
+                    PocketBatch.Part(
+                        body: try JSONDecoder().decode(
+                            PocketRecord.self, from: Data($0.body ?? [])))
+                }))
+    } answers: { answer, _ in
+        try answer.decode([PocketAnswer].self).map {
+            .json($0.status, String(decoding: try JSONEncoder().encode($0.body), as: UTF8.self))
+        }
+    }
+
     @Test(.enabled(if: environment["DAYBOOK_FOREIGN_POCKETBASE"] != nil))
     func `PocketBase has each record once, whatever is lost and killed`() async throws {
         let base = try #require(
@@ -191,7 +274,7 @@ struct ForeignAPITests {
             _ note: String, _ text: String, _ context: RequestContext
         ) throws -> APIRequest {
             try APIRequest(
-                .post, "records",
+                .post, "collections", "changes", "records",
                 json: PocketRecord(id: context.event.id.text, note: note, text: text))
         }
         var device = try await RandomDevice([
@@ -200,7 +283,8 @@ struct ForeignAPITests {
         ])
         try await device.work { store in
             try RequestTransport(
-                store, api: "changes", at: base, key: .inRequest, promise: .once(keysKeptFor: nil)
+                store, api: "changes", at: base, key: .inRequest, promise: .once(keysKeptFor: nil),
+                bulk: isBulk ? Self.pocketBulk : nil
             ) { answer in
                 guard answer.status == 400, answer.isJSON else { return nil }
                 // The id is there already: it is the event's.
@@ -215,7 +299,8 @@ struct ForeignAPITests {
             let query = ["page": "\(page)", "perPage": "500", "sort": "id"].map {
                 URLQueryItem(name: $0.key, value: $0.value)
             }
-            let url = addressToRead(base).appending(path: "records").appending(queryItems: query)
+            let url = addressToRead(base).appending(path: "collections/changes/records")
+                .appending(queryItems: query)
             let answer = try await get(url, as: PocketPage.self)
             records += answer.items.filter { $0.note.hasPrefix(device.prefix) }
             (page, pages) = (page + 1, answer.totalPages)

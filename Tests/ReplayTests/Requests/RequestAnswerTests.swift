@@ -155,7 +155,8 @@ import Testing
         let rows: [(APIAnswer, Bool?)] = [
             (.json(200, "[]"), false), (.json(200, " [ ] "), false), (.json(200, "[1]"), true),
             (.json(200, "{}"), true), (APIAnswer(status: 204), nil), (.page(200), nil),
-            (.json(404, "{}"), false), (APIAnswer(status: 404), nil), (.json(500, "{}"), nil),
+            (.json(404, "{}"), false), (.json(410, "{}"), false), (APIAnswer(status: 404), nil),
+            (APIAnswer(status: 410), nil), (.json(500, "{}"), nil), (.json(422, "{}"), nil),
         ]
         for (answer, isThere) in rows {
             #expect(try question.isApplied(answer, .json) == isThere, "\(answer)")

@@ -128,6 +128,30 @@ import Testing
         #expect(try Outbox(encodedState: state).requests == outbox.requests)
     }
 
+    @Test(.verifies("OUT-12"))
+    func `a record of a request with an encoding that is not known, or of no body, is malformed`()
+        throws
+    {
+        var request = BuiltRequest(.post, "notes", headers: [:], body: Array("{}".utf8))
+        request.isCompressed = true
+        let position = Position(1)
+        let json = String(
+            decoding: SyncRequested(by: UUID(), position: position, id: UUID(), request: request)
+                .json(), as: UTF8.self)
+        #expect(try SyncRequested(json: Array(json.utf8)).request == request)
+        for broken in [
+            json.replacing(#""encoding":"gzip""#, with: #""encoding":"br""#),
+            json.replacing(#""encoding":"gzip""#, with: #""encoding":1"#),
+            json.replacing(#","body":"{}""#, with: ""),
+        ] {
+            try #require(broken != json)
+            let error = #expect(throws: EventError.self) {
+                try SyncRequested(json: Array(broken.utf8))
+            }
+            #expect(error?.code == .invalidData)
+        }
+    }
+
     @Test(.verifies("REQ-5"))
     func `after the time that keys are kept, a change is sent only if the API does not have it`()
         async throws
@@ -198,6 +222,39 @@ import Testing
         }
     }
 
+    @Test(.verifies("REQ-5"))
+    func `while the disk is full an API without keys gets nothing whose answer could be lost`()
+        async throws
+    {
+        let isLost = Mutex(true)
+        let api = NotesAPI(honoursKeys: false) { _ in
+            isLost.withLock { $0 } ? .lostRequest : .answered
+        }
+        var device = try await NotesDevice(api)
+        device.promise = .atLeastOnce()
+        for note in ["a", "b"] {
+            try await device.store.append(MemoAdded(note: note, text: "one"))
+        }
+        #expect(try await device.run().pending == 2)
+        isLost.withLock { $0 = false }
+        device.files.setQuota(device.files.usedBytes)
+        let store = device.store
+        await #expect {
+            // The log's reserve, too.
+            while true {
+                try await store.record(MemoNumbered(note: "\(UUID())", number: 1))
+                try await store.flush()
+            }
+        } throws: { ($0 as? LogError)?.code == .diskFull }
+        let report = try await device.run()
+        #expect(api.applied == 0)
+        #expect(report.message?.contains("full") == true)
+        device.files.setQuota(nil)
+        device.clock.advance(by: .seconds(3_600))
+        #expect(try await device.run().pending == 0)
+        #expect(api.applied == 2)
+    }
+
     // MARK: Answers
 
     @Test(.verifies("REQ-7"))
@@ -213,8 +270,22 @@ import Testing
             (.json(410, json), .rejected(code: "http_410", detail: "too long")),
             (.json(422, json), .rejected(code: "http_422", detail: "too long")),
             (.json(422, "no"), .rejected(code: "http_422", detail: nil)),
+            (.json(415, json), .rejected(code: "http_415", detail: "too long")),
+            (
+                .json(422, #"{"title":"t","error":"e","message":"m"}"#),
+                .rejected(code: "http_422", detail: "m")
+            ),
+            (
+                .json(422, #"{"title":"t","error":"e","message":1}"#),
+                .rejected(code: "http_422", detail: "e")
+            ),
+            (.json(422, #"{"title":"t"}"#), .rejected(code: "http_422", detail: "t")),
+            (
+                APIAnswer(status: 409, headers: ["Retry-After": "7"]), .retry(afterSeconds: 7)
+            ),
             (.page(400), .nothing), (.page(404), .nothing), (.page(422), .nothing),
-            (APIAnswer(status: 404), .nothing), (.json(409, json), .retry(afterSeconds: nil)),
+            (APIAnswer(status: 404), .nothing), (APIAnswer(status: 415), .nothing),
+            (.json(409, json), .retry(afterSeconds: nil)),
             (.json(412, json), .conflict(code: "http_412", detail: "too long")),
         ]
         for (answer, verdict) in rows {
@@ -253,6 +324,45 @@ import Testing
             #expect(report.rejected == 0, "\(answer)")
             #expect(api.applied == 1, "\(answer)")
         }
+    }
+
+    @Test(.verifies("REQ-7"))
+    func `413 of the API parks the change, and that of a proxy does not`() async throws {
+        for (answer, code) in [(APIAnswer.json(413, "{}"), "http_413"), (.page(413), nil)] {
+            let api = NotesAPI { $0.body.contains("long") ? .instead(answer) : .answered }
+            let device = try await NotesDevice(api)
+            try await device.store.append(MemoAdded(note: "a", text: "long"))
+            try await device.store.append(MemoAdded(note: "b", text: "short"))
+            let report = try await device.run()
+            #expect(report.applied == 1)
+            // A page from a proxy says nothing: the change is set aside, and sent again.
+            #expect((device.firstEntry?.parking == .rejected) == (code != nil))
+            #expect((device.firstEntry?.code == "http_413") == (code != nil))
+            #expect(api.notes == ["b": ["short"]])
+        }
+    }
+
+    @Test(.verifies("REQ-7"))
+    func `after 401 the change is sent with a new token`() async throws {
+        struct Client: APIClient {
+            let api: NotesAPI
+            func answer(to request: BoundedHTTPRequest, token: String?) async throws -> APIAnswer {
+                guard token == "new" else { return APIAnswer(status: 401) }
+                return try await api.answer(to: request, token: token)
+            }
+        }
+        struct Issuer: Credentials {
+            func token() -> AccessToken? { AccessToken("old") }
+            func refresh(_ old: AccessToken?) -> AccessToken? { AccessToken("new") }
+        }
+        let api = NotesAPI()
+        let device = try await NotesDevice(api, account: "ana")
+        try await device.store.append(MemoAdded(note: "a", text: "one"))
+        let transport = try RequestTransport(
+            device.store, api: "notes", at: try #require(URL(string: "https://api.example.com/v1")),
+            promise: .once(keysKeptFor: nil), client: Client(api: api))
+        #expect(try await device.run(over: transport, as: Issuer()).applied == 1)
+        #expect(api.notes == ["a": ["one"]])
     }
 
     @Test(.verifies("REQ-7"))

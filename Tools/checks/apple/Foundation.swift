@@ -74,6 +74,8 @@ public struct UUID: Hashable, Codable, Sendable {
 
 public struct URL: Hashable, Codable, Sendable {
     @available(iOS 16.0, macOS 13.0, *)
+    public static var cachesDirectory: URL { fatalError() }
+    @available(iOS 16.0, macOS 13.0, *)
     public enum DirectoryHint: Sendable {
         case isDirectory
         case notDirectory
@@ -137,6 +139,7 @@ public struct URLComponents: Hashable, Sendable {
 
 public struct URLRequest: Hashable, Sendable {
     public init(url _: URL) {}
+    public var url: URL?
     public var httpMethod: String?
     public var httpBody: Data?
     public mutating func setValue(_: String?, forHTTPHeaderField _: String) {}

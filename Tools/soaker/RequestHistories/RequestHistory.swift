@@ -46,7 +46,8 @@ public struct RequestHistory {
     /// The ids of the events of each place, in order, without those that the user has discarded.
     private var expected: [String: [UUID]] = [:]
     private var removed: Set<String> = []
-    private var kills = 0
+    /// How often each key was answered and the app was killed before the answer was on the disk.
+    private var killedAnswers: [String: Int] = [:]
 
     /// Runs a history.
     ///
@@ -103,8 +104,8 @@ public struct RequestHistory {
             for _ in 0..<draw({ $0.int(in: 0...4) }) { try await change() }
             try await sync()
             if let killed = connection.killed {
-                kills += 1
                 try await reopen(killed)
+                try noteKilledAnswers()
             } else if draw({ $0.bool(oneIn: 6) }) {
                 connection.count("power cuts")
                 let files = files
@@ -154,11 +155,13 @@ public struct RequestHistory {
         }
     }
 
+    /// One without bulks: the same order of requests in every run.
+    private var requestsMax: Int { isBulk ? 4 : 1 }
+
     private func sync() async throws {
         let clock = clock
         var options = Replayer.Options()
-        // Without bulks the same order of requests in every run.
-        options.requestsMax = isBulk ? 4 : 1
+        options.requestsMax = requestsMax
         _ = try await Replayer(store, transport: transport(), options: options) {
             clock.advance(by: $0)
         }.run()
@@ -190,6 +193,20 @@ public struct RequestHistory {
         connection.restart(on: files)
         starts += 1
         store = try await Self.open(files, clock, rules, seed: starts)
+    }
+
+    /// Notes the changes whose answer had arrived, and was not on the disk when the app was killed: those of the
+    /// requests that were under way beside the one that the kill interrupted.
+    private mutating func noteKilledAnswers() throws {
+        guard promise == .atLeastOnce else { return }
+        let answered = api.takeAnswered()
+        let keys = store.outbox.entries.map { $0.id.uuidString.lowercased() }
+            .filter(answered.contains)
+        guard keys.count < requestsMax else {
+            throw RequestFailure(
+                description: "a kill has taken \(keys.count) answers that had arrived")
+        }
+        for key in keys { killedAnswers[key, default: 0] += 1 }
     }
 
     /// The user decides what becomes of the parked changes: discards what is refused, and after `key_expired` asks
@@ -249,9 +266,8 @@ public struct RequestHistory {
             }
         }
         for (key, count) in counts where count > 1 {
-            // A kill loses the answers to the other requests that are under way.
-            let killed = isBulk ? kills : 0
-            let allowed = promise == .atLeastOnce ? killed + api.lostAnswers[key, default: 0] : 0
+            let lost = api.lostAnswers[key, default: 0] + killedAnswers[key, default: 0]
+            let allowed = promise == .atLeastOnce ? lost : 0
             guard count - 1 <= allowed else {
                 throw RequestFailure(
                     description:

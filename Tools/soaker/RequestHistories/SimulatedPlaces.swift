@@ -52,6 +52,7 @@ final class SimulatedPlaces: APIClient {
         var applied: [String] = []
         /// How often each key was applied and its answer was lost.
         var lostAnswers: [String: Int] = [:]
+        fileprivate var answered: Set<String> = []
         var violations: [String] = []
         var requests = 0
         var bulks = 0
@@ -73,6 +74,14 @@ final class SimulatedPlaces: APIClient {
     /// Applies the requests that are still on their way.
     func deliverLateRequests() { state.withLock { $0.deliverLate(keys, clock.milliseconds) } }
 
+    /// The keys whose last attempt since the last call was applied and answered.
+    func takeAnswered() -> Set<String> {
+        state.withLock { state in
+            defer { state.answered = [] }
+            return state.answered
+        }
+    }
+
     func answer(to request: BoundedHTTPRequest, token: String?) async throws -> APIAnswer {
         let fate = fate()
         let key = request.fields.first { $0.name == "Idempotency-Key" }?.value ?? ""
@@ -93,13 +102,18 @@ final class SimulatedPlaces: APIClient {
                 throw Lost()
             case .answered, .lostAnswer, .killed: break
             }
-            let answers = parts.map { state.handle($0.0, $0.1, keys, clock.milliseconds) }
-            guard case .answered = fate else {
-                for (sent, key) in parts where sent.method != .get {
+            var isAnswered = false
+            if case .answered = fate { isAnswered = true }
+            let answers = parts.map { sent, key in
+                let (answer, isApplied) = state.handle(sent, key, keys, clock.milliseconds)
+                if isApplied, isAnswered { state.answered.insert(key) }
+                if isApplied, !isAnswered {
+                    state.answered.remove(key)
                     state.lostAnswers[key, default: 0] += 1
                 }
-                throw Lost()
+                return answer
             }
+            guard isAnswered else { throw Lost() }
             if state.late.count > 1 { state.deliverLate(keys, clock.milliseconds) }
             for answer in answers { state.recordTold(answer) }
             return target == "batch" ? try Self.bulkAnswer(answers) : answers[0]
@@ -121,7 +135,14 @@ final class SimulatedPlaces: APIClient {
     }
 
     /// The endpoint `batch`, which answers each of its requests.
-    static let bulk = BulkEndpoint(changesMax: 4) { request in
+    static var bulk: BulkEndpoint {
+        var endpoint = endpoint
+        // Turns of the executors in place of a time: the requests of a run come within a few.
+        endpoint.sleep = { _ in for _ in 0..<50 { await Task.yield() } }
+        return endpoint
+    }
+
+    private static let endpoint = BulkEndpoint(changesMax: 4) { request in
         request.method == .get ? nil : ""
     } request: { requests in
         try APIRequest(
@@ -187,12 +208,12 @@ extension SimulatedPlaces.State {
 
     fileprivate mutating func handle(
         _ request: SimulatedPlaces.Sent, _ key: String, _ keys: SimulatedPlaces.Keys, _ now: Int64
-    ) -> APIAnswer {
+    ) -> (answer: APIAnswer, isApplied: Bool) {
         if request.method == .get {
             // The app asks whether the API has a change.
             let asked = request.target.split(separator: "/").last.map(String.init) ?? ""
-            guard applied.contains(asked) else { return .json(404, "{}") }
-            return answers[asked]?.answer ?? .json(200, "{}")
+            guard applied.contains(asked) else { return (.json(404, "{}"), false) }
+            return (answers[asked]?.answer ?? .json(200, "{}"), false)
         }
         let isKept: Bool =
             switch keys {
@@ -201,11 +222,13 @@ extension SimulatedPlaces.State {
                 answers[key].map { .milliseconds(now - $0.time) < duration } ?? false
             case .ignored: false
             }
-        if isKept, !key.isEmpty, let known = answers[key] { return known.answer }
+        if isKept, !key.isEmpty, let known = answers[key] {
+            return (known.answer, false)
+        }
         let (answer, isApplied) = apply(request)
         if isApplied { applied.append(key) }
         if !key.isEmpty { answers[key] = (answer, now) }
-        return answer
+        return (answer, isApplied)
     }
 
     private mutating func apply(

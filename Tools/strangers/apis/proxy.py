@@ -14,6 +14,8 @@ class Proxy:
         self.counts = collections.Counter()
         #: How often the answer to a request with a key was lost after the API had got the request.
         self.lost = collections.Counter()
+        #: How often a request with a key went to the API after the app had closed its connection.
+        self.late = collections.Counter()
 
     async def start(self):
         self.server = await asyncio.start_server(self.serve, "127.0.0.1", 0)
@@ -27,6 +29,9 @@ class Proxy:
             if request is None:
                 return
             self.counts["requests"] += 1
+            head = request.partition(b"\r\n\r\n")[0].lower()
+            self.counts["bulks"] += b"/batch " in head.partition(b"\r\n")[0]
+            self.counts["bodies in gzip"] += b"content-encoding: gzip" in head
             fate = self.random.randrange(16)
             if fate == 0:
                 self.counts["requests lost"] += 1
@@ -43,6 +48,8 @@ class Proxy:
                 await asyncio.sleep(self.random.random() * 0.2)
             api, upstream = await asyncio.open_connection("127.0.0.1", self.target)
             is_sent = True
+            if key and reader.at_eof():
+                self.late[key] += 1
             upstream.write(request)
             await upstream.drain()
             answer, _ = await self.message(api)

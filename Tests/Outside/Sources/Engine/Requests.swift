@@ -102,3 +102,43 @@ func verdicts(_ store: EventStore, _ api: URL) throws -> RequestTransport {
     // Requests-5 ends
     return transport
 }
+
+// Requests-6 begins
+/// What a screen says of the changes that wait for the user.
+func refusedChanges(in store: EventStore) -> [String] {
+    store.outbox.entries.filter { $0.parking == .rejected }.map { entry in
+        switch entry.code {
+        case RequestTransport.Code.keyExpired:
+            "\(entry.action) may have arrived: look, then retry or discard it"
+        default: "\(entry.action) was refused: \(entry.errorMessage ?? "")"
+        }
+    }
+}
+// Requests-6 ends
+
+// Requests-7 begins
+nonisolated struct Bulk: Encodable {
+    var requests: [Part]
+    struct Part: Encodable { var method: String, path: String, key: String?, body: String }
+}
+nonisolated struct BulkAnswer: Decodable {
+    var responses: [Part]
+    struct Part: Decodable { var status: Int, body: String }
+}
+
+let placesInBulk = BulkEndpoint { requests in
+    let parts = requests.map { request in
+        Bulk.Part(
+            method: request.method.rawValue, path: request.target,
+            key: request.headers["Idempotency-Key"],
+            body: String(decoding: request.body ?? [], as: UTF8.self))
+    }
+    return try APIRequest(.post, "batch", json: Bulk(requests: parts))
+} answers: { answer, _ in
+    try answer.decode(BulkAnswer.self).responses.map { part in
+        APIAnswer(
+            status: part.status, headers: ["Content-Type": "application/json"],
+            body: Array(part.body.utf8))
+    }
+}
+// Requests-7 ends

@@ -49,6 +49,23 @@ private final class PlacesAPI: APIClient {
         #expect(api.keys.count == 2)
     }
 
+    @Test func `two places go in one request, and what is refused is shown with its reason`()
+        async throws
+    {
+        let store = try await EventStore.inMemory(
+            account: "ada", rules: placeRules, views: [PlaceNumbers.self])
+        try await store.append(PlaceAdded(place: "pier", name: "North pier"))
+        try await store.append(PlaceAdded(place: "none", name: ""))
+        let api = BulkAPI()
+        let transport = try RequestTransport(
+            store, api: "places", at: try #require(URL(string: "https://api.example.com/v1")),
+            promise: .once(keysKeptFor: nil), bulk: placesInBulk, client: api)
+        _ = try await store.sync(over: transport)
+        #expect(store.view(PlaceNumbers.self).numbers["pier"] == 7)
+        #expect(refusedChanges(in: store) == ["ADD_PLACE was refused: a place has a name"])
+        #expect(store.outbox.entries.map(\.code) == ["http_422"])
+    }
+
     @Test(arguments: [
         (#"{"data":{"addMemo":true}}"#, 1, 1),
         (#"{"data":null,"errors":[{"message":"too long"}]}"#, 1, 0),
@@ -69,6 +86,40 @@ private final class PlacesAPI: APIClient {
         #expect(report.applied == applied)
         #expect(api.requests == requests)
         #expect(store.outbox.entries.map(\.status) == (applied == 1 ? [] : [.failed]))
+    }
+}
+
+/// Refuses a place without a name, in bulk and alone.
+private struct BulkAPI: APIClient {
+    private struct Requests: Decodable {
+        var requests: [Part]
+        struct Part: Decodable { var body: String }
+    }
+
+    func answer(to request: BoundedHTTPRequest, token: String?) async throws -> APIAnswer {
+        let body = Data(request.body ?? [])
+        guard request.url.lastPathComponent == "batch" else {
+            let (status, answer) = Self.answer(to: String(decoding: body, as: UTF8.self))
+            return Self.json(status, answer)
+        }
+        let parts = try JSONDecoder().decode(Requests.self, from: body).requests.map { part in
+            let (status, answer) = Self.answer(to: part.body)
+            return ["status": "\(status)", "body": answer]
+        }
+        let responses = parts.map {
+            #"{"status":\#($0["status"] ?? ""),"body":"\#(($0["body"] ?? "").replacing("\"", with: "\\\""))"}"#
+        }
+        return Self.json(200, #"{"responses":[\#(responses.joined(separator: ","))]}"#)
+    }
+
+    private static func answer(to body: String) -> (Int, String) {
+        body.contains(#""name":"""#)
+            ? (422, #"{"detail":"a place has a name"}"#) : (201, #"{"id":7}"#)
+    }
+
+    private static func json(_ status: Int, _ body: String) -> APIAnswer {
+        APIAnswer(
+            status: status, headers: ["Content-Type": "application/json"], body: Array(body.utf8))
     }
 }
 

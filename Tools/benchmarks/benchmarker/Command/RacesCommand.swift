@@ -101,6 +101,7 @@ struct RacesCommand: AsyncParsableCommand {
                 "shipping",
                 { try await runRace(withBusyCore: withBusyCore) { try await shipping.measure() } }
             ),
+            ("requests", timed(Requests(folder: folder, events: full ? 10_000 : 2_000).race)),
             ("memory", { [try memory.measure()] }),
         ]
     }

@@ -73,6 +73,7 @@ NAMED(OperationQueue) SENDABLE
 
 NAMED(URLResponse) SENDABLE
 @interface NSURLResponse : NSObject
+@property(nullable, readonly, copy) NSURL *URL;
 @end
 
 NAMED(HTTPURLResponse) SENDABLE
@@ -111,6 +112,8 @@ NAMED(URLCredential) SENDABLE
 // Sessions
 
 @class NSURLSessionDataTask;
+@class NSURLSessionTask;
+@class NSURLSessionUploadTask;
 @protocol NSURLSessionDelegate;
 
 NAMED(URLCache) SENDABLE
@@ -140,6 +143,8 @@ NAMED(URLSessionConfiguration) SENDABLE
 @property(class, readonly, strong) NSURLSessionConfiguration *ephemeralSessionConfiguration
     NAMED(ephemeral);
 @property NSURLRequestCachePolicy requestCachePolicy;
++ (NSURLSessionConfiguration *)backgroundSessionConfigurationWithIdentifier:(NSString *)identifier
+    NAMED(background(withIdentifier:));
 @property double timeoutIntervalForRequest;
 @property double timeoutIntervalForResource;
 @property tls_protocol_version_t TLSMinimumSupportedProtocolVersion
@@ -156,19 +161,30 @@ NAMED(URLSession) SENDABLE
                                   delegate:(nullable id<NSURLSessionDelegate>)delegate
                              delegateQueue:(nullable NSOperationQueue *)queue;
 - (void)invalidateAndCancel;
+- (void)finishTasksAndInvalidate;
+- (void)getAllTasksWithCompletionHandler:
+    (void (^SENDABLE)(NSArray<__kindof NSURLSessionTask *> *tasks))completionHandler;
+- (NSURLSessionUploadTask *)uploadTaskWithRequest:(NSURLRequest *)request
+                                         fromFile:(NSURL *)fileURL;
 - (NSURLSessionDataTask *)dataTaskWithRequest:(NSURLRequest *)request;
 @end
 
 NAMED(URLSessionTask) SENDABLE
 @interface NSURLSessionTask : NSObject
 @property(readonly) NSUInteger taskIdentifier;
+@property(nullable, readonly, copy) NSURLRequest *originalRequest;
 @property(nullable, readonly, copy) NSURLResponse *response;
+@property(nullable, copy) NSString *taskDescription;
 - (void)cancel;
 - (void)resume;
 @end
 
 NAMED(URLSessionDataTask) SENDABLE
 @interface NSURLSessionDataTask : NSURLSessionTask
+@end
+
+NAMED(URLSessionUploadTask) SENDABLE
+@interface NSURLSessionUploadTask : NSURLSessionDataTask
 @end
 
 typedef CONSTANTS(NSInteger, NSURLSessionAuthChallengeDisposition) {
@@ -195,6 +211,8 @@ NAMED(URLSessionTaskMetrics) SENDABLE
 
 NAMED(URLSessionDelegate) SENDABLE
 @protocol NSURLSessionDelegate <NSObject>
+@optional
+- (void)URLSessionDidFinishEventsForBackgroundURLSession:(NSURLSession *)session;
 @end
 
 NAMED(URLSessionTaskDelegate) SENDABLE
