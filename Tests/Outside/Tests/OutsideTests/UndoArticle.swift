@@ -45,12 +45,12 @@ let undoableRules: [EventRule] = [
         rules: undoableRules, views: [Habits.self, Goals.self])
     func minutes() -> Int? { store.view(Goals.self).goals["reading"]?.value.minutes }
     let first = try await setGoal(GoalSet(habit: "reading", minutes: 10), undoably: store)
+    #expect(try await undoGoal(first, in: store)?.contains("there was nothing before") == true)
     let second = try await setGoal(GoalSet(habit: "reading", minutes: 30), undoably: store)
     #expect(try await undoGoal(second, in: store) == nil)
     #expect(minutes() == 10)
     try await store.redo(second)
     #expect(minutes() == 30)
-    #expect(try await undoGoal(first, in: store)?.contains("there was nothing before") == true)
     let walk = try await store.append(HabitDone(habit: "walking", minutes: 20))
     try await store.undo(walk.id)
     #expect(store.view(Habits.self).minutes["walking"] == 0)
