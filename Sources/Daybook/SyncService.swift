@@ -138,6 +138,37 @@ public final class SyncService: Sendable {
         }
     }
 
+    /// Ships and reads what can be shipped and read now, within the rules, and returns: for a system that wakes the
+    /// app for a moment. While `run()` or another run is under way, it returns at once, and its report says so.
+    ///
+    /// - Parameter deadline: the latest time to stop. Until then a request that fails is sent again.
+    /// - Returns: the report.
+    /// - Throws: as `run()`; `LogError` (`closed`, `suspended`), too.
+    @discardableResult
+    public func sync(until deadline: Date) async throws -> SyncReport {
+        let conditions = ReplayState.Conditions(
+            await firstPath(by: deadline), rules?.current ?? SyncRules())
+        let report = try await replayer.run(until: .at(Timestamp(deadline)), under: conditions)
+        if !report.isElsewhere { latest.withLock { $0 = report } }
+        return report
+    }
+
+    /// The present path; no network if none is reported by the deadline.
+    private func firstPath(by deadline: Date) async -> NetworkPath {
+        await withTaskGroup(of: NetworkPath.self) { [reachability] group in
+            group.addTask {
+                for await path in reachability.paths { return path }
+                return .none
+            }
+            group.addTask {
+                try? await Task.sleep(until: deadline)
+                return .none
+            }
+            defer { group.cancelAll() }
+            return await group.next() ?? .none
+        }
+    }
+
     private func runOnce() async throws {
         let (stream, continuation) = AsyncStream.makeStream(of: Replayer.Trigger.self)
         state.withLock { state in
@@ -212,10 +243,33 @@ private final class SyncConditions: Sendable {
             known.rules = rules ?? known.rules
             // Reports nothing before both are known.
             guard let path = known.path, let rules = known.rules else { return }
-            report(
-                ReplayState.Conditions(
-                    isReachable: path != .none, isAllowed: rules.isAllowed,
-                    mayRead: path == .wifi || rules.readsOverMetered))
+            report(ReplayState.Conditions(path, rules))
         }
+    }
+}
+
+extension ReplayState.Conditions {
+    /// The conditions of a network and its limits.
+    fileprivate init(_ path: NetworkPath, _ rules: SyncRules) {
+        self.init(
+            isReachable: path != .none, isAllowed: rules.isAllowed,
+            mayRead: path == .wifi || rules.readsOverMetered)
+    }
+}
+
+extension SyncService: StoreWorker {
+    /// Syncs what can be synced now, as `sync(until:)`.
+    public func work(until deadline: Date) async throws { try await sync(until: deadline) }
+
+    /// Syncs now, as `syncNow()`.
+    public func resume() async { syncNow() }
+}
+
+extension Task where Success == Never, Failure == Never {
+    /// Waits until a time, or until the calling task is cancelled.
+    static func sleep(until deadline: Date) async throws {
+        // The bound keeps the duration within what a clock can add.
+        let seconds = min(max(0, deadline.timeIntervalSinceNow), 1_000_000_000)
+        try await sleep(for: .seconds(seconds))
     }
 }

@@ -11,15 +11,38 @@ public enum OfflineModel {
     /// listed here stay on the device.
     public static let catalogue = EventCatalogue(
         [
-            .of(CitySaved.self, action: "SAVE_CITY"),
-            .of(CityUnsaved.self, action: "UNSAVE_CITY"),
-            .of(NoteAdded.self, action: "ADD_NOTE", beginsEntity: true).refusingDeletedNotes,
-            .of(NoteUpdated.self, action: "UPDATE_NOTE").refusingDeletedNotes,
-            .of(NoteDeleted.self, action: "DELETE_NOTE", endsEntity: true),
+            .of(CitySaved.self, action: "SAVE_CITY").undoable {
+                (saved: CitySaved, before: CitiesView) -> CityUnsaved? in
+                guard !before.isSaved(saved.cityId, by: saved.userId) else { return nil }
+                return CityUnsaved(userId: saved.userId, cityId: saved.cityId)
+            },
+            .of(CityUnsaved.self, action: "UNSAVE_CITY").undoable {
+                (unsaved: CityUnsaved, before: CitiesView) -> CitySaved? in
+                guard before.isSaved(unsaved.cityId, by: unsaved.userId) else { return nil }
+                return CitySaved(userId: unsaved.userId, cityId: unsaved.cityId)
+            },
+            .of(NoteAdded.self, action: "ADD_NOTE", beginsEntity: true).refusingDeletedNotes
+                .notUndoable(because: "a note can only be deleted, for ever"),
+            .of(NoteUpdated.self, action: "UPDATE_NOTE").refusingDeletedNotes.undoable {
+                (update: NoteUpdated, before: NotesView) in
+                before[update.noteId].map {
+                    NoteUpdated(
+                        noteId: update.noteId, content: $0.content, updatedBy: update.updatedBy)
+                }
+            },
+            .of(NoteDeleted.self, action: "DELETE_NOTE", endsEntity: true)
+                .notUndoable(because: "the deletion of a note is final"),
             .of(PreferencesUpdated.self, action: "UPDATE_PREFERENCES"),
-            .of(CourseActivated.self, action: "ACTIVATE_COURSE"),
-            .of(LessonCompleted.self, action: "COMPLETE_LESSON"),
-            .of(ReviewCompleted.self, action: "COMPLETE_REVIEW"),
+            .of(CourseActivated.self, action: "ACTIVATE_COURSE").undoable {
+                (course: CourseActivated, before: ProgressView) in
+                before.activeCourse(of: course.userId).map {
+                    CourseActivated(userId: course.userId, courseId: $0)
+                }
+            },
+            .of(LessonCompleted.self, action: "COMPLETE_LESSON")
+                .notUndoable(because: "a completed lesson stays completed"),
+            .of(ReviewCompleted.self, action: "COMPLETE_REVIEW")
+                .notUndoable(because: "a completed review session stays completed"),
         ] + keptTypes
     ).reserving(prefix)
 

@@ -336,6 +336,11 @@ public actor FileStore {
         return content
     }
 
+    /// Reads the content of a file as data. See `read(_:)`.
+    ///
+    /// - Throws: as `read(_:)`.
+    public func data(of file: FileID) throws -> Data { Data(try read(file)) }
+
     /// Checks the hash of a file without reading the whole file into memory.
     ///
     /// - Throws: as `read(_:)`.

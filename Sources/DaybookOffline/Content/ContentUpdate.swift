@@ -35,6 +35,9 @@ public struct ContentResource: Sendable {
             Content(source: .bytes { bytes })
         }
 
+        /// The given bytes.
+        public static func data(_ data: Data) -> Content { bytes(Array(data)) }
+
         /// A downloaded file on this device. It is moved into the store.
         public static func file(_ url: URL) -> Content { Content(source: .file(url)) }
 

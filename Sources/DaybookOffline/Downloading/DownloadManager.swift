@@ -146,7 +146,14 @@ public actor DownloadManager {
     ///
     /// - Throws: `LogError` if the log cannot be read or written. Network failures are not thrown; nor is
     ///   a full disk, after which the manager continues at the next signal.
-    public func run() async throws {
+    public func run() async throws { try await run(untilIdle: false) }
+
+    /// Runs as `run()`.
+    ///
+    /// - Parameter untilIdle: true to return once every job has ended or waits: for a decision, another network or
+    ///   its retry. For an app that the system wakes to download.
+    /// - Throws: as `run()`.
+    public func run(untilIdle: Bool) async throws {
         guard loop == nil else { return }
         let loop = WakeLoop<ContinuousClock.Instant>(sleep: options.sleep)
         self.loop = loop
@@ -155,8 +162,10 @@ public actor DownloadManager {
             try await loop.run(
                 await store.commits(), reachability, onPathChange: { await self.updatePath($0) },
                 work: {
-                    try await work()
-                    return true
+                    // The first path is reported after the loop has begun.
+                    let isPathKnown = path != nil
+                    let isStepComplete = try await work()
+                    return !(untilIdle && isPathKnown && isStepComplete && running.isEmpty)
                 })
             result = .success(())
         } catch { result = .failure(error) }
@@ -206,10 +215,14 @@ public actor DownloadManager {
         }
     }
 
-    private func work() async throws {
+    /// - Returns: false if the store is suspended, or another manager uses the folder.
+    private func work() async throws -> Bool {
         do {
             try await store.checkOpen()
-            guard acquireLock() else { return setTimer(.now + Self.lockedRetry) }
+            guard acquireLock() else {
+                setTimer(.now + Self.lockedRetry)
+                return false
+            }
             if !isTidy {
                 try await tidy()
                 isTidy = true
@@ -219,9 +232,11 @@ public actor DownloadManager {
             // Another process may open the log now and continue the jobs.
             setTimer(nil)
             await suspendWork()
+            return false
         } catch let error as LogError where error.code == .diskFull {
             // Work continues after the next successful commit.
         }
+        return true
     }
 
     /// Stops all work, which a later run continues, and releases the folder's lock.

@@ -249,6 +249,14 @@ public struct OfflineStore: Sendable {
         try await events.write(body)
     }
 
+    /// Undoes a change of this device by another event. See `EventStore.undo(_:)`.
+    @discardableResult
+    public func undo(_ id: UUID) async throws -> Appended { try await events.undo(id) }
+
+    /// Redoes a change of this device that was undone. See `EventStore.redo(_:)`.
+    @discardableResult
+    public func redo(_ id: UUID) async throws -> Appended { try await events.redo(id) }
+
     /// Ships the outbox, then reads and records the events of the account's other devices. While another call
     /// runs, this one returns at once and says so in its report.
     ///

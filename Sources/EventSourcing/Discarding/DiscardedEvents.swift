@@ -21,6 +21,11 @@ package struct DiscardedEvents: Hashable, Sendable {
         return index < positions.count && positions[index] == position.rawValue
     }
 
+    /// Inserts positions that are passed over without a record of the log.
+    mutating func insert(_ new: [Position]) {
+        positions = Set(positions + new.map(\.rawValue)).sorted()
+    }
+
     /// Applies an event of the log. Only this log's well-formed records of retraction and reinstatement have
     /// an effect. A position after the record's own cannot be retracted.
     ///

@@ -126,6 +126,13 @@ public struct EventDraft: Hashable, Sendable {
         set { setID(newValue, of: "causationid") }
     }
 
+    /// The id of the event that this one undoes or redoes (`undoes`): the change itself, or the last event that has
+    /// undone or redone it. Nil for any other event.
+    public internal(set) var undoneID: UUID? {
+        get { string("undoes").flatMap { UUID(text: $0) } }
+        set { setID(newValue, of: "undoes") }
+    }
+
     private mutating func setID(_ id: UUID?, of name: String) {
         extensions.removeAll { $0.name == name }
         if let id { extensions.append(Extension(name: name, string: id.text)) }

@@ -20,6 +20,8 @@ public struct EventRule: Sendable {
     /// Returns why a new event of this device is refused, by the store's `ViewSet`; nil if it is not. Set by
     /// `refusing(by:_:)`, in a folder that knows views.
     var refusal: (@Sendable (EventDraft, any Sendable) -> String?)?
+    /// How events of the type are undone. Set by `undoable(by:)`, in a folder that knows views.
+    var undoing: (any Sendable)?
     /// Builds the requests for events of the type, if an app's own API gets them. Set in a target that knows requests.
     package var request: (any Sendable)?
     /// Decodes data; nil if they cannot be decoded, or there is no payload type.

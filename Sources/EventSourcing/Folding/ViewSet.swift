@@ -238,6 +238,16 @@ struct ViewSet: Sendable {
     /// The same views before the first event. They skip the currently retracted events.
     func fresh() -> ViewSet { ViewSet(views, catalogue, passingOver: discarded) }
 
+    /// The same views in their present states, which no later event changes.
+    func frozen() -> ViewSet {
+        let frozen = fresh()
+        for (view, box) in boxes { frozen.boxes[view]?.adopt(box) }
+        return frozen
+    }
+
+    /// The types of the views.
+    var types: [any Projection.Type] { views }
+
     /// The retracted events.
     var discarded: DiscardedEvents {
         get { discarding.state.withLock { $0.events } }

@@ -118,6 +118,11 @@ extension DeclaredView {
         } catch { return .needed(.notUnderstood) }
     }
 
+    /// The winners of the registers that the event sets, and the deletion of an entity that it would change.
+    @inlinable public func holders(of event: Event) -> [LWWTimestamp?]? {
+        (try? change(by: event))?.winners
+    }
+
     /// The parts of the state as bytes.
     ///
     /// - Throws: `EventError` (`invalidData`) for a value that cannot be written.

@@ -63,7 +63,10 @@ public struct RegisterTable<Values: DeclaredObject>: Sendable {
     public var count: Int { entries.count }
 
     /// The registers of a key; nil if no event has set one. O(1).
-    public subscript(key: String...) -> MemberRegisters<Values>? { entries[Self.id(of: key)] }
+    public subscript(key: String...) -> MemberRegisters<Values>? { self[key: key] }
+
+    /// The registers of a key of several parts; nil if no event has set one. O(1).
+    subscript(key key: [String]) -> MemberRegisters<Values>? { entries[Self.id(of: key)] }
 
     fileprivate mutating func set(_ values: Values, of id: EntityID, _ lwwTimestamp: LWWTimestamp)
         throws
@@ -182,6 +185,23 @@ extension RegisterView {
         }
         try reader.finish()
         registers = table
+    }
+
+    /// The winners of the members that the event sets, but for those of the key, which all events of the key set.
+    public func holders(of event: Event) -> [LWWTimestamp?]? {
+        guard Self.folds(event.type), let change = try? checkedChange(in: event) else { return nil }
+        return try? holders(of: change).map(\.holder)
+    }
+
+    /// The members that a change sets, but for those of the key, with their winners.
+    func holders(
+        of change: RegisterChange<Values>
+    ) throws -> [(name: String, holder: LWWTimestamp?)] {
+        let present = try MemberRegisters(initial: change.values).fields()
+            .filter { !$0.json.elementsEqual("null".utf8) }.map(\.name)
+        let entry = registers[key: change.key] ?? MemberRegisters(initial: registers.initial)
+        return zip(present, try entry.lwwTimestamps(of: change.values))
+            .filter { !Self.keyNames.contains($0.0) }.map { (name: $0.0, holder: $0.1) }
     }
 
     /// The event is needed while it is the winner of any member that it has set.

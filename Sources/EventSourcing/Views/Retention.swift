@@ -68,6 +68,14 @@ public enum KeptReason: String, Hashable, Sendable, CaseIterable {
 public protocol CompactableView: Projection {
     /// This state's need for an event that it has folded. Pure; O(log state).
     func retention(of event: Event) -> Retention
+    /// The LWW timestamps of the registers that an event would set, nil for an unset one. Nil if they are unknown:
+    /// the default, with which an undo cannot tell if a newer change has set them.
+    func holders(of event: Event) -> [LWWTimestamp?]?
+}
+
+extension CompactableView {
+    /// Nil: the registers are unknown.
+    public func holders(of event: Event) -> [LWWTimestamp?]? { nil }
 }
 
 /// A view that knows which events the server has settled.

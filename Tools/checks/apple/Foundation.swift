@@ -58,6 +58,7 @@ public struct Date: Comparable, Hashable, Codable, Sendable {
     public init(timeIntervalSinceReferenceDate _: TimeInterval) {}
     public init(timeIntervalSinceNow _: TimeInterval) {}
     public var timeIntervalSince1970: TimeInterval { fatalError() }
+    public var timeIntervalSinceNow: TimeInterval { fatalError() }
     public var timeIntervalSinceReferenceDate: TimeInterval { fatalError() }
     public func addingTimeInterval(_: TimeInterval) -> Date { fatalError() }
     public func timeIntervalSince(_: Date) -> TimeInterval { fatalError() }

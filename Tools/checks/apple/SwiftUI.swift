@@ -15,8 +15,16 @@ public struct ViewBuilder {
     public static func buildBlock<Content: View>(_ content: Content) -> Content { content }
 }
 
+public protocol DynamicProperty {
+    mutating func update()
+}
+
+extension DynamicProperty {
+    public mutating func update() {}
+}
+
 @propertyWrapper
-public struct State<Value> {
+public struct State<Value>: DynamicProperty {
     public init(wrappedValue _: Value) {}
     public init(initialValue _: Value) {}
     public var wrappedValue: Value {

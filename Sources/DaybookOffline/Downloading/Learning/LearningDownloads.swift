@@ -219,11 +219,16 @@ public actor LearningDownloads {
     ///
     /// While the store is suspended, no work runs; interrupted work starts again afterwards.
     ///
-    /// - Parameter untilIdle: true to return once all due work is fetched, unavailable, or waiting for
-    ///   another network or its retry: for an app that the system wakes to fetch.
     /// - Throws: `LogError` if the log cannot be read or written. Network failures are not thrown; nor is
     ///   a full disk, after which the work is retried like after a network failure.
-    public func run(untilIdle: Bool = false) async throws {
+    public func run() async throws { try await run(untilIdle: false) }
+
+    /// Runs as `run()`.
+    ///
+    /// - Parameter untilIdle: true to return once all due work is fetched, unavailable, or waiting for
+    ///   another network or its retry: for an app that the system wakes to fetch.
+    /// - Throws: as `run()`.
+    public func run(untilIdle: Bool) async throws {
         guard loop == nil else { return }
         let loop = WakeLoop<Timestamp>(sleep: options.sleep)
         self.loop = loop

@@ -57,22 +57,34 @@ final class Account {
 final class HabitApp {
     private let store: EventStore
     private let credentials: any Credentials
+    private var workers: StoreWorkers<EventStore>
 
     init(_ store: EventStore, _ credentials: any Credentials = NoCredentials()) {
         self.store = store
         self.credentials = credentials
+        workers = store.workers(credentials: credentials)
     }
+
+    // InAnApp-6 begins
+    /// Syncs and tracks steps while the app runs. The app cancels the task at logout.
+    func start(_ server: URL, _ http: HTTPOptions) throws -> Task<Void, any Error> {
+        workers = store.workers(credentials: credentials, http: http)
+        try workers.sync(to: server)
+        workers.add(StepCounter(store: store))
+        return Task { [workers] in try await workers.run() }
+    }
+
+    /// Called when the app comes to the front: syncs at once.
+    func didBecomeActive() async { await workers.resume() }
+    // InAnApp-6 ends
 
     // InAnApp-3 begins
     /// The work of a background task: at most so many seconds, then nothing runs and no lock is held.
-    func refreshInBackground(_ endpoint: URL, seconds: TimeInterval) async throws {
+    func refreshInBackground(seconds: TimeInterval) async throws {
         try await store.resume()
         do {
-            let report = try await store.sync(
-                to: endpoint, credentials: credentials,
-                until: Date(timeIntervalSinceNow: seconds))
-            print("\(report.applied) shipped, \(report.received) received")
-        } catch { print("not synced: \(error)") }
+            try await workers.run(until: Date(timeIntervalSinceNow: seconds))
+        } catch { print("not all done: \(error)") }
         try await store.suspend()
     }
     // InAnApp-3 ends
@@ -97,3 +109,20 @@ final class HabitApp {
     }
     // InAnApp-5 ends
 }
+
+// InAnApp-7 begins
+/// Records the steps of a pedometer.
+struct StepCounter: StoreWorker {
+    let store: EventStore
+    var steps: @Sendable () -> AsyncStream<Int> = { AsyncStream { $0.finish() } }
+
+    func run() async throws {
+        for await minutes in steps() {
+            try await store.append(HabitDone(habit: "walking", minutes: minutes))
+        }
+    }
+
+    /// Nothing to do in a background task.
+    func work(until deadline: Date) {}
+}
+// InAnApp-7 ends

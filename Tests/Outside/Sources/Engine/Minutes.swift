@@ -7,14 +7,13 @@
 
     // OwnEvents-6 begins
     struct Minutes: View {
-        @State private var minutes: Observed<Int>
+        @Queried private var minutes: Int
 
         init(_ store: EventStore) {
-            let query = store.query(Habits.self) { $0.minutes["reading"] ?? 0 }
-            _minutes = State(initialValue: Observed(query))
+            _minutes = Queried(store.query(Habits.self) { $0.minutes["reading"] ?? 0 })
         }
 
-        var body: some View { Text("\(minutes.value) minutes") }
+        var body: some View { Text("\(minutes) minutes") }
     }
 // OwnEvents-6 ends
 #endif

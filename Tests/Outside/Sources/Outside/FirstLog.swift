@@ -51,6 +51,19 @@ package enum FirstLog {
         return report
     }
 
+    package static func work(
+        _ store: OfflineStore, _ endpoint: URL, _ server: URL, _ credentials: any Credentials
+    ) async throws -> Task<Void, any Error> {
+        // FirstLog-9 begins
+        let workers = store.workers(credentials: credentials, http: try await store.httpOptions())
+        try workers.sync(to: endpoint)
+        try workers.downloads(from: server)
+        try workers.learning(from: server, policy: .iOS)
+        let running = Task { try await workers.run() }  // at logout: running.cancel()
+        // FirstLog-9 ends
+        return running
+    }
+
     package static func parked(_ store: OfflineStore) {
         // FirstLog-4 begins
         for entry in store.view(Outbox.self).entries where entry.status != .pending {

@@ -186,6 +186,10 @@ let unreachableAddress = "http://127.0.0.1:9/v1/events"
         let report = try await FirstLog.ship(
             store, to: endpoint, until: Date(timeIntervalSinceNow: 0.5))
         #expect(report.pending == 3)
+        let nowhere = try #require(URL(string: unreachableAddress))
+        let running = try await FirstLog.work(store, nowhere, nowhere, NoCredentials())
+        running.cancel()
+        try await running.value
         FirstLog.parked(store)
         var watched = 0
         await FirstLog.watch(store) { notes in

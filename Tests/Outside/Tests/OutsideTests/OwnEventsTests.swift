@@ -265,8 +265,12 @@ import Testing
         screen.habit = "running"
         #expect(screen.minutes == 85)
         let endpoint = try #require(URL(string: unreachableAddress))
-        try await app.refreshInBackground(endpoint, seconds: 0)
+        let running = try app.start(endpoint, HTTPOptions())
+        await app.didBecomeActive()
+        try await app.refreshInBackground(seconds: 0)
         #expect(await store.isSuspended)
+        running.cancel()
+        try await running.value
         #expect(try await HabitApp.minutes(of: "running", in: folder.log) == 85)
         try await store.close()
     }

@@ -14,8 +14,9 @@ private func openHabits() async throws -> EventStore {
 // Syncing-1 begins
 /// Syncs while the app runs. The app cancels the task at logout.
 func keepInStep(_ store: EventStore, with server: any Transport) -> Task<Void, any Error> {
-    let service = SyncService(store, transport: server)
-    return Task { try await service.run() }
+    let workers = store.workers()
+    workers.sync(over: server)
+    return Task { try await workers.run() }
 }
 // Syncing-1 ends
 

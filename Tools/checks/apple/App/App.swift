@@ -28,3 +28,13 @@ struct CityCount: View {
 
     var body: some View { Text("\(count.value) cities") }
 }
+
+struct NoteCount: View {
+    @Queried private var count: Int
+
+    init(_ store: OfflineStore, city: String) {
+        _count = Queried(store.notes(in: city).map(\.count))
+    }
+
+    var body: some View { Text("\(count) notes") }
+}
