@@ -180,6 +180,8 @@ final class FetchQueue<Key: Hashable & Sendable>: Sendable {
 
     private func update(_ path: NetworkPath) {
         state.withLock { state in
+            // Cancelled: the loop has ended, and a next one gets its own reports.
+            guard !Task.isCancelled else { return }
             if path == .none {
                 // The next network makes all due.
                 for key in state.retries.keys { state.forget(key) }
