@@ -79,21 +79,36 @@ import Testing
     }
 
     @Test(.verifies("LINE-6"))
-    func `a number's canonical text is the same whether it is parsed or copied`() throws {
+    func `a number's canonical text is the same in every notation`() throws {
         try Property.check("numbers", runs: 2_000) { choices in
             func digits(_ counts: ClosedRange<Int>) -> String {
                 (0..<choices.int(in: counts))
                     .map { _ in choices.bool() ? "0" : "\(choices.int(in: 0...9))" }.joined()
             }
-            var text = choices.bool() ? "-" : ""
-            text += choices.bool() ? "0" : "\(choices.int(in: 1...9))" + digits(0...6)
-            if choices.bool() { text += "." + digits(1...6) }
-            if choices.bool() {
-                text += choices.element(of: ["e", "E", "e+", "e-", "E-"]) + digits(1...22)
+            let sign = choices.bool() ? "-" : ""
+            let significant =
+                "\(choices.int(in: 1...9))" + digits(0...6) + "\(choices.int(in: 1...9))"
+            let bound = choices.bool() ? "9" : "9" + digits(15...22)
+            let size = try #require(Int128(bound)) - Int128(choices.int(in: 0...9))
+            let exponent = choices.bool() ? size : -size
+            // The same value with zeros before and after its digits, and its decimal point anywhere.
+            let zeros = choices.int(in: 0...3)
+            let all = significant + String(repeating: "0", count: zeros)
+            let fraction = choices.int(in: 0...all.count)
+            let whole = all.dropLast(fraction)
+            var text = sign + (whole.isEmpty ? "0" : whole)
+            if fraction > 0 { text += "." + all.suffix(fraction) }
+            let written = exponent - Int128(zeros) + Int128(fraction)
+            if written != 0 || choices.bool() {
+                text += choices.bool() ? "e" : "E"
+                text += written < 0 ? "-" : choices.element(of: ["", "+"])
+                text += (choices.bool() ? "00" : "") + "\(written.magnitude)"
             }
+            let expected = "\(sign)\(significant)e\(exponent)"
+            try #require(canonical(text) == expected, "\(text)")
             let bytes = Array(text.utf8)
             let parsed = JSONNumber(bytes.span.bytes, 0..<bytes.count).canonicalText
-            try #require(canonical(text) == String(decoding: parsed, as: UTF8.self), "\(text)")
+            try #require(String(decoding: parsed, as: UTF8.self) == expected, "\(text)")
         }
     }
 

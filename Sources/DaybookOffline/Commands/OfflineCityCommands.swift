@@ -52,7 +52,7 @@ extension CityImage {
         }
         guard let reason else { return .success(image) }
         func named(_ text: String) -> String {
-            text.isEmpty || text.utf8.contains(0) ? "images[\(index)]" : text
+            EntityID.isIdentifier(text) ? text : "images[\(index)]"
         }
         return .failure(
             UnfetchedImage(

@@ -171,7 +171,7 @@ public struct CityManifest: Hashable, Sendable {
             let isNew = !ids.contains(EntityID(image.id))
             if let problem = Self.problem(image, isNew, contents[image.url]) {
                 leaveOut(
-                    place, Self.isIdentifier(image.id) ? image.id : nil, image.url,
+                    place, EntityID.isIdentifier(image.id) ? image.id : nil, image.url,
                     Self.name(place) + problem)
             } else {
                 ids.insert(EntityID(image.id))
@@ -187,15 +187,13 @@ public struct CityManifest: Hashable, Sendable {
         }
     }
 
-    private static func isIdentifier(_ id: String) -> Bool { !id.isEmpty && !id.utf8.contains(0) }
-
     /// The rule that an image breaks; nil if it breaks none.
     ///
     /// - Parameters:
     ///   - hasOwnID: whether no image before it has its id.
     ///   - other: an image before it with its address.
     private static func problem(_ image: Image, _ hasOwnID: Bool, _ other: Image?) -> String? {
-        guard isIdentifier(image.id) else { return ".id is empty or has U+0000" }
+        guard EntityID.isIdentifier(image.id) else { return ".id is empty or has U+0000" }
         guard hasOwnID else { return ".id is that of an image before it" }
         guard image.width >= 0, image.height >= 0, image.size ?? 0 >= 0 else {
             return " has a negative size, width or height"

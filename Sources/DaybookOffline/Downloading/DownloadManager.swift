@@ -26,86 +26,41 @@ public actor DownloadManager {
     private let source: any CityManifestSource
     private let authorizer: Authorizer
     private let user: String
-    private let reachability: any Reachability
     private let options: Options
     private let instruments = Instruments()
-    private let folder: String
+    private let queue: FetchQueue<String>
     private nonisolated let progress: TransientTable<String, DownloadNumbers>
-
     private nonisolated let commands: DownloadCommands
 
-    private struct Running {
-        var task: Task<Void, Never>
-        var meter: DownloadMeter
-    }
-
-    /// The loop of `run()`; nil while it does not run.
-    private var loop: WakeLoop<ContinuousClock.Instant>?
-    private var running: [String: Running] = [:]
-    /// The ids of jobs whose folders may exist.
-    private var jobsWithFolders: Set<String> = []
-    /// Images of unfinished jobs that are in the file store, by job. They are retained because no
-    /// city references them yet.
-    private var retainedFiles: [String: [FileID]] = [:]
-    /// The network path reported last; nil before the first report.
-    private var path: NetworkPath?
-    /// The number of times that a network became available.
-    private var networkArrivals = 0
-    /// The jobs that wait for a connection: `networkArrivals` at their pause, and the time of their retry
-    /// on the same network.
-    private var retries: [String: (arrivals: Int, due: ContinuousClock.Instant)] = [:]
-    /// The locked file that gives this manager exclusive use of the folder.
-    private var lock: (any File)?
+    private var running: [String: (task: Task<Void, Never>, meter: DownloadMeter)] = [:]
+    private var folder: DownloadFolder
     private var isTidy = false
 
     /// The time between two attempts to lock a folder that another manager uses.
     private static let lockedRetry = Duration.seconds(1)
 
-    /// Creates a manager for a server with the protocol of Spec/model/downloads.md. Apps use the
-    /// initializer that takes an `OfflineStore`.
+    /// Creates a manager. Apps use the initializers that take an `OfflineStore`.
     init(
-        _ store: EventStore, _ files: FileStore, base: URL, credentials: any Credentials,
-        user: String, reachability: any Reachability, options: Options,
-        references: ReferenceCheck? = nil
+        _ commands: DownloadCommands, _ files: FileStore, _ source: any CityManifestSource,
+        _ authorizer: Authorizer, user: String, _ reachability: any Reachability, _ options: Options
     ) {
-        let authorizer = Authorizer(
-            options.http, credentials: credentials, origin: HTTPOrigin(base), for: store)
-        self.init(
-            store, files, HTTPManifestSource(base: base, authorizer: authorizer), authorizer,
-            user, reachability, options, references)
-    }
-
-    /// Creates a manager for another source of manifests; the token is sent to `imageOrigin` only.
-    init(
-        _ store: EventStore, _ files: FileStore, source: any CityManifestSource,
-        imageOrigin: URL?, credentials: any Credentials, user: String,
-        reachability: any Reachability, options: Options, references: ReferenceCheck? = nil
-    ) {
-        self.init(
-            store, files, source,
-            Authorizer(
-                options.http, credentials: credentials,
-                origin: imageOrigin.flatMap(HTTPOrigin.init), for: store), user, reachability,
-            options, references)
-    }
-
-    private init(
-        _ store: EventStore, _ files: FileStore, _ source: any CityManifestSource,
-        _ authorizer: Authorizer, _ user: String, _ reachability: any Reachability,
-        _ options: Options, _ references: ReferenceCheck?
-    ) {
-        self.store = store
+        self.commands = commands
+        store = commands.store
         self.files = files
         self.source = source
         self.authorizer = authorizer
         self.user = user
-        self.reachability = reachability
         self.options = options
-        folder =
-            options.cacheFolder.map { CacheFolder.downloads.path(in: $0, of: store) }
-            ?? files.directory + "/incoming"
+        queue = FetchQueue(store, user: user, reachability, sleep: options.sleep)
+        folder = DownloadFolder(
+            options.cacheFolder.map { CacheFolder.downloads.path(in: $0, of: commands.store) }
+                ?? Self.formerFolder(of: files), store.environment.fileSystem)
         progress = store.transient(DownloadProgress.self)
-        commands = DownloadCommands(store, references)
+    }
+
+    /// The folder of partial files without a cache folder.
+    private static func formerFolder(of files: FileStore) -> String {
+        files.directory + "/incoming"
     }
 
     // MARK: For screens
@@ -154,28 +109,20 @@ public actor DownloadManager {
     ///   its retry. For an app that the system wakes to download.
     /// - Throws: as `run()`.
     public func run(untilIdle: Bool) async throws {
-        guard loop == nil else { return }
-        let loop = WakeLoop<ContinuousClock.Instant>(sleep: options.sleep)
-        self.loop = loop
-        let result: Result<Void, any Error>
-        do {
-            try await loop.run(
-                await store.commits(), reachability, onPathChange: { await self.updatePath($0) },
-                work: {
-                    // The first path is reported after the loop has begun.
-                    let isPathKnown = path != nil
-                    let isStepComplete = try await work()
-                    return !(untilIdle && isPathKnown && isStepComplete && running.isEmpty)
-                })
-            result = .success(())
-        } catch { result = .failure(error) }
-        await suspendWork()
-        for files in retainedFiles.values { await self.files.release(files) }
-        retainedFiles = [:]
-        isTidy = false
-        self.loop = nil
-        path = nil
-        try result.get()
+        try await queue.run(
+            work: {
+                // The first path is reported after the loop has begun.
+                let isPathKnown = queue.path != nil
+                guard try await work() else { return true }
+                return !untilIdle || !isPathKnown || !running.isEmpty
+            },
+            // Another process may continue the jobs.
+            suspend: { await suspendWork() },
+            end: {
+                await suspendWork()
+                await files.release(folder.endRetention())
+                isTidy = false
+            })
     }
 
     /// Removes expired jobs and cities, and the files of jobs that are completed, cancelled or removed.
@@ -183,89 +130,46 @@ public actor DownloadManager {
     ///
     /// - Throws: `LogError` if the log cannot be read or written; `FileStoreError`.
     public func tidy() async throws {
-        jobsWithFolders.formUnion(try jobFolders())
+        try folder.findJobs()
         _ = try await commands.cleanUp()
         try await CityCommands(store, files).prune(for: user)
-        for jobId in jobsWithFolders where retainedFiles[jobId] == nil && running[jobId] == nil {
-            let stored = PartialFile.stored(in: folder + "/" + jobId, store.environment.fileSystem)
-            for file in stored where await files.retain(file) { recordRetainedFile(file, jobId) }
+        for jobId in folder.jobs(where: { running[$0] == nil }) {
+            for file in folder.storedFiles(of: jobId) where await files.retain(file) {
+                folder.retain(file, for: jobId)
+            }
         }
         // Partial files from before the app named a cache folder are deleted and fetched again.
-        let former = files.directory + "/incoming"
-        if folder != former { try? store.environment.fileSystem.erase(former) }
+        let former = Self.formerFolder(of: files)
+        if folder.path != former { try? store.environment.fileSystem.erase(former) }
         // Last, because it deletes files that are neither retained nor referenced.
         await sweep(store.view(DownloadsView.self))
     }
 
-    private func updatePath(_ path: NetworkPath) {
-        if path != NetworkPath.none, self.path ?? NetworkPath.none == NetworkPath.none {
-            networkArrivals += 1
-        }
-        self.path = path
-    }
-
-    private func jobFolders() throws -> [String] {
-        do throws(FileError) {
-            // Every other name is not a job's folder.
-            return try store.environment.fileSystem.list(folder)
-                .filter { UUID(uuidString: $0)?.text == $0 }
-        } catch {
-            guard error.code == .notFound else { throw LogError(error) }
-            return []
-        }
-    }
-
-    /// - Returns: false if the store is suspended, or another manager uses the folder.
+    /// - Returns: false if another manager uses the folder.
     private func work() async throws -> Bool {
-        do {
-            try await store.checkOpen()
-            guard acquireLock() else {
-                setTimer(.now + Self.lockedRetry)
-                return false
-            }
-            if !isTidy {
-                try await tidy()
-                isTidy = true
-            }
-            try await reconcileJobs()
-        } catch let error as LogError where error.code == .suspended {
-            // Another process may open the log now and continue the jobs.
-            setTimer(nil)
-            await suspendWork()
+        try await store.checkOpen()
+        guard folder.acquireLock() else {
+            queue.setTimer(after: Self.lockedRetry)
             return false
-        } catch let error as LogError where error.code == .diskFull {
-            // Work continues after the next successful commit.
         }
+        if !isTidy {
+            try await tidy()
+            isTidy = true
+        }
+        try await reconcileJobs()
         return true
     }
 
     /// Stops all work, which a later run continues, and releases the folder's lock.
     private func suspendWork() async {
         await stopWork()
-        lock = nil
+        folder.releaseLock()
     }
 
     private func stopWork() async {
         let tasks = running.values.map(\.task)
         for task in tasks { task.cancel() }
         for task in tasks { await task.value }
-    }
-
-    /// Locks the folder. Another manager may hold the lock, or a process whose store was suspended a
-    /// moment ago.
-    ///
-    /// - Returns: false if another manager holds the lock. True also after an I/O error, which the jobs
-    ///   will meet and report.
-    private func acquireLock() -> Bool {
-        guard lock == nil else { return true }
-        let fileSystem = store.environment.fileSystem
-        do {
-            try DownloadFolder.create(folder, fileSystem)
-            let file = try fileSystem.open(folder + "/lock", .createIfMissing)
-            guard try file.lock() else { return false }
-            lock = file
-        } catch {}
-        return true
     }
 
     /// Starts and stops jobs to match the log, the network and the settings.
@@ -275,20 +179,15 @@ public actor DownloadManager {
             job.task.cancel()
         }
         await sweep(downloads)
-        let isWiFiOnly = store.view(PreferencesView.self)[user].wifiOnlyDownload
-        switch path {
-        case nil: return
-        case .some(.none): try await pauseAll(.connection)
-        case .cellular where isWiFiOnly:
-            try await pauseAll(.cellular)
-            for job in downloads.jobs(.queued) {
-                try await ignoringRefusal {
-                    try await commands.pause(job.id, .cellular, numbers: nil)
-                }
-            }
-        default:
+        guard let path = queue.path else { return }
+        guard let obstacle = queue.obstacle(on: path) else {
             try await commands.queueWanted(for: user)
-            try await startDueJobs(store.view(DownloadsView.self))
+            return try await startDueJobs(store.view(DownloadsView.self))
+        }
+        try await pauseAll(obstacle)
+        guard obstacle == .cellular else { return }
+        for job in downloads.jobs(.queued) {
+            try await ignoringRefusal { try await commands.pause(job.id, .cellular, numbers: nil) }
         }
     }
 
@@ -301,17 +200,16 @@ public actor DownloadManager {
                 try await commands.pause(job.id, reason, numbers: meters[job.id]?.numbers)
             }
         }
-        setTimer(nil)
     }
 
     /// Starts the jobs that are due, up to `jobsAtOnce`.
     private func startDueJobs(_ downloads: DownloadsView) async throws {
-        let now = ContinuousClock.now
-        var waiting = downloads.jobs(.downloading).filter { isDue($0.id, now) }
+        queue.keepRetries { downloads[$0]?.status.isUnfinished ?? false }
+        var waiting = downloads.jobs(.downloading).filter { queue.isDue($0.id) }
         waiting +=
             (downloads.jobs(.queued)
             + downloads.jobs(.paused).filter {
-                $0.pauseReason == .cellular || $0.pauseReason == .connection && isDue($0.id, now)
+                $0.pauseReason == .cellular || $0.pauseReason == .connection && queue.isDue($0.id)
             }).sorted(by: DownloadJob.precedes)
         for job in waiting {
             guard running.count < max(1, options.jobsAtOnce) else { break }
@@ -326,7 +224,6 @@ public actor DownloadManager {
             }
             start(job)
         }
-        setRetryTimer(now)
     }
 
     /// Carries out a command on a job that the app may have changed meanwhile.
@@ -343,43 +240,26 @@ public actor DownloadManager {
     // MARK: One job
 
     private func start(_ job: DownloadJob) {
-        retries[job.id] = nil
-        jobsWithFolders.insert(job.id)
+        queue.forgetRetry(job.id)
+        folder.insert(job.id)
         let meter = DownloadMeter(
             job.numbers, bytesMax: options.cityBytesMax, interval: options.progressInterval
         ) { [progress, id = job.id] meter in progress.update(id) { _ in meter.numbers } }
         let run = DownloadRun(
-            job: job, source: source, authorizer: authorizer, files: files,
-            fileSystem: store.environment.fileSystem, folder: folder + "/" + job.id, meter: meter,
+            job: job, commands: commands, source: source, authorizer: authorizer, files: files,
+            folder: folder.path(of: job.id), meter: meter,
             backoff: DownloadBackoff(options) { [store] in store.randomFraction() },
-            options: options, kept: Self.keptFiles(for: job, store),
-            now: { [store] in await store.timestamp },
-            checkStorageLimit: { [store, user, references = commands.references] in
-                try await Self.checkStorageLimit(for: $0, store, user, references)
-            },
-            onRetainedFile: { [weak self] in await self?.recordRetainedFile($0, job.id) })
+            options: options, user: user
+        ) { [weak self] in await self?.retain($0, for: job.id) }
         progress.update(job.id) { _ in meter.numbers }
-        running[job.id] = Running(
-            task: Task {
-                let result: Result<DownloadedCity, any Error>
-                do {
-                    result = .success(
-                        try await instruments.measure(.download) { try await run.run() })
-                } catch { result = .failure(error) }
-                await recordResult(result, of: job, meter)
-            }, meter: meter)
-    }
-
-    /// The files of a city's copy by URL, for an automatic download of the images that the copy lacks: only
-    /// those are fetched then, unless the manifest gives another checksum or size. A user who asks for a city
-    /// gets its images as they are now, if they can be fetched (DL-27).
-    private static func keptFiles(
-        for job: DownloadJob, _ store: EventStore
-    ) -> [String: FileID] {
-        guard !job.isExplicit, let copy = store.view(CitiesView.self).offline(job.cityId),
-            !copy.missingImages.isEmpty
-        else { return [:] }
-        return Dictionary(copy.images.map { ($0.url, $0.file) }) { a, _ in a }
+        let task = Task {
+            let result: Result<DownloadedCity, any Error>
+            do {
+                result = .success(try await instruments.measure(.download) { try await run.run() })
+            } catch { result = .failure(error) }
+            await recordResult(result, of: job, meter)
+        }
+        running[job.id] = (task, meter)
     }
 
     /// Records the result of a job and removes the job from `running`.
@@ -410,7 +290,7 @@ public actor DownloadManager {
         }
         progress.update(job.id) { _ in nil }
         running[job.id] = nil
-        loop?.wake()
+        queue.wake()
     }
 
     private func record(
@@ -459,108 +339,29 @@ public actor DownloadManager {
         return text.isEmpty ? "the download failed" : String(text.prefix(1_000))
     }
 
-    /// Checks before any fetch that a city whose sizes are all announced fits the user's storage limit.
-    ///
-    /// - Throws: `StorageLimitError`.
-    private static func checkStorageLimit(
-        for city: DownloadedCity, _ store: EventStore, _ user: String,
-        _ references: ReferenceCheck?
-    ) async throws {
-        struct Fits: Error {}
-        do {
-            try await store.write { transaction in
-                try city.record(
-                    isExplicit: city.isExplicit, for: user, references, in: &transaction)
-                // Aborts the transaction: nothing is recorded.
-                throw Fits()
-            }
-        } catch is Fits {}
-    }
-
-    // MARK: Waiting
-
     private func scheduleRetry(_ jobId: String) {
-        retries[jobId] = (networkArrivals, .now + options.pausedRetry)
+        queue.retry(jobId, after: options.pausedRetry)
     }
 
-    /// True if a job that waits for a connection may be retried: on another network, after its time of
-    /// retry, or when an earlier process paused it.
-    private func isDue(_ jobId: String, _ now: ContinuousClock.Instant) -> Bool {
-        guard let retry = retries[jobId] else { return true }
-        return retry.arrivals != networkArrivals || retry.due <= now
-    }
+    // MARK: Files
 
-    /// Sets the timer for the next retry that is due by time. Without such a job, or while no fetch is
-    /// allowed, there is no timer.
-    private func setRetryTimer(_ now: ContinuousClock.Instant) {
-        let downloads = store.view(DownloadsView.self)
-        retries = retries.filter { downloads[$0.key]?.status.isUnfinished ?? false }
-        // A job that is already due starts when another one ends.
-        setTimer(retries.values.map(\.due).filter { $0 > now }.min())
-    }
-
-    private func setTimer(_ next: ContinuousClock.Instant?) {
-        loop?.setTimer(next, after: next.map { max(.zero, $0 - .now) } ?? .zero)
-    }
-
-    private func recordRetainedFile(_ file: FileID, _ jobId: String) {
-        retainedFiles[jobId, default: []].append(file)
-    }
+    private func retain(_ file: FileID, for jobId: String) { folder.retain(file, for: jobId) }
 
     /// Deletes the files of jobs that are completed, cancelled or removed.
     private func sweep(_ downloads: DownloadsView) async {
         await discard(
-            jobsWithFolders.filter { jobId in
+            folder.jobs { jobId in
                 guard running[jobId] == nil else { return false }
                 let status = downloads[jobId]?.status
                 return status == nil || status == .completed || status == .cancelled
             })
     }
 
-    private func discard(_ jobIds: some Collection<String>) async {
+    private func discard(_ jobIds: [String]) async {
         guard !jobIds.isEmpty else { return }
-        for jobId in jobIds {
-            // If the removal fails, the next run retries it.
-            try? DownloadFolder.remove(folder + "/" + jobId, store.environment.fileSystem)
-            jobsWithFolders.remove(jobId)
-            await files.release(retainedFiles.removeValue(forKey: jobId) ?? [])
-        }
+        for jobId in jobIds { await files.release(folder.remove(jobId)) }
         // Deletes unreferenced files: those of these jobs, those that a city has replaced, and those of
         // cities that were evicted. If it fails, a later call repeats it.
         _ = try? await files.collect()
-    }
-}
-
-extension DownloadedCity {
-    /// Records the city in a transaction.
-    ///
-    /// - Throws: `StorageLimitError`; `EventError`, also for a city that the app's check does not know.
-    fileprivate func record(
-        isExplicit: Bool, for user: String, _ references: ReferenceCheck?,
-        in transaction: inout EventStore.Transaction
-    ) throws {
-        let fetched = manifest.images.compactMap { image -> Result<CachedImage, UnfetchedImage>? in
-            let url = image.url.absoluteString
-            if let file = files[image.url] {
-                return .success(
-                    CachedImage(
-                        id: image.id, url: url, file: file.file, size: file.size, kind: image.kind,
-                        width: image.width, height: image.height))
-            }
-            return failures[image.url].map { error in
-                let reason = String(error.detail.prefix(MissingImage.reasonMax))
-                return .failure(
-                    UnfetchedImage(
-                        image: MissingImage(id: image.id, url: url, reason: reason),
-                        isGone: error.isMissing, size: image.size, sha256: image.sha256))
-            }
-        }
-        let leftOut = manifest.leftOut.map {
-            Result<CachedImage, _>.failure(UnfetchedImage(image: $0.image))
-        }
-        try references?.require(.city(manifest.cityId), transaction)
-        try CityCommands.cache(
-            json: manifest.cityData, images: leftOut + fetched, isExplicit: isExplicit, for: user,
-            in: &transaction)
     }
 }

@@ -5,38 +5,25 @@ import Daybook
 import Foundation
 import Telemetry
 
-/// A city that was fetched, with all images that the server has.
-struct DownloadedCity: Sendable {
-    /// The city's data and list of images.
-    var manifest: CityManifest
-    /// The files of the images.
-    var files: [URL: DownloadedFile]
-    /// The reasons why the other images could not be fetched.
-    var failures: [URL: DownloadError] = [:]
-    /// True if the user requested it.
-    var isExplicit: Bool
-}
-
 /// A run of one job.
 struct DownloadRun {
     let job: DownloadJob
+    let commands: DownloadCommands
     let source: any CityManifestSource
     let authorizer: Authorizer
     let files: FileStore
-    let fileSystem: any FileSystem
     /// The job's own folder.
     let folder: String
     let meter: DownloadMeter
     let backoff: DownloadBackoff
     let options: DownloadManager.Options
-    /// The files of the city's present copy by URL, for an automatic download of what the copy lacks; else empty.
-    let kept: [String: FileID]
-    /// The present time.
-    let now: @Sendable () async -> Timestamp
-    /// Throws if a city would exceed the user's storage limit.
-    let checkStorageLimit: @Sendable (DownloadedCity) async throws -> Void
+    /// The user whose storage limit applies.
+    let user: String
     /// Called with each file that is retained in the store for this job, so that it is released later.
     let onRetainedFile: @Sendable (FileID) async -> Void
+
+    private var store: EventStore { commands.store }
+    var fileSystem: any FileSystem { store.environment.fileSystem }
 
     /// Fetches the manifest and all images that the server has.
     ///
@@ -67,7 +54,7 @@ struct DownloadRun {
             } catch {
                 try Failures.throwIfPermanent(error)
                 if let error = error as? DownloadError, error.isPortal,
-                    await portal.hasLasted(at: now())
+                    await portal.hasLasted(at: store.timestamp)
                 {
                     throw DownloadError(
                         .badManifest, "\(error.detail), or the server has sent this for a day")
@@ -116,10 +103,25 @@ struct DownloadRun {
             ($0.url, DownloadedFile(file: FileID(of: []), size: $0.size ?? 0))
         }
         try await checkStorageLimit(
-            DownloadedCity(
+            for: DownloadedCity(
                 manifest: manifest, files: Dictionary(files) { a, _ in a },
                 isExplicit: job.isExplicit))
         return failures
+    }
+
+    /// Checks before any fetch that a city whose sizes are all announced fits the user's storage limit.
+    ///
+    /// - Throws: `StorageLimitError`.
+    private func checkStorageLimit(for city: DownloadedCity) async throws {
+        struct Fits: Error {}
+        do {
+            try await store.write { transaction in
+                try city.record(
+                    isExplicit: city.isExplicit, for: user, commands.references, in: &transaction)
+                // Aborts the transaction: nothing is recorded.
+                throw Fits()
+            }
+        } catch is Fits {}
     }
 
     /// Deletes the files that belong to no image of the manifest.
@@ -156,9 +158,10 @@ struct DownloadRun {
             urls.insert($0.element.url).inserted
         }
         let online = OnlineCheck { _ = try await requestManifest() }
+        let kept = keptFiles
         try await fetchInParallel(images, atOnce: options.imagesAtOnce) { item in
             let name = manifest.name(ofImage: item.offset)
-            return (item.element.url, try await fetch(item.element, name, online))
+            return (item.element.url, try await fetch(item.element, name, kept, online))
         } receive: { (url, result) in
             switch result {
             case .success(let file):
@@ -171,15 +174,23 @@ struct DownloadRun {
         }
     }
 
+    /// The files of the city's copy by URL, for an automatic download of the images that the copy lacks: only
+    /// those are fetched then, unless the manifest gives another checksum or size. A user who asks for a city
+    /// gets its images as they are now, if they can be fetched (DL-27).
+    private var keptFiles: [String: FileID] {
+        guard !job.isExplicit, let copy = store.view(CitiesView.self).offline(job.cityId),
+            !copy.missingImages.isEmpty
+        else { return [:] }
+        return Dictionary(copy.images.map { ($0.url, $0.file) }) { a, _ in a }
+    }
+
     /// - Returns: the file, or the error of an image that the server does not have or send.
     private func fetch(
-        _ image: CityManifest.Image, _ name: String, _ online: OnlineCheck
+        _ image: CityManifest.Image, _ name: String, _ kept: [String: FileID],
+        _ online: OnlineCheck
     ) async throws -> Result<DownloadedFile, DownloadError> {
         let fetch = ImageFetch(
-            image: image, name: name, folder: folder, files: files, fileSystem: fileSystem,
-            authorizer: authorizer, meter: meter, backoff: backoff,
-            options: options, kept: kept[image.url.absoluteString],
-            allowsLocal: (authorizer.origin ?? HTTPOrigin(image.url))?.isLocal ?? false,
+            job: self, image: image, name: name, kept: kept[image.url.absoluteString],
             online: online)
         do { return .success(try await fetch.run()) } catch let error as DownloadError {
             switch error.code {
@@ -191,23 +202,5 @@ struct DownloadRun {
             case .badManifest, .tooLarge, .noSpace, .io: throw error
             }
         }
-    }
-}
-
-/// Operations on the folders of partial files.
-enum DownloadFolder {
-    /// Creates a folder and its parents if they do not exist.
-    static func create(_ path: String, _ fileSystem: any FileSystem) throws(DownloadError) {
-        try onDisk { () throws(FileError) in try fileSystem.createDirectories(path) }
-    }
-
-    /// Deletes a folder with its contents, or another item of that name. A missing item is not an error. A
-    /// symbolic link is removed and not followed.
-    static func remove(_ path: String, _ fileSystem: any FileSystem) throws(DownloadError) {
-        do throws(FileError) {
-            try fileSystem.removeAll(path)
-        } catch let error where error.code == .notFound {
-            return
-        } catch { throw DownloadError(error) }
     }
 }

@@ -14,25 +14,22 @@ struct DownloadedFile: Hashable, Sendable {
 
 /// The fetch of one image.
 struct ImageFetch {
+    let job: DownloadRun
     let image: CityManifest.Image
     /// The name of the image, for messages: the manifest's member.
     let name: String
-    let folder: String
-    let files: FileStore
-    let fileSystem: any FileSystem
-    let authorizer: Authorizer
-    let meter: DownloadMeter
-    let backoff: DownloadBackoff
-    let options: DownloadManager.Options
     /// The file that the city's present copy has for the URL, if the copy lacks other images.
     let kept: FileID?
-    /// Whether a redirect may lead to this machine or its network.
-    let allowsLocal: Bool
     let online: OnlineCheck
 
     /// The number of times that an image with wrong content is fetched from the start again.
     static let restartsMax = 2
     private static let redirectionsMax = 5
+
+    /// Whether a redirect may lead to this machine or its network.
+    private var allowsLocal: Bool {
+        (job.authorizer.origin ?? HTTPOrigin(image.url))?.isLocal ?? false
+    }
 
     /// Fetches the image and stores it. The store retains the file until the caller releases it.
     ///
@@ -40,23 +37,23 @@ struct ImageFetch {
     ///   `CancellationError`.
     func run() async throws -> DownloadedFile {
         var part = try PartialFile(
-            url: image.url.absoluteString, sha256: image.sha256, in: folder, fileSystem)
+            url: image.url.absoluteString, sha256: image.sha256, in: job.folder, job.fileSystem)
         if part.size == 0,
             let known = image.sha256 ?? part.sidecar.stored ?? part.sidecar.sha256 ?? kept,
             let file = try await storedFile(known)
         {
-            meter.finish(image.url, bytes: file.size)
+            job.meter.finish(image.url, bytes: file.size)
             return file
         }
         // The stored file does not match the manifest any more.
         if part.sidecar.stored != nil { try part.discard() }
         if let total = image.size ?? part.sidecar.total, part.size > total { try part.discard() }
         let writer = ImageWriter(
-            part, image, name: name, bytesMax: options.imageBytesMax, allowsLocal: allowsLocal,
-            meter, backoff)
+            part, image, name: name, bytesMax: job.options.imageBytesMax,
+            allowsLocal: allowsLocal, job.meter, job.backoff)
         do {
             let file = try await fetch(writer)
-            meter.finish(image.url, bytes: file.size)
+            job.meter.finish(image.url, bytes: file.size)
             return file
         } catch {
             // Keeps the fetched bytes for the next run, also after a power cut.
@@ -69,17 +66,17 @@ struct ImageFetch {
 
     /// Retains the file if the store has it and it has the size that the manifest states; else nil.
     private func storedFile(_ id: FileID) async throws -> DownloadedFile? {
-        guard await files.retain(id) else { return nil }
-        let path = files.path(of: id)
+        guard await job.files.retain(id) else { return nil }
+        let path = job.files.path(of: id)
         do {
             let size = try onDisk { () throws(FileError) in
-                try fileSystem.open(path, .read).size()
+                try job.fileSystem.open(path, .read).size()
             }
             if image.size ?? size == size { return DownloadedFile(file: id, size: size) }
-            await files.release([id])
+            await job.files.release([id])
             return nil
         } catch {
-            await files.release([id])
+            await job.files.release([id])
             throw error
         }
     }
@@ -100,7 +97,7 @@ struct ImageFetch {
                 do {
                     try checkContent(writer)
                     let file = try await store(writer)
-                    backoff.recordProgress()
+                    job.backoff.recordProgress()
                     online.recordAnswer(of: image.url)
                     return file
                 } catch let error as FileStoreError
@@ -168,7 +165,7 @@ struct ImageFetch {
     ) async throws {
         let previous = row.last ?? start
         row = Row(failures: row.failures + 1, last: .now)
-        let isLast = row.failures >= options.failuresMax
+        let isLast = row.failures >= job.options.failuresMax
         if isLast || online.hasGivenUp(image.url) {
             if try await online.isOnline(since: isLast ? previous : start) {
                 online.giveUp(image.url)
@@ -176,11 +173,11 @@ struct ImageFetch {
             }
             if isLast { throw ConnectionLost() }
         }
-        do { try await backoff.waitAfterFailure(error) } catch is ConnectionLost {
+        do { try await job.backoff.waitAfterFailure(error) } catch is ConnectionLost {
             // The requests of all images together have failed as often: a dead connection, or bad images?
             guard try await online.isOnline(since: previous) else { throw ConnectionLost() }
-            backoff.recordProgress()
-            try await backoff.waitAfterFailure(error)
+            job.backoff.recordProgress()
+            try await job.backoff.waitAfterFailure(error)
         }
     }
 
@@ -219,7 +216,7 @@ struct ImageFetch {
     /// - Throws: `DownloadError`; as `DownloadBackoff.waitAfterFailure`.
     private func waitForServer(_ problem: String) async throws {
         guard try await !online.isOnline() else { throw DownloadError(.wrongContent, problem) }
-        try await backoff.waitAfterFailure(DownloadError(.unavailable, problem))
+        try await job.backoff.waitAfterFailure(DownloadError(.unavailable, problem))
     }
 
     private func restart(
@@ -238,11 +235,11 @@ struct ImageFetch {
             part.close()
             return (part.path, part.size, part.sidecar.sha256)
         }
-        let file = try await files.storeRetained(moving: path, expecting: sha256)
+        let file = try await job.files.storeRetained(moving: path, expecting: sha256)
         do {
             try writer.withPart { (part) throws(DownloadError) in try part.recordMove(to: file) }
         } catch {
-            await files.release([file])
+            await job.files.release([file])
             throw error
         }
         return DownloadedFile(file: file, size: size)
@@ -267,7 +264,7 @@ struct ImageFetch {
             var failure: (any Error)?
             var head: BoundedHTTPResponseHead?
             do {
-                head = try await authorizer.send(request, isRedirected: hop > 0, to: writer)
+                head = try await job.authorizer.send(request, isRedirected: hop > 0, to: writer)
             } catch let error as TransportError where error.code == .localAddress {
                 return .portal("\(name): a redirect to \(error.description)")
             } catch {

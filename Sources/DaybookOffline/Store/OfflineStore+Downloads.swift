@@ -20,10 +20,11 @@ extension DownloadManager {
         user: String, reachability: any Reachability = SystemReachability(),
         options: Options = Options()
     ) {
+        let authorizer = Authorizer(
+            options.http, credentials: credentials, origin: HTTPOrigin(base), for: store.events)
         self.init(
-            store.events, store.files, base: base, credentials: credentials, user: user,
-            reachability: reachability, options: options.caching(in: store.cacheFolder),
-            references: store.references)
+            store.downloads, store.files, HTTPManifestSource(base: base, authorizer: authorizer),
+            authorizer, user: user, reachability, options.caching(in: store.cacheFolder))
     }
 
     /// Creates a manager for an app with its own source of manifests; images are fetched over HTTP.
@@ -42,10 +43,12 @@ extension DownloadManager {
         credentials: any Credentials = NoCredentials(), user: String,
         reachability: any Reachability = SystemReachability(), options: Options = Options()
     ) {
+        let authorizer = Authorizer(
+            options.http, credentials: credentials,
+            origin: imageOrigin.flatMap(HTTPOrigin.init), for: store.events)
         self.init(
-            store.events, store.files, source: source, imageOrigin: imageOrigin,
-            credentials: credentials, user: user, reachability: reachability,
-            options: options.caching(in: store.cacheFolder), references: store.references)
+            store.downloads, store.files, source, authorizer, user: user, reachability,
+            options.caching(in: store.cacheFolder))
     }
 }
 

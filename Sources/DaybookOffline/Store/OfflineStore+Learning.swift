@@ -22,10 +22,11 @@ extension LearningDownloads {
         user: String, reachability: any Reachability = SystemReachability(), policy: PrefetchPolicy,
         options: DownloadManager.Options = DownloadManager.Options()
     ) {
+        let authorizer = Authorizer(
+            options.http, credentials: credentials, origin: HTTPOrigin(base), for: store.events)
         self.init(
-            store.events, store.files, base: base, credentials: credentials, user: user,
-            reachability: reachability, policy: policy, options: options,
-            references: store.references)
+            store, source: HTTPLearningSource(base: base, authorizer: authorizer), user: user,
+            reachability: reachability, policy: policy, options: options)
     }
 
     /// Creates downloads for an app with its own source of lessons and review sessions.
@@ -44,7 +45,6 @@ extension LearningDownloads {
         options: DownloadManager.Options = DownloadManager.Options()
     ) {
         self.init(
-            store.events, store.files, source: source, user: user, reachability: reachability,
-            policy: policy, options: options, references: store.references)
+            store.learning, source, user: user, reachability, policy, options)
     }
 }

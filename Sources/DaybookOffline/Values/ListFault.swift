@@ -86,7 +86,7 @@ struct StorableElements<Element> {
             let place = list.firstIndex { $0.index > fault.index } ?? list.count
             list.insert((fault.index, kept), at: place)
         }
-        let keepsAll = faults.contains { $0.id.isEmpty || $0.id.utf8.contains(0) }
+        let keepsAll = faults.contains { !EntityID.isIdentifier($0.id) }
         let others = keepsAll ? known.filter { ids.insert(EntityID($0[keyPath: id])).inserted } : []
         return list.map(\.element) + others
     }

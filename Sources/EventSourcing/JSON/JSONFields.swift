@@ -156,9 +156,8 @@ public struct JSONFields {
     public func identifier(_ name: StaticString) throws(EventError) -> String {
         let value = try string(name)
         guard !value.isEmpty else { throw EventError(.invalidData, "\(path).\(name) is empty") }
-        // Some databases end a text at U+0000, so two such ids would be equal there. In JSON it is always
-        // escaped.
-        guard !hasEscapes || !value.utf8.contains(0) else {
+        // In JSON U+0000 is always escaped.
+        guard !hasEscapes || EntityID.isIdentifier(value) else {
             throw EventError(.invalidData, "\(path).\(name) contains U+0000")
         }
         return value
@@ -265,11 +264,7 @@ public struct JSONFields {
         guard let elements = try elements(name) else { return nil }
         var strings: [String] = []
         for (index, element) in elements.enumerated() {
-            let inner = element.lowerBound + 1..<max(element.lowerBound + 1, element.upperBound - 1)
-            let value = JSONText.string(text.span.bytes, inner)
-            guard text[element.lowerBound] == UInt8(ascii: "\""), !value.isEmpty,
-                !value.utf8.contains(0)
-            else {
+            guard let value = identifier(at: element) else {
                 throw EventError(.invalidData, "\(path).\(name)[\(index)] is not an identifier")
             }
             strings.append(value)
@@ -304,16 +299,20 @@ public struct JSONFields {
         var all: [(name: String, value: String)] = []
         for member in members {
             let name = name(of: member)
-            let inner = JSONText.string(
-                text.span.bytes,
-                member.value.lowerBound
-                    + 1..<max(member.value.lowerBound + 1, member.value.upperBound - 1))
-            guard text[member.value.lowerBound] == UInt8(ascii: "\""), !name.isEmpty,
-                !inner.isEmpty, !name.utf8.contains(0), !inner.utf8.contains(0)
-            else { throw EventError(.invalidData, "\(path).\(name) is not an identifier") }
-            all.append((name, inner))
+            guard EntityID.isIdentifier(name), let value = identifier(at: member.value) else {
+                throw EventError(.invalidData, "\(path).\(name) is not an identifier")
+            }
+            all.append((name, value))
         }
         return all
+    }
+
+    /// The value at a range; nil if it is not an identifier.
+    private func identifier(at range: Range<Int>) -> String? {
+        guard text[range.lowerBound] == UInt8(ascii: "\"") else { return nil }
+        let value = JSONText.string(
+            text.span.bytes, range.lowerBound + 1..<range.upperBound - 1)
+        return EntityID.isIdentifier(value) ? value : nil
     }
 
     private func elements(_ name: StaticString) throws(EventError) -> [Range<Int>]? {

@@ -93,90 +93,19 @@ extension JSONValue {
     }
 }
 
-/// A number of a JSON text, as decimal digits and exponent, so that no precision is lost.
+/// A number of a JSON text, with its exact value.
 public struct JSONNumber: Hashable, Sendable {
     /// The number as it was written.
     public let text: String
-    private let isNegative: Bool
-    private let digits: [UInt8]
-    /// The power of ten of the last digit; `Int.min` or `Int.max` if `wideExponent` has it.
-    private let exponent: Int
-    /// The sign and digits of an exponent that exceeds `Int`; else empty.
-    private let wideExponent: [UInt8]
+    /// Sign, digits and exponent: the same for all notations of one value.
+    package let canonicalText: [UInt8]
 
     /// The number at a range of checked text.
     package init(_ bytes: RawSpan, _ range: Range<Int>) {
-        let content = bytes.extracting(range)
-        text = content.text
-        var digits: [UInt8] = []
-        var exponent = 0
-        var isFraction = false
-        var negative = false
-        var written: [UInt8] = []
-        var writtenNegative = false
-        var inExponent = false
-        for index in 0..<content.byteCount {
-            let byte = content.byte(at: index)
-            switch byte {
-            case UInt8(ascii: "-"):
-                if inExponent { writtenNegative = true } else { negative = true }
-            case UInt8(ascii: "+"): break
-            case UInt8(ascii: "."): isFraction = true
-            case UInt8(ascii: "e"), UInt8(ascii: "E"): inExponent = true
-            default:
-                if inExponent {
-                    if byte != UInt8(ascii: "0") || !written.isEmpty { written.append(byte) }
-                } else {
-                    digits.append(byte - 0x30)
-                    if isFraction { exponent -= 1 }
-                }
-            }
-        }
-        let leading = digits.prefix { $0 == 0 }.count
-        digits.removeFirst(leading)
-        while digits.last == 0 {
-            digits.removeLast()
-            exponent += 1
-        }
-        self.digits = digits
-        (self.exponent, wideExponent) =
-            digits.isEmpty ? (0, []) : Self.sum(written, isNegative: writtenNegative, exponent)
-        self.isNegative = negative && !digits.isEmpty
-    }
-
-    /// The sum of a written exponent and the shift by the decimal point. Exact: with a saturated sum, numbers
-    /// with different values would be equal, and one of two events would be taken for a duplicate.
-    ///
-    /// - Parameters:
-    ///   - written: the exponent's digits without leading zeros.
-    ///   - shift: at most the length of the number's text.
-    private static func sum(
-        _ written: [UInt8], isNegative: Bool, _ shift: Int
-    ) -> (Int, wide: [UInt8]) {
-        // 18 digits and the shift never overflow.
-        if written.count <= 18 {
-            let value = written.reduce(0) { $0 * 10 + Int($1 - 0x30) }
-            return ((isNegative ? -value : value) + shift, [])
-        }
-        var digits = written
-        var carry = isNegative ? -shift : shift
-        for index in digits.indices.reversed() where carry != 0 {
-            let digit = Int(digits[index] - 0x30) + carry
-            carry = digit >= 0 ? digit / 10 : (digit - 9) / 10
-            digits[index] = UInt8(digit - carry * 10) + 0x30
-        }
-        let text =
-            (isNegative ? "-" : "") + (carry == 0 ? "" : "\(carry)")
-            + String(decoding: digits.drop { carry == 0 && $0 == UInt8(ascii: "0") }, as: UTF8.self)
-        // A sum that fits an Int is stored as one, as for other notations of the same value.
-        if let value = Int(text) { return (value, []) }
-        return (isNegative ? .min : .max, Array(text.utf8))
-    }
-
-    /// Sign, digits and exponent: the same for all notations of one value.
-    package var canonicalText: [UInt8] {
-        (isNegative ? [UInt8(ascii: "-")] : []) + digits.map { $0 + UInt8(ascii: "0") }
-            + (wideExponent.isEmpty ? Array("e\(exponent)".utf8) : Array("e".utf8) + wideExponent)
+        text = bytes.extracting(range).text
+        var canonicalText: [UInt8] = []
+        Self.appendCanonicalText(of: bytes, range, to: &canonicalText)
+        self.canonicalText = canonicalText
     }
 
     /// Appends the `canonicalText` of the number at a range of checked text; without allocations if the
@@ -213,26 +142,46 @@ public struct JSONNumber: Hashable, Sendable {
             result.append("e0")
             return
         }
-        if offset < range.upperBound {
-            // 15 digits and the shift never overflow.
-            guard range.upperBound - offset <= 17 else {
-                result.removeSubrange(start...)
-                result += JSONNumber(text, range).canonicalText
-                return
-            }
-            var (value, isNegative) = (0, false)
-            for index in offset + 1..<range.upperBound {
-                let byte = text.byte(at: index)
-                if byte &- UInt8(ascii: "0") <= 9 {
-                    value = value * 10 + Int(byte - UInt8(ascii: "0"))
-                } else {
-                    isNegative = byte == UInt8(ascii: "-")
-                }
-            }
-            exponent += isNegative ? -value : value
-        }
         result.append(UInt8(ascii: "e"))
-        append(integer: exponent, to: &result)
+        guard offset < range.upperBound else { return append(integer: exponent, to: &result) }
+        offset += 1
+        let sign = text.byte(at: offset)
+        let isNegative = sign == UInt8(ascii: "-")
+        if isNegative || sign == UInt8(ascii: "+") { offset += 1 }
+        while offset < range.upperBound, text.byte(at: offset) == UInt8(ascii: "0") { offset += 1 }
+        let written = text.extracting(offset..<range.upperBound)
+        // 18 digits and the shift never overflow.
+        guard written.byteCount <= 18 else {
+            return append(
+                longExponent: written.array, isNegative: isNegative, exponent, to: &result)
+        }
+        var value = 0
+        for index in 0..<written.byteCount {
+            value = value * 10 + Int(written.byte(at: index) - UInt8(ascii: "0"))
+        }
+        append(integer: exponent + (isNegative ? -value : value), to: &result)
+    }
+
+    /// Appends the sum of a written exponent of more than 18 digits and the shift by the decimal point. Exact: with
+    /// a saturated sum, numbers with different values would be equal, and one of two events would be taken for a
+    /// duplicate.
+    ///
+    /// - Parameters:
+    ///   - written: the exponent's digits without leading zeros.
+    ///   - shift: at most the length of the number's text.
+    private static func append(
+        longExponent written: [UInt8], isNegative: Bool, _ shift: Int, to result: inout [UInt8]
+    ) {
+        var digits = written
+        var carry = isNegative ? -shift : shift
+        for index in digits.indices.reversed() where carry != 0 {
+            let digit = Int(digits[index] - UInt8(ascii: "0")) + carry
+            carry = digit >= 0 ? digit / 10 : (digit - 9) / 10
+            digits[index] = UInt8(digit - carry * 10) + UInt8(ascii: "0")
+        }
+        if isNegative { result.append(UInt8(ascii: "-")) }
+        if carry != 0 { append(integer: carry, to: &result) }
+        result += digits.drop { carry == 0 && $0 == UInt8(ascii: "0") }
     }
 
     private static func append(integer: Int, to result: inout [UInt8]) {
@@ -251,31 +200,24 @@ public struct JSONNumber: Hashable, Sendable {
 
     /// The number as an `Int`; nil if it is not a whole number or does not fit.
     public var integerValue: Int? {
-        guard (0...18).contains(exponent), exponent + digits.count <= 19 else { return nil }
-        var value = 0
-        for digit in digits + Array(repeating: 0, count: exponent) {
-            let (product, overflow) = value.multipliedReportingOverflow(by: 10)
-            let (sum, carry) = product.subtractingReportingOverflow(Int(digit))
-            guard !overflow, !carry else { return nil }
-            value = sum
-        }
-        guard !isNegative else { return value }
-        return value == .min ? nil : -value
+        let parts = canonicalText.split(
+            separator: UInt8(ascii: "e"), omittingEmptySubsequences: false)
+        guard let exponent = Int(String(decoding: parts[1], as: UTF8.self)),
+            (0...18).contains(exponent)
+        else { return nil }
+        // Zero has no digits.
+        return Int(
+            String(decoding: parts[0], as: UTF8.self) + (parts[0].isEmpty ? "0" : "")
+                + String(repeating: "0", count: exponent))
     }
 
     /// True if the values are equal.
     public static func == (lhs: JSONNumber, rhs: JSONNumber) -> Bool {
-        lhs.isNegative == rhs.isNegative && lhs.digits == rhs.digits
-            && lhs.exponent == rhs.exponent && lhs.wideExponent == rhs.wideExponent
+        lhs.canonicalText == rhs.canonicalText
     }
 
     /// Hashes the value.
-    public func hash(into hasher: inout Hasher) {
-        hasher.combine(isNegative)
-        hasher.combine(digits)
-        hasher.combine(exponent)
-        hasher.combine(wideExponent)
-    }
+    public func hash(into hasher: inout Hasher) { hasher.combine(canonicalText) }
 }
 
 extension JSONValue {

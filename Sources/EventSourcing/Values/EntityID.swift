@@ -9,6 +9,12 @@ public struct EntityID: Hashable, Comparable, Sendable, CustomStringConvertible 
     /// Wraps an identifier.
     public init(_ string: String) { self.string = string }
 
+    /// Whether a text is an identifier: not empty, and without U+0000, at which some databases end a text, so that
+    /// two ids would be equal there. O(bytes). Spec/model/events.md, EVT-4.
+    public static func isIdentifier(_ text: String) -> Bool {
+        !text.isEmpty && !text.utf8.contains(0)
+    }
+
     /// True if all bytes are equal.
     public static func == (lhs: EntityID, rhs: EntityID) -> Bool {
         lhs.string.utf8.withBytes { $0.isEqual(to: rhs.string) }

@@ -2,6 +2,7 @@
 // log is read, so that frames and lines outside of them are not decoded, and sealed segments not read.
 
 import DaybookOffline
+import EventSourcing
 import Foundation
 import LogFormat
 import LogStorage
@@ -148,8 +149,8 @@ private final class EventRows: SQLRows {
     private let portions: LinePortions
     private var portion = LinePortion()
     private var index = -1
-    /// The members of the present line; nil until one is asked for.
-    private var members: LineMembers?
+    /// The members of the present line, nil if they need the decoder; nil until one is asked for.
+    private var members: PlainLine??
 
     init(_ reader: LogReader, _ positions: ClosedRange<Position>, _ type: [UInt8]?) {
         directory = reader.directory
@@ -196,16 +197,24 @@ private final class EventRows: SQLRows {
             result.write(text: line.extracting(LinePrefix.idOffset..<LinePrefix.idOffset + 36))
         case .source: result.write(UUID(integer: prefix.source).text)
         case .type:
-            guard let end = LineMembers.endOfString(line, from: prefix.byteCount) else {
+            guard let end = line.endOfString(from: prefix.byteCount) else {
                 return try writeDecoded(.type, line, to: result)
             }
             result.write(text: line.extracting(prefix.byteCount..<end))
         case let column?:
-            if members == nil { members = LineMembers(line, prefix) }
-            guard let members, members.isPlain else {
+            if members == nil { members = PlainLine(line, prefix, to: .stored) }
+            guard case .some(let plain?) = members else {
                 return try writeDecoded(column, line, to: result)
             }
-            if let range = members[column] { result.write(text: line.extracting(range)) }
+            let range: Range<Int>? =
+                switch column {
+                case .subject: plain.subject
+                case .lane: plain.lane
+                case .time: plain.timeText
+                case .data: plain.data
+                default: nil
+                }
+            if let range { result.write(text: line.extracting(range)) }
         case nil: break
         }
     }
@@ -228,59 +237,19 @@ private final class EventRows: SQLRows {
     }
 }
 
-/// Where the members of a line are that has neither escapes nor extensions. Lines in a log are valid JSON with
-/// their members in one order (Spec/format/line.md, LINE-1), so only quotation marks are looked for.
-struct LineMembers {
-    private(set) var isPlain = false
-    private var subject: Range<Int>?
-    private var lane: Range<Int>?
-    private var time: Range<Int>?
-    private var data: Range<Int>?
-
-    init(_ line: RawSpan, _ prefix: LinePrefix) {
-        guard let typeEnd = Self.endOfString(line, from: prefix.byteCount) else { return }
-        var offset = typeEnd + 1
-        func string(after text: StaticString) -> Range<Int>? {
-            guard line.matches(text, at: offset) else { return nil }
-            let start = offset + text.utf8CodeUnitCount
-            guard let end = Self.endOfString(line, from: start) else { return nil }
-            offset = end + 1
-            return start..<end
-        }
-        subject = string(after: ",\"subject\":\"")
-        guard let lane = string(after: ",\"partitionkey\":\""),
-            let time = string(after: ",\"time\":\"")
-        else { return }
-        (self.lane, self.time) = (lane, time)
-        let dataStart: StaticString = ",\"data\":"
-        if line.matches(dataStart, at: offset) {
-            data = offset + dataStart.utf8CodeUnitCount..<line.byteCount - 1
-        } else if offset != line.byteCount - 1 {
-            return
-        }
-        isPlain = true
+extension PlainLine {
+    /// The time as it is written.
+    fileprivate var timeText: Range<Int> {
+        let start = lane.upperBound + "\",\"time\":\"".utf8.count
+        return start..<start + 24
     }
+}
 
-    subscript(column: EventsTable.Column) -> Range<Int>? {
-        switch column {
-        case .subject: subject
-        case .lane: lane
-        case .time: time
-        case .data: data
-        default: nil
-        }
-    }
-
+extension RawSpan {
     /// The offset of the quotation mark that ends a string; nil if the string has an escape.
-    static func endOfString(_ line: RawSpan, from start: Int) -> Int? {
-        var offset = start
-        while offset < line.byteCount {
-            switch line.unsafeLoad(fromUncheckedByteOffset: offset, as: UInt8.self) {
-            case 0x22: return offset
-            case 0x5C: return nil
-            default: offset += 1
-            }
-        }
-        return nil
+    func endOfString(from start: Int) -> Int? {
+        guard let end = offset(of: UInt8(ascii: "\""), from: start) else { return nil }
+        let escape = extracting(start..<end).offset(of: UInt8(ascii: "\\"), from: 0)
+        return escape == nil ? end : nil
     }
 }

@@ -34,7 +34,7 @@ final class TypeRows: SQLRows {
         try reader.forEachLine(from: range.lowerBound) { prefix, line in
             guard prefix.position <= range.upperBound else { return false }
             let text: [UInt8] =
-                if let end = LineMembers.endOfString(line, from: prefix.byteCount) {
+                if let end = line.endOfString(from: prefix.byteCount) {
                     line.extracting(prefix.byteCount..<end).array
                 } else {
                     Array(
