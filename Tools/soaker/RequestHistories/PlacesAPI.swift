@@ -147,16 +147,21 @@ package final class PlacesAPI: APIClient {
         }
         let answer = state.withLock { state in
             let answer = handle(request, &state, late)
-            if state.late.count > 1 {
-                for request in state.late { _ = handle(request, &state, 0) }
-                state.late = []
-            }
+            if state.late.count > 1 { deliverLate(&state) }
             return answer
         }
         switch fate {
         case .lostAnswer, .killed: throw Lost()
         default: return answer
         }
+    }
+
+    /// Applies the requests that are still on their way.
+    func deliverLateRequests() { state.withLock { deliverLate(&$0) } }
+
+    private func deliverLate(_ state: inout State) {
+        for request in state.late { _ = handle(request, &state, 0) }
+        state.late = []
     }
 
     private func handle(

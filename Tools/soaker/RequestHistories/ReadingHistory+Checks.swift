@@ -131,6 +131,7 @@ extension ReadingHistory {
     mutating func readTwice(_ index: Int) async throws {
         let device = devices[index].device
         connection.isReliable = true
+        device.api.deliverLateRequests()
         connection.restart(on: device.files)
         try note(index)
         let report = try await device.run(ships: false)

@@ -146,6 +146,7 @@ public struct ReadingHistory {
             // A third of the runs have no faults: what they leave is compared with the API at once.
             let isCalm = draw { $0.bool(oneIn: 3) }
             connection.isReliable = isCalm
+            if isCalm { devices[index].device.api.deliverLateRequests() }
             let report = try await sync(index)
             if isCalm { try checkEqual(index, report) }
             if draw({ $0.bool(oneIn: 3) }) { try await readTwice(index) }
@@ -287,6 +288,7 @@ public struct ReadingHistory {
         for _ in 0..<4 {
             for index in devices.indices {
                 devices[index].device.clock.advance(by: .seconds(3_700))
+                devices[index].device.api.deliverLateRequests()
                 devices[index].conflict = nil
                 try await sync(index, isLast: true)
                 let store = devices[index].device.store
