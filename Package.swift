@@ -321,7 +321,9 @@ let package = Package(
             swiftSettings: strict),
         .target(
             name: "RequestHistories",
-            dependencies: ["Daybook", "DaybookTestKit", "EventSourcing", "LogStorage", "Replay"],
+            dependencies: [
+                "Daybook", "DaybookTestKit", "EventSourcing", "LogFormat", "LogStorage", "Replay",
+            ],
             path: "Tools/soaker/RequestHistories",
             swiftSettings: strict),
         .target(
@@ -429,7 +431,7 @@ let package = Package(
             dependencies: [
                 "EventGenerators",
                 "DaybookTestKit", "EventSourcing", "LogFormat", "LogStorage", "DaybookOffline",
-                "Replay",
+                "Replay", "RequestHistories",
                 "TestSupport", .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: strict),

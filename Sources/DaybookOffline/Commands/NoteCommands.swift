@@ -64,14 +64,14 @@ public struct NoteCommands: Sendable {
     public func addAgain(
         _ conflict: Conflict, city cityId: String, by userId: String
     ) async throws -> Note {
-        guard let event = conflict.pending.first,
-            let text = conflict.pending.compactMap(Self.text).last
-        else { throw EventError(.refused, "no pending event of the note has a text") }
+        guard let text = conflict.pending.compactMap(Self.text).last else {
+            throw EventError(.refused, "no pending event of the note has a text")
+        }
         let note = try Self.newNote(text, cityId, userId)
         if let references {
             try await store.write { try references.require(.city(cityId), $0) }
         }
-        try await store.outbox.resolve(event.id, .replace([try EventDraft(note)]))
+        try await store.outbox.resolve(conflict, .replace([try EventDraft(note)]))
         return try recorded(note)
     }
 

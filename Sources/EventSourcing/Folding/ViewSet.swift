@@ -17,6 +17,7 @@ private protocol AnyViewBox: AnyObject, Sendable {
     func adopt(_ other: any AnyViewBox)
     func capture(_ discarded: DiscardedEvents) -> ViewCapture
     var projection: any Projection { get }
+    func floor(ofLane lane: String) -> LWWTimestamp?
 }
 
 /// Events in their newest form, with the views that fold each of them.
@@ -80,6 +81,9 @@ private final class ViewBox<View: Projection>: AnyViewBox {
         return present
     }
     var projection: any Projection { present.view }
+    func floor(ofLane lane: String) -> LWWTimestamp? {
+        (projection as? any LaneFloorView)?.floor(ofLane: lane)
+    }
     var isStored: Bool { (try? View().encodedState()) != nil }
     var through: Position { max(progress.through, state.withLock { $0.through }) }
     var revision: UInt64 { state.withLock { $0.revision } }
@@ -143,6 +147,8 @@ private final class ViewBox<View: Projection>: AnyViewBox {
 /// The views of one store.
 struct ViewSet: Sendable {
     private let boxes: [ObjectIdentifier: any AnyViewBox]
+    /// The boxes of the views that know a lane's newest event.
+    private let laneFloors: [any AnyViewBox]
     /// A bit for each box. With more than 64 views, some share a bit.
     private let bits: [(box: any AnyViewBox, bit: UInt64)]
     /// The bits of the views that fold events of a type; for other types, `bitsOfAllTypes`.
@@ -181,6 +187,9 @@ struct ViewSet: Sendable {
         var boxes: [ObjectIdentifier: any AnyViewBox] = [:]
         for view in views { boxes[ObjectIdentifier(view)] = Self.box(view, catalogue, progress) }
         self.boxes = boxes
+        laneFloors = views.filter { $0 is any LaneFloorView.Type }.compactMap {
+            boxes[ObjectIdentifier($0)]
+        }
         let bits = boxes.values.enumerated().map { ($1, UInt64(1) << UInt64($0 % 64)) }
         let types = Set(views.flatMap { $0.eventTypes ?? [] })
         func bitsOfViews(_ isIncluded: (any AnyViewBox) -> Bool) -> UInt64 {
@@ -414,6 +423,11 @@ struct ViewSet: Sendable {
     var projections: [any Projection] {
         // With the set of retracted events, which compaction must keep: the server may have them.
         boxes.values.map(\.projection) + (discarded == DiscardedEvents() ? [] : [discarded])
+    }
+
+    /// The newest LWW timestamp in a lane, of the views that know it.
+    func floor(ofLane lane: String) -> LWWTimestamp? {
+        laneFloors.lazy.compactMap { $0.floor(ofLane: lane) }.max()
     }
 
     /// True if the set has a view.

@@ -361,10 +361,19 @@ extension EventStore {
                 } catch let error as EventError {
                     throw error.ofEvent(earlier + prepared.count, in: count)
                 }
-                prepared.append(.new(draft, replacing: replaced(prepared.count)))
+                let floors = [
+                    replaced(prepared.count), isHistory ? nil : floor(of: draft),
+                ]
+                prepared.append(.new(draft, replacing: floors.compactMap(\.self).max()))
             }
         }
         return prepared
+    }
+
+    /// The newest LWW timestamp in the lane of a change that brings no time, as far as a view knows it.
+    private func floor(of draft: CheckedDraft) -> LWWTimestamp? {
+        guard draft.draft.time == nil, draft.type.action != nil else { return nil }
+        return views.floor(ofLane: draft.lane)
     }
 
     /// Refuses what only events from another log may have or be: reserved types, times far ahead of the clock,

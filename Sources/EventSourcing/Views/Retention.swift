@@ -78,6 +78,13 @@ extension CompactableView {
     public func holders(of event: Event) -> [LWWTimestamp?]? { nil }
 }
 
+/// A view that knows the LWW timestamps of a lane's events. An event that is appended to the lane without a time is
+/// recorded after them, whatever the clock says (LINE-7).
+package protocol LaneFloorView: Projection {
+    /// The newest LWW timestamp in a lane; nil if the view knows none. O(log state).
+    func floor(ofLane lane: String) -> LWWTimestamp?
+}
+
 /// A view that knows which events the server has settled.
 public protocol SettlementView: Projection {
     /// True if no verdict is pending for an own or foreign event with this LWW timestamp: the server has

@@ -13,11 +13,18 @@ public struct Conflict: Sendable {
     /// The events of the lane that the server has not applied, in order. The first is in conflict; the
     /// others may depend on it.
     public let pending: [Event]
+    /// The id of the server's event, also if the log does not have that event.
+    let currentID: UUID?
 
     /// Describes a conflict.
     public init(lane: String, current: EventDraft?, pending: [Event]) {
+        self.init(lane: lane, current: current, currentID: current?.id, pending: pending)
+    }
+
+    init(lane: String, current: EventDraft?, currentID: UUID?, pending: [Event]) {
         self.lane = lane
         self.current = current
+        self.currentID = currentID
         self.pending = pending
     }
 }

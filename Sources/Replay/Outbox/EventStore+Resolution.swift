@@ -17,7 +17,9 @@ extension EventStore {
         guard let first = entries.first, first.status == .conflict else { return nil }
         let pending = try entries.compactMap { try event(at: $0.position) }
         let current = try first.conflictsWith.flatMap { try event(id: $0) }
-        return Conflict(lane: lane, current: current?.content, pending: pending)
+        return Conflict(
+            lane: lane, current: current?.content, currentID: first.conflictsWith,
+            pending: pending)
     }
 
     /// The event in a verdict's `current`; nil if that is not an event.
@@ -70,8 +72,7 @@ extension EventStore {
             guard superseded.map(\.id) == conflict.pending.map(\.id),
                 superseded.first?.status == .conflict,
                 // Not about a state that was read after the decision was asked for.
-                conflict.current == nil
-                    || superseded.first?.conflictsWith == conflict.current?.id
+                superseded.first?.conflictsWith == conflict.currentID
             else { return false }
             transaction.append(
                 record: try EventDraft(

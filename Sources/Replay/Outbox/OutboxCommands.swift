@@ -16,7 +16,7 @@ public struct DecisionError: LocalizedError, Hashable, Sendable, CustomStringCon
         case notHeld
         /// Later events of the lane depend on it.
         case hasDependents
-        /// The lane's events have changed since the conflict was read; read it again.
+        /// The lane's events, or the server's state, have changed since the conflict was read; read it again.
         case changedMeanwhile
         /// The server has an event that ends the entity for ever, such as a note's deletion, so the decision
         /// would be without effect.
@@ -124,7 +124,7 @@ public struct OutboxCommands: Sendable {
     @discardableResult
     public func discard(_ id: UUID, withDependents dependents: Bool = false) async throws -> [UUID]
     {
-        let recordID = store.newID()
+        let (recordID, conflictID) = (store.newID(), store.newID())
         let catalogue = store.catalogue
         return try await store.write(drawingOnReserve: true) { transaction in
             let outbox = transaction.view(Outbox.self)
@@ -144,6 +144,19 @@ public struct OutboxCommands: Sendable {
                         events: targets.map { .init(position: $0.position, id: $0.id) },
                         reason: .discarded),
                     id: recordID))
+            // READ-4: what remains of the lane is based on the same older state.
+            if entry.code == FailureCode.newerState, let current = entry.conflictsWith,
+                let next = lane.first(where: { !targets.map(\.id).contains($0.id) })
+            {
+                var record = SyncSettled(by: transaction.incarnation)
+                record.entries = [
+                    SyncSettled.Entry(
+                        position: next.position.rawValue, id: next.id, outcome: .conflict,
+                        retryCount: next.retryCount, code: FailureCode.newerState,
+                        detail: entry.errorMessage, current: current)
+                ]
+                transaction.append(record: try EventDraft(record, id: conflictID))
+            }
             return targets.map(\.id)
         }
     }
@@ -182,11 +195,31 @@ public struct OutboxCommands: Sendable {
     /// Records a decision on a conflict. See `Resolution`. Durable on return.
     ///
     /// - Parameters:
-    ///   - id: the id of the event in conflict.
-    ///   - resolution: the decision. If the server's state has changed since, the next sync ends in
+    ///   - conflict: the conflict that the user has seen.
+    ///   - resolution: the decision. If the server's state has changed since the last sync, the next one ends in
     ///     another conflict.
-    /// - Throws: `DecisionError` (`notInOutbox`, `notHeld`, `changedMeanwhile`, `entityEnded`); `EventError`
-    ///   for a replacement that is refused; `LogError`.
+    /// - Throws: `DecisionError`: `changedMeanwhile` if the lane has other events by now, or a newer state of the server
+    ///   is on record; `notInOutbox`, `notHeld`, `entityEnded`. `EventError` for a replacement that is refused;
+    ///   `LogError`.
+    public func resolve(_ conflict: Conflict, _ resolution: Resolution) async throws {
+        guard let id = conflict.pending.first?.id else { return }
+        guard let entry = store.view(Outbox.self).entries.first(where: { $0.id == id }) else {
+            throw DecisionError(.notInOutbox, id)
+        }
+        guard entry.status == .conflict else { throw DecisionError(.notHeld, id) }
+        if case .undecided = resolution { return }
+        guard try await store.resolve(conflict, resolution) else {
+            throw DecisionError(.changedMeanwhile, id)
+        }
+    }
+
+    /// Records a decision on a conflict that does not depend on the server's state: it is about the one on record, also
+    /// if that was read after the user has looked. Otherwise as `resolve(_:_:)` for a conflict.
+    ///
+    /// - Parameters:
+    ///   - id: the id of the event in conflict.
+    ///   - resolution: the decision.
+    /// - Throws: as that method.
     public func resolve(_ id: UUID, _ resolution: Resolution) async throws {
         guard let entry = store.view(Outbox.self).entries.first(where: { $0.id == id }) else {
             throw DecisionError(.notInOutbox, id)
@@ -194,10 +227,7 @@ public struct OutboxCommands: Sendable {
         guard let conflict = try await conflict(of: entry) else {
             throw DecisionError(.notHeld, id)
         }
-        if case .undecided = resolution { return }
-        guard try await store.resolve(conflict, resolution) else {
-            throw DecisionError(.changedMeanwhile, id)
-        }
+        try await resolve(conflict, resolution)
     }
 }
 

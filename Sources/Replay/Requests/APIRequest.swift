@@ -4,6 +4,7 @@
 import EventSourcing
 import Foundation
 import LogFormat
+import Synchronization
 
 /// The request for an event.
 ///
@@ -144,10 +145,34 @@ public struct RequestContext: Sendable {
     /// The event, in its newest form.
     public let event: Event
     private let store: EventStore
+    private let fault = Fault()
+
+    /// What a function of this value found, which cannot throw.
+    private final class Fault: Sendable {
+        let error = Mutex<EventError?>(nil)
+    }
 
     init(_ event: Event, _ store: EventStore) {
         self.event = event
         self.store = store
+    }
+
+    /// What `build` returns, unless it has asked for states that the store does not keep.
+    ///
+    /// - Throws: what `build` throws; `EventError` (`refused`).
+    func checked<Result>(_ build: (RequestContext) throws -> Result) throws -> Result {
+        let result = try build(self)
+        if let error = fault.error.withLock({ $0 }) { throw error }
+        return result
+    }
+
+    /// Whether the store keeps the states of a type. If not, the request is refused.
+    func keepsStates(of state: (some APIState).Type) -> Bool {
+        if store.catalogue[state.type]?.payload is any APIState.Type, store.has(APIStates.self) {
+            return true
+        }
+        fault.error.withLock { $0 = RequestTransport.noRule(of: state.type) }
+        return false
     }
 
     /// The state of a view at this moment. With what the answers to earlier requests have taught. O(1).

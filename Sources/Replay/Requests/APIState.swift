@@ -132,6 +132,9 @@ struct StateMark: Hashable, Sendable {
         self.isDeleted = isDeleted
     }
 
+    /// True if the API has the entity, and no answer has shown its state.
+    var isUnknown: Bool { version == .tag("") }
+
     /// True if both are the same state.
     func isSameState(as other: StateMark) -> Bool {
         hash == other.hash && version == other.version && isDeleted == other.isDeleted
@@ -192,6 +195,13 @@ extension EventDraft {
         }
         lane = entity
         stateMark = StateMark(version: version, isDeleted: state.isDeleted, json: json ?? [])
+    }
+
+    /// The draft that stands for an entity of which only its existence is known. It is never recorded as an event.
+    init(existenceOf entity: String, as type: String) {
+        self.init(type: type, subject: entity, lane: entity)
+        stateMark = StateMark(version: .tag(""), isDeleted: false, json: [])
+        stateMark?.isTaught = true
     }
 
     /// What the event says of the state that it records; nil for any other event.

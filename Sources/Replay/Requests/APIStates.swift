@@ -6,9 +6,9 @@ import EventSourcing
 import LogFormat
 
 /// The last state of each entity that the log has recorded from an app's own API.
-package struct APIStates: CompactableView, Codable {
+package struct APIStates: CompactableView, LaneFloorView, Codable {
     package static let name = "daybook-api-states"
-    package static let version = 1
+    package static let version = 2
     package static let dependsOnRules = true
 
     /// The last state of an entity.
@@ -32,6 +32,10 @@ package struct APIStates: CompactableView, Codable {
         var newest: LWWTimestamp
         /// The position of the last own change; 0 without one.
         var change: UInt64 = 0
+        /// The position of the first own change after the last state; 0 without one.
+        var firstChange: UInt64 = 0
+        /// Whether the lane has a state.
+        var hasState = false
     }
 
     package init() {}
@@ -59,6 +63,8 @@ package struct APIStates: CompactableView, Codable {
     /// What the log has in a lane; nil for nothing.
     func lane(_ lane: String) -> Lane? { lanes[Self.text(of: lane)] }
 
+    package func floor(ofLane name: String) -> LWWTimestamp? { lane(name)?.newest }
+
     /// The last state of an entity.
     func mark(_ type: String, _ entity: String) -> StateMark? { seen[Self.key(type, entity)]?.mark }
 
@@ -69,10 +75,23 @@ package struct APIStates: CompactableView, Codable {
         return lane(entity)?.change ?? 0 > seen.position || seen.mark?.isVersionOnly ?? true
     }
 
+    /// True if the API has answered an own change of an entity that came after its last state: the views may show
+    /// something else, also under the changes that are not settled.
+    ///
+    /// - Parameter entries: the lane's entries of the outbox.
+    func isChanged(_ type: String, _ entity: String, besides entries: [OutboxEntry]) -> Bool {
+        guard !entries.isEmpty else { return isChanged(type, entity) }
+        guard let seen = seen[Self.key(type, entity)], let first = lane(entity)?.firstChange else {
+            return false
+        }
+        return first > seen.position && !entries.contains { $0.position.rawValue == first }
+    }
+
     package mutating func fold(_ event: Event) {
         if event.type == SyncPulled.type {
             for taught in (try? SyncPulled(json: event.content.json ?? []))?.taught ?? [] {
                 set(taught.type, taught.entity, taught.mark, event)
+                lanes[Self.text(of: taught.entity)]?.firstChange = 0
             }
             return
         }
@@ -82,7 +101,12 @@ package struct APIStates: CompactableView, Codable {
         let name = Self.text(of: event.lane)
         var lane = lanes[name] ?? Lane(newest: event.lwwTimestamp)
         lane.newest = max(lane.newest, event.lwwTimestamp)
-        if mark == nil { lane.change = event.position.rawValue }
+        if mark != nil {
+            (lane.hasState, lane.firstChange) = (true, 0)
+        } else {
+            lane.change = event.position.rawValue
+            if lane.hasState, lane.firstChange == 0 { lane.firstChange = lane.change }
+        }
         lanes[name] = lane
     }
 
@@ -101,7 +125,10 @@ package struct APIStates: CompactableView, Codable {
         let mark = event.content.stateMark
         guard mark != nil || event.action != nil else { return .unconcerned }
         let lane = lane(event.lane)
-        if lane?.newest == event.lwwTimestamp || lane?.change == event.position.rawValue {
+        let position = event.position.rawValue
+        if lane?.newest == event.lwwTimestamp || lane?.change == position
+            || lane?.firstChange == position
+        {
             return .needed(.current)
         }
         guard let mark, let last = seen[Self.key(event.type, event.lane)] else {
@@ -125,12 +152,15 @@ extension RequestContext {
     /// - Parameters:
     ///   - state: the type of the state.
     ///   - entity: the entity; nil for that of the event.
-    /// - Returns: nil if the log has no state of it, or the API has deleted it.
+    /// - Returns: nil if the log has no state of it, or the API has deleted it. If the type has no rule, the event is
+    ///   parked with the reason.
     public func version<State: APIState>(
         of state: State.Type, entity: String? = nil
     ) -> APIVersion? {
+        guard keepsStates(of: State.self) else { return nil }
         let mark = view(APIStates.self).mark(State.type, entity ?? event.lane)
-        return mark?.isDeleted == false ? mark?.version : nil
+        guard let mark, !mark.isDeleted, !mark.isUnknown else { return nil }
+        return mark.version
     }
 }
 

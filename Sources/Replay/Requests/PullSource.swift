@@ -54,6 +54,8 @@ public struct PullSource: Sendable {
     let version: Int
     let form: Form
     let list: String?
+    /// The types of the changes that create an entity of the list.
+    let creations: Set<String>
     let request: @Sendable (PullPosition) throws -> APIRequest
     let next: @Sendable (APIAnswer) throws -> String?
     let state: @Sendable ([UInt8], PullContext) throws -> (any APIState)?
@@ -66,6 +68,8 @@ public struct PullSource: Sendable {
     ///   - version: to be raised when `request` or `state` changes its meaning: then everything is read again.
     ///   - form: which entities the API lists.
     ///   - list: the member of the body that has the list; nil if the body is the list.
+    ///   - creations: the types of the changes that create an entity of the list, if the answer to such a change does
+    ///     not teach the entity's state. Then an entity that is deleted elsewhere before it was read is deleted here.
     ///   - request: the request for a page. Sent with `Accept: application/json`.
     ///   - next: the cursor after a page, from its answer; nil after the last page.
     ///   - state: the state that an element of the list shows; nil if it shows none. If it throws, the element is left
@@ -73,6 +77,7 @@ public struct PullSource: Sendable {
     ///   - deletion: the state of an entity that a complete list lacks; nil to keep the entity. For `everything`.
     public init<Row: Decodable & SendableMetatype, State: APIState>(
         of type: State.Type, version: Int = 1, _ form: Form, list: String? = nil,
+        createdBy creations: [any EventPayload.Type] = [],
         request: @escaping @Sendable (PullPosition) throws -> APIRequest,
         next: @escaping @Sendable (APIAnswer) throws -> String? = { _ in nil },
         state: @escaping @Sendable (Row, PullContext) throws -> State?,
@@ -82,6 +87,7 @@ public struct PullSource: Sendable {
         self.version = version
         self.form = form
         self.list = list
+        self.creations = Set(creations.map { $0.type })
         self.request = request
         self.next = next
         self.state = { (json: [UInt8], context: PullContext) throws -> (any APIState)? in
@@ -131,7 +137,9 @@ public struct PullContext: Sendable {
     /// the app does not know may be one that it has created. Then throw `RequestNotReady`. O(outbox).
     public var hasUnsettledChanges: Bool {
         let outbox = store.view(Outbox.self)
-        return outbox.entries.contains { outbox.mayBeApplied($0, store.incarnation) }
+        return Dictionary(grouping: outbox.entries) { EntityID($0.lane) }.values.contains {
+            outbox.mayBeApplied($0, store.incarnation)
+        }
     }
 }
 
@@ -181,9 +189,10 @@ struct PullCursor: Codable, Hashable {
         return cursor
     }
 
-    /// The cursor with another one of a source; nil for none.
+    /// The cursor with another one of a source, and none of its earlier versions and forms; nil for none.
     func recording(_ text: String?, of source: PullSource) -> PullCursor {
         var cursor = self
+        cursor.sources = cursor.sources.filter { !$0.key.hasPrefix(source.type + "/") }
         cursor.sources[source.name] = text
         return cursor
     }

@@ -48,8 +48,13 @@ public struct RequestPromise: Sendable {
 
 /// The question whether the API has a change.
 public struct Confirmation: Sendable {
-    let request: @Sendable (RequestContext) throws -> APIRequest
+    private let request: @Sendable (RequestContext) throws -> APIRequest
     let isApplied: @Sendable (APIAnswer, APIEvidence) throws -> Bool?
+
+    /// The request that asks.
+    func question(_ context: RequestContext) throws -> BuiltRequest {
+        try context.checked(request).buildRequest(with: .inRequest, for: context.event.id)
+    }
 
     /// Creates a question.
     ///

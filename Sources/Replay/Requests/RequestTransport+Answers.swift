@@ -27,6 +27,7 @@ extension RequestTransport {
             do {
                 var reply = reply(result, context)
                 reply.learned = try rule.learn(answer, context).map(draft)
+                reply.learned += existence(of: context.event, besides: reply.learned)
                 // A cache may answer a question, with an old date.
                 if !answer.isConfirmation {
                     reply.date = answer[header: "Date"].flatMap(HTTPDate.parse)
@@ -47,7 +48,7 @@ extension RequestTransport {
 
     /// The verdict on an answer: the word of the type, of the transport, or the table. Neither function gets a page of
     /// a captive portal, whose status would say something of the change.
-    private func verdict(
+    func verdict(
         on answer: APIAnswer, _ context: RequestContext, _ rule: EventRequest
     ) throws -> APIVerdict {
         guard evidence.admits(answer) else { return .nothing }
@@ -59,12 +60,24 @@ extension RequestTransport {
     private func draft(_ payload: any EventPayload) throws -> EventDraft {
         var draft = try EventDraft(payload, id: store.newID())
         if let state = payload as? any APIState {
+            guard store.catalogue[draft.type] != nil else { throw Self.noRule(of: draft.type) }
             draft = try EventDraft(state: state)
             draft.stateMark?.isTaught = true
         }
         var checked = draft
         try store.catalogue.normalise(&checked)
         return draft
+    }
+
+    /// READ-6: what an answer teaches of an entity that it has created, if it does not show its state.
+    private func existence(of event: Event, besides learned: [EventDraft]) -> [EventDraft] {
+        let created = sources.filter { source in
+            source.creations.contains(event.type)
+                && !learned.contains {
+                    $0.type == source.type && EntityID($0.lane ?? "") == EntityID(event.lane)
+                }
+        }
+        return created.map { EventDraft(existenceOf: event.lane, as: $0.type) }
     }
 
     /// The answer as the reply to the whole request: the run waits, renews the token or sets the event aside.

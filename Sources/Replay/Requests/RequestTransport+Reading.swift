@@ -10,21 +10,33 @@ extension RequestTransport {
     ///
     /// - Throws: `EventError` (`refused`).
     static func check(_ sources: [PullSource], _ store: EventStore) throws(EventError) {
+        guard
+            store.has(APIStates.self)
+                || sources.isEmpty && store.catalogue.viewsOfStates.isEmpty
+        else {
+            throw EventError(
+                .refused,
+                "the store keeps no record of states; open it with EventStore.open(at:rules:)")
+        }
         var types: Set<String> = []
         for source in sources {
             guard let rule = store.catalogue[source.type], rule.action == nil,
                 rule.payload is any APIState.Type
             else {
-                throw EventError(
-                    .refused,
-                    "the type \(source.type), which is read from the API, needs a rule without an action: "
-                        + "give the store .of(\(source.type.split(separator: ".").last ?? "").self)"
-                )
+                throw noRule(of: source.type)
             }
             guard types.insert(source.type).inserted else {
                 throw EventError(.refused, "two sources have the type \(source.type)")
             }
         }
+    }
+
+    /// The error for a type of states that the store has no rule for, or one with an action.
+    static func noRule(of type: String) -> EventError {
+        EventError(
+            .refused,
+            "the type \(type), a state of the API, needs a rule without an action: give the store one of its type"
+        )
     }
 
     /// The cursor of a text.

@@ -158,6 +158,7 @@ public struct RequestTransport: Transport {
             return try await read(after: cursor, token)
         }
         let context = RequestContext(try event(of: batch), store)
+        let wasSent = store.view(Outbox.self).request(of: context.event) != nil
         guard let rule = store.catalogue[context.event.type]?.request as? EventRequest else {
             // A release that has the rule has recorded it.
             let type = context.event.type
@@ -171,21 +172,35 @@ public struct RequestTransport: Transport {
         case .send(let built):
             switch try await send(built, context, mayRepeat: promise(rule).isOnce, token) {
             case .answered(let answer):
-                return try durableReply(to: answer, context, rule)
+                return try await durableReply(to: answer, context, rule, wasSent, token)
             case .unanswered(let answer): return try reply(to: answer, .nothing, context, rule)
             case .later(let reason): return postpone(context, reason)
             case .alone:
                 let answer = try await client.answer(
                     to: makeHTTPRequest(built, mayRepeat: promise(rule).isOnce), token: token)
-                return try durableReply(to: answer, context, rule)
+                return try await durableReply(to: answer, context, rule, wasSent, token)
             }
         }
     }
 
     /// The reply to an answer. A verdict that a kill took away would double a change at an API without keys.
+    ///
+    /// - Parameter wasSent: whether the request may have been sent before. Then a conflict may be one with the change
+    ///   itself: the API is asked, if it can be.
     private func durableReply(
-        to answer: APIAnswer, _ context: RequestContext, _ rule: EventRequest
-    ) throws -> TransportReply {
+        to answer: APIAnswer, _ context: RequestContext, _ rule: EventRequest, _ wasSent: Bool,
+        _ token: String?
+    ) async throws -> TransportReply {
+        if wasSent, let confirmation = promise(rule).confirmation,
+            case .conflict? = try? verdict(on: answer, context, rule)
+        {
+            let asked = try await ask(confirmation.question(context), token)
+            switch try confirmation.isApplied(asked, evidence) {
+            case true?: return try reply(to: asked, .duplicate, context, rule)
+            case nil: return try reply(to: asked, .nothing, context, rule)
+            case false?: break
+            }
+        }
         var reply = try reply(to: answer, nil, context, rule)
         reply.needsDurableRecord = !promise(rule).isOnce && promise(rule).confirmation == nil
         return reply
@@ -246,12 +261,9 @@ public struct RequestTransport: Transport {
         }
         let question: BuiltRequest
         do {
-            question = try confirmation.request(context).buildRequest(
-                with: .inRequest, for: context.event.id)
+            question = try confirmation.question(context)
         } catch { return Self.step(after: error) }
-        var answer = try await client.answer(
-            to: makeHTTPRequest(question, mayRepeat: true), token: token)
-        answer.isConfirmation = true
+        let answer = try await ask(question, token)
         guard let isApplied = try confirmation.isApplied(answer, evidence) else {
             return .answered(answer, .nothing)
         }
@@ -261,12 +273,19 @@ public struct RequestTransport: Transport {
         return .send(request)
     }
 
+    private func ask(_ question: BuiltRequest, _ token: String?) async throws -> APIAnswer {
+        var answer = try await client.answer(
+            to: makeHTTPRequest(question, mayRepeat: true), token: token)
+        answer.isConfirmation = true
+        return answer
+    }
+
     private func firstStep(
         for context: RequestContext, _ rule: EventRequest
     ) async throws -> Step {
         do {
             guard
-                var request = try rule.build(context)?.buildRequest(
+                var request = try context.checked(rule.build)?.buildRequest(
                     with: key, for: context.event.id)
             else { return .verdict(.applied) }
             request.isCompressed = isCompressed(request)

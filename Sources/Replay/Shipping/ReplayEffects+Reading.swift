@@ -51,6 +51,9 @@ extension ReplayEffects {
     }
 
     mutating func startReading() {
+        if let time = readsWaitUntil {
+            return state.reading.plan(at: time, now: store.deviceNow)
+        }
         state.reading.start(
             after: store.view(Outbox.self).cursor, nextIn: pollMilliseconds, now: store.deviceNow)
     }

@@ -21,28 +21,49 @@ struct StatesRead {
     var missing: Set<EntityID>?
     /// True if an element waits for the answer to a change, or a conflict for the state that has won.
     var isAgain = false
-    /// True if a read was answered 401: a second time it is no reason to renew the token.
-    private var wasUnauthorized = false
+    /// What a read was answered 401 for.
+    private(set) var refusal = Refusal.none
+
+    /// The refusal of a token for reading.
+    enum Refusal: Hashable {
+        case none
+        /// The token is being renewed.
+        case renewing
+        /// Its renewal has brought no better one.
+        case refused(String?)
+    }
     /// True if an element of this read is missing: then the state that has won a conflict may be missing, too.
     var isPartial = false
     /// Why a source could not be read.
     var message: String?
     /// The number of reads in a row that have failed.
     var failures = 0
+    /// The time before which the API wants no read.
+    var notBefore = Int64.min
 
     /// READ-7: an API that refuses only reads must not pause the run.
-    mutating func vet(_ answer: inout ReplayState.Answer, isRead: Bool) {
-        guard isRead, case .reply(var reply) = answer else { return }
+    ///
+    /// - Parameter token: the token of the requests.
+    /// - Returns: true if the token is of no use for reading.
+    mutating func vet(
+        _ answer: inout ReplayState.Answer, isRead: Bool, with token: String?
+    ) -> Bool {
+        guard isRead, case .reply(var reply) = answer else { return false }
         guard reply.status == 401 else {
-            if reply.states != nil { wasUnauthorized = false }
-            return
+            if reply.states != nil { refusal = .none }
+            return false
         }
-        guard wasUnauthorized else { return wasUnauthorized = true }
+        guard refusal == .renewing || refusal == .refused(token) else {
+            refusal = .renewing
+            return false
+        }
+        refusal = .refused(token)
         reply.status = 200
         reply.body = Array("[]".utf8)
         reply.isServers = false
         reply.states = .failed("the API does not accept the token for reading")
         answer = .reply(reply)
+        return true
     }
 }
 
@@ -103,9 +124,9 @@ extension ReplayEffects {
         statesRead.failures = 0
         let asked = source.position(cursor).text
         let next = source.next(after: states, asked)
-        if source.form.isSinceNumber, next == nil, states.unusable > 0 {
+        if source.form.isSinceNumber, next == nil, states.unusable + states.notReady > 0 {
             statesRead.message =
-                "\(source.type): the list cannot be continued after a page without a greater number, of which elements are unusable"
+                "\(source.type): the list cannot be continued after a page without a greater number, of which elements are unusable or not ready"
         }
         var drafts = states.states
         if source.form == .everything {
@@ -113,17 +134,20 @@ extension ReplayEffects {
             drafts += absences(states, source, cursor, isLast: next == nil)
         }
         let isWaiting = cursor.isHeld == true || states.notReady > 0
-        let recorded = cursor.recording(
-            source.cursor(
-                after: states, cursor, isComplete: statesRead.listing?.isComplete ?? false,
-                store.view(Outbox.self).lastRecord), of: source)
+        let recorded = recordable(
+            cursor.recording(
+                source.cursor(
+                    after: states, cursor, isComplete: statesRead.listing?.isComplete ?? false,
+                    store.view(Outbox.self).lastRecord), of: source), after: cursor, source)
         // The tag of a list of which something is missing would hide that.
-        let held =
-            source.form == .everything ? cursor.recording(nil, of: source).recorded.text : nil
+        let isTagged = source.form == .everything
+        let held = isTagged ? cursor.recording(nil, of: source) : cursor
+        let (after, ifWaiting) = (recorded.recorded.text, isTagged ? held.recorded.text : nil)
         let result = try await records.record(
             drafts, through: through,
-            cursors: StateCursors(after: recorded.recorded.text, ifWaiting: held).of(
-                isLast: true, isWaiting: isWaiting),
+            cursors: StateCursors(
+                after: isWaiting ? ifWaiting : after, ifWaiting: ifWaiting,
+                ifUnusable: isTagged || isWaiting ? ifWaiting : after),
             without: sentTokens, &peer)
         let waiting = result.waiting + states.notReady
         let isHeld = isWaiting || waiting > 0
@@ -138,13 +162,31 @@ extension ReplayEffects {
         }
         if result.waiting > 0 { statesRead.isAgain = true }
         if waiting + result.unusable + states.unusable > 0 { statesRead.isPartial = true }
-        if result.conflicts > 0 { state.reload(store.view(Outbox.self)) }
-        let current = isHeld ? cursor : recorded
+        if result.conflicts > 0, replayer.options.ships { state.reload(store.view(Outbox.self)) }
+        let current = isHeld || isTagged && result.unusable > 0 ? held : recorded
         guard let next else {
             let isAgain = statesRead.missing != nil && cursor.isSecond == nil
             return isAgain ? current.again(isHeld: isHeld) : current.nextSource(of: sources)
         }
         return current.continuing(at: next, isHeld: isHeld)
+    }
+
+    /// The cursor after a page, or the one before it if that cannot be recorded.
+    private mutating func recordable(
+        _ cursor: PullCursor, after earlier: PullCursor, _ source: PullSource
+    ) -> PullCursor {
+        let text = cursor.recorded.text ?? ""
+        let size = text.utf8.count
+        guard size <= SyncPulled.cursorBytesMax, !sentTokens.isFound(inCursor: text) else {
+            let reason =
+                size > SyncPulled.cursorBytesMax
+                ? "the cursors of all lists have \(size) bytes, more than \(SyncPulled.cursorBytesMax)"
+                : "the cursor has the token in it"
+            statesRead.message =
+                "\(source.type): \(reason); the list is read from the same place again"
+            return earlier
+        }
+        return cursor
     }
 
     /// READ-5: adds a page to the list of all entities.
@@ -207,13 +249,23 @@ extension ReplayEffects {
         startReading()
     }
 
+    private static let longestWaitSeconds = 86_400.0
+
+    /// The time to which a read is put off because the API asks to wait; nil if it may be sent.
+    var readsWaitUntil: Int64? {
+        let now = store.deviceNow
+        let time = min(statesRead.notBefore, now + Int64(Self.longestWaitSeconds) * 1_000)
+        return time > now ? time : nil
+    }
+
     /// Plans the next read of a run without end, after one that has failed.
     private mutating func planRead(afterSeconds seconds: Double?) {
         statesRead.failures += 1
-        guard isLive else { return }
         let backoff = min(60 << min(statesRead.failures, 6), 3_600)
-        let delay = max(1, min(seconds ?? Double(backoff), 86_400))
+        let delay = max(1, min(seconds ?? Double(backoff), Self.longestWaitSeconds))
         let time = store.deviceNow + Int64(delay * 1_000)
+        if seconds != nil { statesRead.notBefore = time }
+        guard isLive else { return }
         // No sooner than the API asks for.
         let planned = seconds == nil ? state.reading.nextRead : nil
         state.reading.plan(at: min(time, planned ?? time), now: store.deviceNow)

@@ -66,6 +66,13 @@ struct ReplayEffects {
             isRenewed: new.map(RenewedTokens(store).contains) ?? false)
     }
 
+    /// Handles that a renewal has brought no other token.
+    mutating func renewalRefused() {
+        // Changes are sent with it all the same (READ-7).
+        guard statesRead.refusal == .renewing else { return state.tokenRefused() }
+        use(token)
+    }
+
     /// Sets the clock to what the store knows of it.
     mutating func startClock() async {
         clock = ServerClock(
@@ -147,7 +154,12 @@ struct ReplayEffects {
             [sentTokens] in !sentTokens.isFound(inCursor: $0)
         }
         if peer.isSuspect, !wasSuspect { startReading() }
-        statesRead.vet(&exchange.answer, isRead: state.isRead(exchange.number))
+        if statesRead.vet(
+            &exchange.answer, isRead: state.isRead(exchange.number), with: token?.value)
+        {
+            // The next request asks for the token again: the user may have signed in anew.
+            state.forgetToken()
+        }
         return exchange
     }
 

@@ -121,7 +121,7 @@ struct ReplaySession {
                 return keepsOld ? new ?? old : new
             }
             guard action == .getToken || keepsOld || (new != nil && new != old) else {
-                return exchange.state.tokenRefused()
+                return exchange.renewalRefused()
             }
             exchange.use(new)
         } catch {

@@ -53,6 +53,9 @@ extension ReplayState {
         pipeline.handle(.pause(.unauthorized))
     }
 
+    /// Asks for the token again before the next request.
+    mutating func forgetToken() { _ = token.handle(.forgotten) }
+
     /// T4: handles a token request that failed. No retry is counted; the pipeline backs off.
     public mutating func tokenFailed(_ reason: String, now: Int64, random: Double) -> [Effect] {
         guard token.handle(.failed(now: now)).isEmpty else {

@@ -27,11 +27,17 @@ struct StateCursors: Sendable {
     var after: String?
     /// The cursor if a state of the page waits.
     var ifWaiting: String?
+    /// The cursor if a state of the page cannot be recorded.
+    var ifUnusable: String?
 
     /// The cursors of a part of the page.
-    func of(isLast: Bool, isWaiting: Bool) -> StateCursors {
-        let after = isWaiting ? ifWaiting : after
-        return StateCursors(after: isLast ? after : ifWaiting, ifWaiting: ifWaiting)
+    ///
+    /// - Parameter earlier: what became of the parts before it.
+    func of(isLast: Bool, after earlier: RecordedStates) -> StateCursors {
+        var cursors = self
+        if earlier.unusable > 0 { cursors.after = ifUnusable }
+        if earlier.waiting > 0 || !isLast { cursors.after = ifWaiting }
+        return cursors
     }
 }
 
@@ -81,8 +87,8 @@ private struct StateCommit {
         let entries = lanes[lane] ?? []
         // A change of this device may have replaced the state: a version that comes back shows it again.
         let isChanged =
-            entries.isEmpty && marks[APIStates.key(draft.type, entity)] == nil
-            && known.isChanged(draft.type, entity)
+            marks[APIStates.key(draft.type, entity)] == nil
+            && known.isChanged(draft.type, entity, besides: entries)
         if let last {
             guard !mark.isOlder(than: last) else { return }
             guard isChanged || !mark.isSameState(as: last) else { return }
@@ -91,9 +97,8 @@ private struct StateCommit {
             return
         }
         let isEcho = last.map { $0.isTaught && $0.version == mark.version } ?? false
-        guard
-            entries.allSatisfy({ $0.position <= through && !outbox.mayBeApplied($0, incarnation) }),
-            entries.isEmpty || !isEcho
+        guard entries.allSatisfy({ $0.position <= through }),
+            !outbox.mayBeApplied(entries, incarnation), entries.isEmpty || !isEcho
         else {
             result.waiting += 1
             return
@@ -104,12 +109,13 @@ private struct StateCommit {
         if first.status != .conflict { result.conflicts += conflicts[lane] == nil ? 1 : 0 }
         conflicts[lane] = SyncSettled.Entry(
             position: first.position.rawValue, id: first.id, outcome: .conflict,
-            retryCount: first.retryCount, code: first.code ?? FailureCode.newerState,
+            retryCount: first.retryCount, code: FailureCode.newerState,
             detail: "the API has another state than the one that was changed", current: id)
     }
 
     /// READ-6: appends a state that an answer has taught. If the lane has later changes, which the state would hide, only
-    /// its version is recorded.
+    /// its version is recorded; and if the answer does not show the state of an entity that it has created, only that
+    /// there is one.
     ///
     /// - Returns: the version to record.
     mutating func teach(
@@ -117,8 +123,8 @@ private struct StateCommit {
     ) -> SyncPulled.Taught? {
         guard var mark = draft.stateMark, let entity = draft.lane else { return nil }
         let last = last(draft.type, entity)
-        if let last, mark.isOlder(than: last) { return nil }
-        guard lanes[EntityID(entity)] != nil else {
+        if let last, mark.isOlder(than: last) || mark.isUnknown { return nil }
+        guard lanes[EntityID(entity)] != nil || mark.isUnknown else {
             append(draft, mark, after: last, to: &transaction)
             return nil
         }
@@ -169,12 +175,19 @@ extension Outbox {
         return Set(positions.compactMap { entry(at: Position($0))?.lane }.map { EntityID($0) })
     }
 
-    /// True if the API may have applied a change whose answer is not known: it was sent, or is parked for a reason that
-    /// says nothing of that.
+    /// True if the API may have applied a change of a lane whose answer is not known: it was sent, or is parked for a
+    /// reason that says nothing of that. False for a lane in conflict: nothing of it is sent before a decision, which
+    /// needs the API's state.
     ///
-    /// - Parameter incarnation: that of the log. After a restore from a backup the log has another one: changes of the
-    ///   earlier one may have been sent since the backup.
-    func mayBeApplied(_ entry: OutboxEntry, _ incarnation: UUID) -> Bool {
+    /// - Parameters:
+    ///   - lane: the entries of the lane.
+    ///   - incarnation: that of the log. After a restore from a backup the log has another one: changes of the earlier
+    ///     one may have been sent since the backup.
+    func mayBeApplied(_ lane: [OutboxEntry], _ incarnation: UUID) -> Bool {
+        lane.first?.status != .conflict && lane.contains { mayBeApplied($0, incarnation) }
+    }
+
+    private func mayBeApplied(_ entry: OutboxEntry, _ incarnation: UUID) -> Bool {
         guard hasRequest(at: entry.position) || entry.source != incarnation else { return false }
         switch entry.status {
         case .pending: return true
@@ -205,9 +218,8 @@ extension ExchangeRecords {
         result.unusable = drafts.count - usable.count
         let parts = Self.commits(of: usable)
         for (index, part) in parts.enumerated() {
-            let cursors = cursors.of(
-                isLast: index == parts.count - 1, isWaiting: result.waiting > 0)
-            result += try await record(part, through: through, cursors, tokens, peer.current)
+            let cursors = cursors.of(isLast: index == parts.count - 1, after: result)
+            result += try await record(part, through: through, cursors, peer.current)
         }
         let isRecorded = outbox.peer == peer.current
         if isRecorded { peer.didRecord(peer.current) }
@@ -216,31 +228,38 @@ extension ExchangeRecords {
 
     private func record(
         _ drafts: ArraySlice<EventDraft>, through: Position, _ cursors: StateCursors,
-        _ tokens: SentTokens, _ peer: SyncPeer
+        _ peer: SyncPeer
     ) async throws -> RecordedStates {
         do {
-            return try await commit(drafts, through: through, cursors, tokens, peer)
-        } catch let error as EventError {
-            guard drafts.count > 1 else {
-                replayer.logger.debug("a state cannot be recorded: \(error.detail)")
-                var result = RecordedStates()
-                result.unusable = drafts.count
-                return result
+            return try await commit(drafts, through: through, cursors, peer)
+        } catch let error as EventError where !drafts.isEmpty {
+            guard drafts.count == 1 else {
+                return try await recordEach(of: drafts, through: through, cursors, peer)
             }
+            replayer.logger.debug("a state cannot be recorded: \(error.detail)")
+            var result = RecordedStates()
+            result.unusable = 1
+            result += try await commit(
+                [], through: through, cursors.of(isLast: true, after: result), peer)
+            return result
         }
+    }
+
+    private func recordEach(
+        of drafts: ArraySlice<EventDraft>, through: Position, _ cursors: StateCursors,
+        _ peer: SyncPeer
+    ) async throws -> RecordedStates {
         var result = RecordedStates()
         for index in drafts.indices {
-            let cursors = cursors.of(
-                isLast: index == drafts.endIndex - 1, isWaiting: result.waiting > 0)
-            result += try await record(
-                drafts[index...index], through: through, cursors, tokens, peer)
+            let cursors = cursors.of(isLast: index == drafts.endIndex - 1, after: result)
+            result += try await record(drafts[index...index], through: through, cursors, peer)
         }
         return result
     }
 
     private func commit(
         _ drafts: ArraySlice<EventDraft>, through: Position, _ cursors: StateCursors,
-        _ tokens: SentTokens, _ peer: SyncPeer
+        _ peer: SyncPeer
     ) async throws -> RecordedStates {
         let (name, store) = (stateName, store)
         return try await store.write { transaction in
@@ -250,9 +269,7 @@ extension ExchangeRecords {
                 transaction.append(record: try EventDraft(record, id: store.newID()))
             }
             let cursor = commit.result.waiting == 0 ? cursors.after : cursors.ifWaiting
-            if let cursor, transaction.view(Outbox.self).cursor != cursor,
-                cursor.utf8.count <= SyncPulled.cursorBytesMax, !tokens.isFound(inCursor: cursor)
-            {
+            if let cursor, transaction.view(Outbox.self).cursor != cursor {
                 let record = SyncPulled(by: transaction.incarnation, next: cursor, peer: peer)
                 transaction.append(record: try EventDraft(record, id: store.newID()))
             }

@@ -4,6 +4,7 @@ import DaybookTestKit
 import EventSourcing
 import Foundation
 import LogStorage
+import RequestHistories
 import Synchronization
 import TestSupport
 import Testing

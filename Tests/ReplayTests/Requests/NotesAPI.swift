@@ -7,6 +7,7 @@ import Foundation
 import LogFormat
 import LogStorage
 import Replay
+import RequestHistories
 import Synchronization
 import Testing
 
@@ -83,21 +84,6 @@ func noteRules(suffix: String = "") -> [EventRule] {
 
 /// The API in memory.
 final class NotesAPI: APIClient {
-    /// What happens to a request.
-    enum Fate {
-        case answered
-        /// Nothing reaches the API.
-        case lostRequest
-        /// The API applies it, and no answer arrives.
-        case lostAnswer
-        /// The API applies it, and the app is killed before the answer arrives.
-        case killed
-        /// Something on the way, or the API in trouble, answers.
-        case instead(APIAnswer)
-        /// The client fails.
-        case failed(any Error)
-    }
-
     struct Received: Equatable {
         var method: RequestMethod?
         var target: String
@@ -117,14 +103,15 @@ final class NotesAPI: APIClient {
 
     private let state = Mutex(State())
     private let honoursKeys: Bool
-    private let fate: @Sendable (Received) -> Fate
+    private let fate: @Sendable (Received) -> RequestFate
     struct Lost: Error {}
 
     /// - Parameters:
     ///   - honoursKeys: whether a key is applied once.
     ///   - fate: decides what happens to a request.
     init(
-        honoursKeys: Bool = true, fate: @escaping @Sendable (Received) -> Fate = { _ in .answered }
+        honoursKeys: Bool = true,
+        fate: @escaping @Sendable (Received) -> RequestFate = { _ in .answered }
     ) {
         self.honoursKeys = honoursKeys
         self.fate = fate
@@ -150,10 +137,10 @@ final class NotesAPI: APIClient {
             isSentOnce: request.isSentOnce)
         let fate = fate(received)
         switch fate {
-        case .lostRequest: throw Lost()
+        case .lostRequest, .dead, .late: throw Lost()
         case .instead(let answer): return answer
         case .failed(let error): throw error
-        case .answered, .lostAnswer, .killed: break
+        case .answered, .lostAnswer, .killed, .lateList: break
         }
         let answer = state.withLock { $0.handle(received, honoursKeys) }
         guard case .answered = fate else { throw Lost() }
@@ -200,19 +187,6 @@ extension NotesAPI.State {
         notes[number, default: []].append(line.text)
         applied += 1
         return .json(200, "{}")
-    }
-}
-
-extension APIAnswer {
-    static func json(_ status: Int, _ body: String) -> APIAnswer {
-        APIAnswer(
-            status: status, headers: ["Content-Type": "application/json"], body: Array(body.utf8))
-    }
-
-    static func page(_ status: Int) -> APIAnswer {
-        APIAnswer(
-            status: status, headers: ["Content-Type": "text/html"],
-            body: Array("<html>Welcome</html>".utf8))
     }
 }
 

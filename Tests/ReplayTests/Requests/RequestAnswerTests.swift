@@ -5,6 +5,7 @@ import EventSourcing
 import Foundation
 import LogFormat
 import LogStorage
+import RequestHistories
 import Synchronization
 import TestSupport
 import Testing

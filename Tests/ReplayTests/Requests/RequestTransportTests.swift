@@ -6,6 +6,7 @@ import EventSourcing
 import Foundation
 import LogFormat
 import LogStorage
+import RequestHistories
 import Synchronization
 import TestSupport
 import Testing
@@ -68,19 +69,6 @@ import Testing
     }
 
     // MARK: Once
-
-    @Test(.verifies("REQ-3", "REQ-4", "REQ-8"))
-    func `whatever answers are lost and whenever the app is killed, each change takes effect once`()
-        async throws
-    {
-        let report = try await Property.check(
-            "once", runs: RequestHistory.runs, covering: ["lost answers", "kills"]
-        ) { choices in
-            try await RequestHistory.check(&choices)
-        }
-        print(
-            "\(report.counts["requests"] ?? 0) requests, \(report.counts["changes"] ?? 0) changes")
-    }
 
     @Test(.verifies("OUT-12", "REQ-3"))
     func `a later attempt sends the recorded bytes, also after an update of the app`() async throws

@@ -39,12 +39,14 @@ struct SoakRun: Sendable {
 
         var isOver: Bool { ContinuousClock.now >= deadline }
 
-        /// Checks a property until the deadline.
+        /// Checks a property a number of times; nil for until the deadline.
         func check(
-            _ name: String, _ body: (inout Choices) async throws -> Void
+            _ name: String, runs: Int? = nil, _ body: (inout Choices) async throws -> Void
         ) async throws {
             var isReported = false
-            try await Property.check(name, runs: .max, seed: seed, while: { _ in !isOver }) {
+            try await Property.check(
+                name, runs: runs ?? .max, seed: seed, while: { _ in runs != nil || !isOver }
+            ) {
                 do { try await body(&$0) } catch {
                     // Shrinking may take minutes.
                     if !isReported {
@@ -56,11 +58,11 @@ struct SoakRun: Sendable {
             }
         }
 
-        /// Runs histories until the deadline, and adds their counts.
+        /// Runs a number of histories, or as many as there is time for, and adds their counts.
         func checkHistories(
-            _ subject: String, _ run: (inout Choices) async throws -> Void
+            _ subject: String, runs: Int? = nil, _ run: (inout Choices) async throws -> Void
         ) async throws {
-            try await check("histories of \(subject)") { choices in
+            try await check("histories of \(subject)", runs: runs) { choices in
                 try await run(&choices)
                 counts.add(choices.counts)
                 counts.add(["histories": 1])

@@ -25,7 +25,8 @@ struct Soaker: AsyncParsableCommand {
             """,
         subcommands: [
             Crashes.self, Small.self, Faults.self, Rot.self, Store.self, Sync.self, Devices.self,
-            Streams.self, Requests.self, Rows.self, KillRows.self, FollowRows.self, Wire.self,
+            Streams.self, Requests.self, Reading.self, Rows.self, KillRows.self, FollowRows.self,
+            Wire.self,
             Shipping.self,
             Downloads.self,
             Download.self, Year.self, Assets.self,

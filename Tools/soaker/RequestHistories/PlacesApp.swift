@@ -7,40 +7,47 @@ import EventSourcing
 import Foundation
 import Replay
 
-struct PlaceAdded: EventPayload, Codable {
-    static let type = "com.example.place.added"
-    var place: String
-    var name: String
-    var subject: String? { place }
+package struct PlaceAdded: EventPayload, Codable {
+    package static let type = "com.example.place.added"
+    package var place: String
+    package var name: String
+    package var subject: String? { place }
+
+    package init(place: String, name: String) { (self.place, self.name) = (place, name) }
 }
 
-struct PlaceRenamed: EventPayload, Codable {
-    static let type = "com.example.place.renamed"
-    var place: String
-    var name: String
-    var subject: String? { place }
+package struct PlaceRenamed: EventPayload, Codable {
+    package static let type = "com.example.place.renamed"
+    package var place: String
+    package var name: String
+    package var subject: String? { place }
+
+    package init(place: String, name: String) { (self.place, self.name) = (place, name) }
 }
 
-struct PlaceRemoved: EventPayload, Codable {
-    static let type = "com.example.place.removed"
-    var place: String
-    var subject: String? { place }
+package struct PlaceRemoved: EventPayload, Codable {
+    package static let type = "com.example.place.removed"
+    package var place: String
+    package var subject: String? { place }
 }
 
 /// What the answer to `PlaceAdded` teaches. It stays on the device.
-struct PlaceNumbered: EventPayload, Codable {
-    static let type = "com.example.place.numbered"
-    var place: String
-    var number: Int
-    var subject: String? { place }
+package struct PlaceNumbered: EventPayload, Codable {
+    package static let type = "com.example.place.numbered"
+    package var place: String
+    package var number: Int
+    package var subject: String? { place }
 }
 
-struct PlaceNumbers: Projection, Codable {
-    static let name = "numbers"
-    static let version = 1
-    private(set) var numbers: [String: Int] = [:]
+package struct PlaceNumbers: Projection, Codable {
+    package static let name = "numbers"
+    package static let version = 1
+    package static let eventTypes: Set<String>? = [PlaceNumbered.type]
+    package private(set) var numbers: [String: Int] = [:]
 
-    mutating func fold(_ event: Event) {
+    package init() {}
+
+    package mutating func fold(_ event: Event) {
         guard event.type == PlaceNumbered.type,
             let place = try? event.payload(as: PlaceNumbered.self)
         else { return }

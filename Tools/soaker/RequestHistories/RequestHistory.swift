@@ -116,7 +116,7 @@ public struct RequestHistory {
             try await decide()
             clock.advance(by: .seconds(draw { $0.int(in: 0...5_000) }))
         }
-        connection.becomeReliable()
+        connection.isReliable = true
         var left = 20
         while store.view(Outbox.self).count > 0, left > 0 {
             left -= 1

@@ -36,8 +36,11 @@ final class SimulatedConnection: Sendable {
         state.withLock { $0.choices.count(label, by: number) }
     }
 
-    /// Ends all faults.
-    func becomeReliable() { state.withLock { $0.isReliable = true } }
+    /// Whether there are no faults.
+    var isReliable: Bool {
+        get { state.withLock { $0.isReliable } }
+        set { state.withLock { $0.isReliable = newValue } }
+    }
 
     /// The files at the moment of a kill; nil if there was none.
     var killed: SimulatedFileSystem? { state.withLock { $0.killed } }
@@ -47,7 +50,8 @@ final class SimulatedConnection: Sendable {
         state.withLock { ($0.files, $0.isDead, $0.killed) = (files, false, nil) }
     }
 
-    func nextFate() -> SimulatedPlaces.Fate {
+    /// - Parameter isRead: whether the request reads a list.
+    func nextFate(isRead: Bool = false) -> RequestFate {
         state.withLock { state in
             guard !state.isDead else { return .dead }
             guard !state.isReliable else { return .answered }
@@ -61,16 +65,25 @@ final class SimulatedConnection: Sendable {
                 state.isDead = true
                 state.killed = state.files.afterKill()
                 return .killed
+            case 12 where isRead:
+                state.choices.count("late lists")
+                return .lateList(state.choices.int(in: 1...Self.lateMax))
             case 12 where mayBeLate:
                 state.choices.count("late requests")
                 return .late
+            case 13 where isRead && state.choices.bool():
+                let bodies = [#"{"error":"busy"}"#, "[]", ""]
+                return .instead(.json(200, state.choices.element(of: bodies)))
             case 13: return .instead(state.choices.bool() ? .page(404) : .page(200))
             case 14:
-                return .instead(.json([403, 408, 425, 429][state.choices.int(in: 0...3)], "{}"))
+                return .instead(.json(state.choices.element(of: [403, 408, 425, 429]), "{}"))
             case 15:
-                return .instead(.json([409, 500, 502, 503][state.choices.int(in: 0...3)], "{}"))
+                return .instead(.json(state.choices.element(of: [409, 500, 502, 503]), "{}"))
             default: return .answered
             }
         }
     }
+
+    /// The most changes by which a list is late.
+    static let lateMax = 3
 }

@@ -9,23 +9,6 @@ import Synchronization
 
 /// The API.
 final class SimulatedPlaces: APIClient {
-    /// What happens to a request.
-    enum Fate {
-        case answered
-        /// Nothing reaches the API.
-        case lostRequest
-        /// The API applies it, and no answer arrives.
-        case lostAnswer
-        /// No answer arrives, and the API gets the request after later ones.
-        case late
-        /// The API applies it, and the app is killed before the answer arrives.
-        case killed
-        /// The app was killed: what its tasks still do does not happen.
-        case dead
-        /// Something on the way, or the API in trouble, answers.
-        case instead(APIAnswer)
-    }
-
     /// How the API treats a key.
     enum Keys: Hashable {
         case keptForEver
@@ -60,10 +43,10 @@ final class SimulatedPlaces: APIClient {
 
     private let keys: Keys
     private let clock: VirtualClock
-    private let fate: @Sendable () -> Fate
+    private let fate: @Sendable () -> RequestFate
     private let state = Mutex(State())
 
-    init(_ keys: Keys, _ clock: VirtualClock, fate: @escaping @Sendable () -> Fate) {
+    init(_ keys: Keys, _ clock: VirtualClock, fate: @escaping @Sendable () -> RequestFate) {
         self.keys = keys
         self.clock = clock
         self.fate = fate
@@ -88,7 +71,11 @@ final class SimulatedPlaces: APIClient {
         let method = request.method ?? .get
         let target = String(request.url.path().dropFirst("/v1/".count))
         let sent = Sent(method: method, target: target, body: request.body ?? [])
-        if case .dead = fate { throw Lost() }
+        switch fate {
+        case .dead: throw Lost()
+        case .failed(let error): throw error
+        default: break
+        }
         return try state.withLock { state in
             state.requests += 1
             let parts = target == "batch" ? try Self.parts(of: sent) : [(sent, key)]
@@ -100,7 +87,7 @@ final class SimulatedPlaces: APIClient {
             case .late:
                 state.late += parts
                 throw Lost()
-            case .answered, .lostAnswer, .killed: break
+            case .answered, .lostAnswer, .killed, .failed, .lateList: break
             }
             var isAnswered = false
             if case .answered = fate { isAnswered = true }
@@ -249,18 +236,5 @@ extension SimulatedPlaces.State {
         else { return (.json(404, #"{"detail":"there is no such place"}"#), false) }
         if request.method == .delete { places.remove(number) }
         return (.json(200, "{}"), true)
-    }
-}
-
-extension APIAnswer {
-    static func json(_ status: Int, _ body: String) -> APIAnswer {
-        APIAnswer(
-            status: status, headers: ["Content-Type": "application/json"], body: Array(body.utf8))
-    }
-
-    static func page(_ status: Int) -> APIAnswer {
-        APIAnswer(
-            status: status, headers: ["Content-Type": "text/html"],
-            body: Array("<html>Welcome</html>".utf8))
     }
 }

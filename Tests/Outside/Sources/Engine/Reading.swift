@@ -56,12 +56,19 @@ let hikeList = PullSource(of: HikeState.self, .updatedSince(overlap: .seconds(5)
 // Reading-2 ends
 
 // Reading-3 begins
+let allHikes = PullSource(of: HikeState.self, .everything) { _ in
+    APIRequest(.get, "hikes")
+} state: { (row: HikeRow, _) in
+    row.state()
+} deletion: { hike in
+    HikeState(hike: hike, name: "", updatedAt: "", isDeleted: true)
+}
+// Reading-3 ends
+
+// Reading-4 begins
 let hikeRules: [EventRule] = [
-    .of(HikeRenamed.self, action: "RENAME_HIKE") { renamed, context in
-        let version = context.version(of: HikeState.self)?.text
-        return try APIRequest(
-            .put, "hikes", renamed.hike, headers: version.map { ["If-Match": $0] } ?? [:],
-            json: ["name": renamed.name])
+    .of(HikeRenamed.self, action: "RENAME_HIKE") { renamed, _ in
+        try APIRequest(.put, "hikes", renamed.hike, json: ["name": renamed.name])
     } learning: { answer, _ in
         [try answer.decode(HikeRow.self).state()]
     },
@@ -73,4 +80,13 @@ func hikes(_ store: EventStore, at api: URL) throws -> RequestTransport {
         store, api: "hikes", at: api, promise: .once(keysKeptFor: .seconds(24 * 3_600)),
         reading: [hikeList])
 }
-// Reading-3 ends
+// Reading-4 ends
+
+// Reading-5 begins
+func rename(_ renamed: HikeRenamed, _ context: RequestContext) throws -> APIRequest {
+    let version = context.version(of: HikeState.self)?.text
+    return try APIRequest(
+        .put, "hikes", renamed.hike, headers: version.map { ["If-Match": $0] } ?? [:],
+        json: ["name": renamed.name])
+}
+// Reading-5 ends

@@ -191,7 +191,7 @@ func decideGoals(
         else { continue }
         let theirs = try conflict.current?.json.map { try GoalSet(json: $0) }
         try await store.outbox.resolve(
-            entry.id, await keepsMine(mine, theirs) ? .keepMine : .keepTheirs)
+            conflict, await keepsMine(mine, theirs) ? .keepMine : .keepTheirs)
     }
 }
 // Syncing-7 ends
