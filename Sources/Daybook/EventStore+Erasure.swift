@@ -31,10 +31,21 @@ extension EventStore {
                 .refused,
                 "the folder \(path) overlaps with the log's folder \(directory); choose another")
         }
+        try await absorbBeforeErasure(discardingUnsynced: discardingUnsynced)
         try await erase(
             unless: { state in
                 let count = state.view(Outbox.self).count
                 guard count == 0 || discardingUnsynced else { throw UnsyncedError(count: count) }
             }, removing: paths)
+    }
+
+    /// Records what companions have recorded, so that it counts as unsynced. ACC-4, COMP-13.
+    ///
+    /// - Throws: `UnsyncedError` with the number of events that cannot be absorbed.
+    private func absorbBeforeErasure(discardingUnsynced: Bool) async throws {
+        guard !discardingUnsynced else { return }
+        let left = try await absorbCompanions().left.filter { $0.state != .foreign }
+        let count = left.reduce(0) { $0 + $1.backlog.events }
+        guard count == 0 else { throw UnsyncedError(count: count) }
     }
 }

@@ -85,6 +85,7 @@ public actor EventStore {
     private(set) var unrecordedRules: RecordedRules
     private var commitSignals: [UUID: AsyncStream<Void>.Continuation] = [:]
     var compaction = CompactionControl()
+    var absorption = AbsorptionControl()
     /// True if a log line has said that a time may be in seconds.
     var hasWarnedOfSeconds = false
     /// The tables of `transient(_:)`, by their `TransientState` type.
@@ -152,6 +153,7 @@ public actor EventStore {
         }
         await store.warnAfterOpening(knowsApp: !keepingUnknownStates)
         await store.checkpointIfDue()
+        if !keepingUnknownStates { await store.watchCompanions() }
         return store
     }
 
@@ -517,6 +519,7 @@ public actor EventStore {
         warnOfUnreadableEvents()
         rebuildViewsIfStale()
         checkpointIfDue()
+        absorption.signal()
     }
 
     /// Commits pending events, stores the views' states if that spares the next opening much folding, closes the
@@ -568,6 +571,7 @@ public actor EventStore {
         for signal in commitSignals.values { signal.finish() }
         commitSignals = [:]
         compaction.finishReports()
+        absorption.end()
     }
 
     /// Deletes the log permanently, and closes the store.
