@@ -84,7 +84,8 @@ import Testing
     }
 
     @Test(.verifies("COMP-3"))
-    func `a locked spool stops nobody: the companion begins another one, the owner absorbs it later`()
+    func
+        `a locked spool stops nobody: the companion begins another one, the owner absorbs it later`()
         async throws
     {
         let owner = try await HikeLog.write(files)
@@ -128,10 +129,78 @@ import Testing
         #expect(try await widget.append(contentsOf: [other, other]).map(\.isNew) == [true, false])
         #expect(try await !companion().append(other).isNew)
         var changed = other
-        changed.data = .json(Array(#"{"path":"sea","kilometres":1}"#.utf8))
-        await #expect(throws: EventError.self) { try await widget.append(changed) }
+        changed.data = .json(Array(#"{"path":"forest","kilometres":2}"#.utf8))
+        await #expect {
+            try await widget.append(changed)
+        } throws: { ($0 as? EventError)?.code == .idReused }
         #expect(await widget.view(Hikes.self).total == 2)
         #expect(try await owner.absorbCompanions().absorbed == 1)
+    }
+
+    @Test(.verifies("COMP-1", "COMP-11"))
+    func `names of spools are read back, and no other entry is one`() throws {
+        let name = SpoolName("my-widget-2", 7, tag: 0xAB)
+        #expect(name.folder == "my-widget-2-0000000007-00000000000000ab")
+        #expect(SpoolName(folder: name.folder) == name)
+        for other in [
+            "widget", "-widget-0000000001-00000000000000ab", "Widget-0000000001-00000000000000ab",
+            "widget-1-00000000000000ab", "widget-0000000001-00000000000000AB",
+            "widget-+000000001-00000000000000ab", "-0000000001-00000000000000ab",
+        ] { #expect(SpoolName(folder: other) == nil, "\(other)") }
+    }
+
+    @Test(.verifies("COMP-2", "COMP-3", "COMP-6", "COMP-7", "COMP-11"))
+    func `an owner and three companions that interrupt each other at any call lose nothing`()
+        async throws
+    {
+        try await Property.check(
+            "companions lose nothing", runs: 60, covering: ["interruptions", "kills", "power cuts"]
+        ) { try await CompanionSearch.run(&$0) }
+    }
+
+    @Test(.verifies("COMP-1"))
+    func `a symbolic link is followed neither to the spools nor to one`() async throws {
+        let folder = try TemporaryFolder()
+        defer { folder.remove() }
+        let (disk, log) = (POSIXFileSystem(), folder.appending("log"))
+        let owner = try await HikeLog.write(disk, at: log)
+        let elsewhere = folder.appending("elsewhere")
+        try FileManager.default.createDirectory(
+            at: elsewhere, withIntermediateDirectories: false)
+        try FileManager.default.createSymbolicLink(
+            at: log.appending(path: "companions"), withDestinationURL: elsewhere)
+        await #expect(throws: LogError.self) {
+            try await companion("widget", disk, at: log).append(Hike(path: "lake"))
+        }
+        await #expect(throws: LogError.self) { try await owner.absorbCompanions() }
+        #expect(try FileManager.default.contentsOfDirectory(atPath: elsewhere.path).isEmpty)
+        try await owner.close()
+    }
+
+    @Test(
+        .verifies("COMP-2", "COMP-10"),
+        .enabled(if: FileManager.default.fileExists(atPath: "/proc/locks")))
+    func `an idle companion holds no lock, and its own appends cause no look`() async throws {
+        let folder = try TemporaryFolder()
+        defer { folder.remove() }
+        let (disk, log) = (POSIXFileSystem(), folder.appending("log"))
+        try await HikeLog.write(disk, at: log).close()
+        let widget = try await companion("widget", disk, at: log)
+        var changes = widget.changes().makeAsyncIterator()
+        _ = try await changes.next()
+        let before = await widget.looks
+        for _ in 0..<5 { try await widget.append(Hike(path: "lake")) }
+        #expect(await widget.looks == before)
+        // The locks of the kernel, by the inode of each file and folder of the log.
+        let locks = try String(contentsOfFile: "/proc/locks", encoding: .utf8)
+        let names = try FileManager.default.subpathsOfDirectory(atPath: log.path)
+        #expect(names.contains { $0.hasSuffix("/lock") })
+        for name in names + [""] {
+            let file = try FileManager.default.attributesOfItem(
+                atPath: log.appending(path: name).path)
+            let inode = try #require(file[.systemFileNumber] as? Int)
+            #expect(!locks.contains(":\(inode) "), "\(name)")
+        }
     }
 
     @Test(.verifies("COMP-12"))
@@ -195,7 +264,8 @@ import Testing
         let path = "/log/companions/\(spool)/00000000000000000001.lz4"
         let file = try files.open(path, .readWrite)
         let size = try file.size()
-        try file.write([0xFF, 0xFF, 0xFF], at: 4_096 + (size - 4_096) / 3)
+        let start = SegmentHeader.encodedBytes
+        try file.write([0xFF, 0xFF, 0xFF], at: start + (size - start) * 2 / 3)
         let report = try await owner.absorbCompanions()
         #expect(report.absorbed > 0 && report.absorbed < 4)
         #expect(report.quarantined > 0 && report.deleted == 1)
@@ -211,7 +281,7 @@ import Testing
         try await widget.append(Hike(path: "sea"))
         // The same id, with other content, at the same time.
         var other = draft
-        other.data = .json(Array(#"{"path":"x","kilometres":9}"#.utf8))
+        other.data = .json(Array(#"{"path":"lake","kilometres":9}"#.utf8))
         try await owner.append(other)
         let report = try await owner.absorbCompanions()
         #expect(report.absorbed == 1 && report.refused.count == 1)
@@ -226,15 +296,20 @@ import Testing
 
     @Test(.verifies("COMP-14"))
     func `a backup has what waits`() async throws {
-        let owner = try await HikeLog.write(files)
+        let folder = try TemporaryFolder()
+        defer { folder.remove() }
+        let (disk, log) = (POSIXFileSystem(), folder.appending("log"))
+        let owner = try await HikeLog.write(disk, at: log)
         try await owner.append(Hike(path: "lake"))
-        let widget = try await companion()
-        try await widget.append(Hike(path: "sea"))
-        _ = try await owner.backup(to: URL(filePath: "/backup"))
-        let restored = try await HikeLog.write(files, at: URL(filePath: "/backup"))
-        #expect(restored.view(Hikes.self).total == 1)
-        #expect(try await restored.absorbCompanions().absorbed == 1)
-        #expect(restored.view(Hikes.self).total == 2)
+        try await owner.close()
+        try await companion("widget", disk, at: log).append(Hike(path: "sea"))
+        let copy = folder.appending("copy")
+        _ = try LogBackup(
+            of: log.path, to: copy.path, environment: LogEnvironment(fileSystem: disk)
+        ).run()
+        let restored = try await HikeLog.write(disk, at: copy)
+        try await eventually("hikes", is: 2) { restored.view(Hikes.self).total }
+        try await restored.close()
     }
 
     @Test(.verifies("COMP-9", "COMP-10"))

@@ -12,7 +12,7 @@ struct LogTool: AsyncParsableCommand {
             + Exit.meanings.map { "  \($0.rawValue)  \($1)" }.joined(separator: "\n"),
         version: DaybookVersion.text,
         subcommands: [
-            Import.self, Inspect.self, Verify.self, Doctor.self, Views.self, Why.self, Parked.self, Companions.self,
+            Import.self, Inspect.self, Verify.self, Doctor.self, Views.self, Why.self, Parked.self,
             Compact.self, Replay.self, Export.self, Backup.self, Repair.self, SQLCommand.self,
             StudioCommand.self, MCPCommand.self,
         ])

@@ -24,7 +24,7 @@ public struct EventTally: Projection, Codable, Hashable {
 }
 
 /// One run of an owner and its companions.
-public struct CompanionSearch: Sendable {
+public final class CompanionSearch: Sendable {
     private enum Action: Sendable {
         case append, look, absorb, checkpoint, reopen
     }
@@ -93,14 +93,16 @@ public struct CompanionSearch: Sendable {
         await search.run(first)
         let steps = choices.array(2...8) { Self.step(&$0, busy: []) }
         for step in steps { choices.note(step.description) }
-        let cut = choices.bool(oneIn: 3) ? files.operations + choices.int(in: 0...600) : nil
+        let cut = choices.bool(oneIn: 3) ? files.operations + choices.int(in: 0...250) : nil
         if let cut {
             files.cutPower(at: cut)
             choices.note("power cut at operation \(cut)")
         }
         for step in steps { await search.run(step) }
         let isCut = cut.map { files.operations >= $0 } ?? false
-        for process in search.processes { process.state.withLock { ($0.owner, $0.companion) = (nil, nil) } }
+        for process in search.processes {
+            process.state.withLock { ($0.owner, $0.companion) = (nil, nil) }
+        }
         files.endFaults()
         let left = isCut ? files.afterPowerCut(&choices) : files.afterKill()
         let outcome = search.outcome.withLock { $0 }
@@ -119,7 +121,7 @@ public struct CompanionSearch: Sendable {
         var interruption: (Int, Step)?
         if busy.count < 3, !choices.bool(oneIn: 4) {
             interruption = (
-                choices.int(in: 0...120), step(&choices, busy: busy.union([process]))
+                choices.int(in: 0...80), step(&choices, busy: busy.union([process]))
             )
         }
         let killAt = choices.bool(oneIn: 6) ? choices.int(in: 0...120) : nil

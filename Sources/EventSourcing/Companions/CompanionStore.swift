@@ -143,6 +143,8 @@ public actor CompanionStore {
     ///   in the main log.
     public func refresh() throws {
         looks += 1
+        // The cursor takes a folder without segments for a log that is being created.
+        try folder.requireMain()
         let names = try folder.list().filter { $0.companion == name }
         let states = Dictionary(uniqueKeysWithValues: names.map { ($0, folder.state(of: $0)) })
         // First, so that an event that is absorbed meanwhile is in both, and counts once.

@@ -81,8 +81,9 @@ struct SpooledEvents {
     }
 
     /// Adds events that the companion has just appended.
-    mutating func append(_ events: [Event], to name: SpoolName, of incarnation: UInt128, in folder: SpoolFolder)
-    {
+    mutating func append(
+        _ events: [Event], to name: SpoolName, of incarnation: UInt128, in folder: SpoolFolder
+    ) {
         var spool = spools[name] ?? Spool(cursor: folder.cursor(name), incarnation: incarnation)
         spool.events += events
         spools[name] = spool

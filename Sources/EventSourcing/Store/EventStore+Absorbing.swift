@@ -56,7 +56,9 @@ extension EventStore {
         } catch {
             instruments.logger.warning(
                 "the events of companions were not absorbed; the next signal tries again",
-                metadata: ["error": "\((error as? LogError)?.code.rawValue ?? "\(type(of: error))")"])
+                metadata: [
+                    "error": "\((error as? LogError)?.code.rawValue ?? "\(type(of: error))")"
+                ])
         }
     }
 
@@ -66,7 +68,7 @@ extension EventStore {
         guard report.quarantined > 0 || !names.isSubset(of: absorption.warnedOf) else { return }
         absorption.warnedOf.formUnion(names)
         instruments.logger.warning(
-            "spools of companions stay beside the log, or had damage: see logtool companions",
+            "spools of companions stay beside the log, or had damage: see the folder companions",
             metadata: [
                 "left": "\(names.sorted().joined(separator: ", "))",
                 "quarantined": "\(report.quarantined)",

@@ -53,7 +53,8 @@ final class FolderWatch: Sendable {
 
     #if os(Linux)
         private func add(
-            _ path: String, _ events: Inotify.Events, _ concerns: @escaping @Sendable (String) -> Bool
+            _ path: String, _ events: Inotify.Events,
+            _ concerns: @escaping @Sendable (String) -> Bool
         ) {
             Inotify.shared?.add(path, events, for: ObjectIdentifier(self)) { [continuation] name in
                 if name.map(concerns) ?? true { continuation.yield() }
@@ -165,7 +166,9 @@ final class FolderWatch: Sendable {
                     let name = bytes[(at + Self.headBytes)..<end].prefix { $0 != 0 }
                     at = end
                     // Lost events concern every receiver.
-                    let found = mask & Self.overflow != 0 ? Array(watched.values) : [watched[folder]].compactMap(\.self)
+                    let found =
+                        mask & Self.overflow != 0
+                        ? Array(watched.values) : [watched[folder]].compactMap(\.self)
                     for (events, receive) in found.flatMap(\.receivers.values)
                     where mask & (events | Self.overflow) != 0 {
                         calls.append(

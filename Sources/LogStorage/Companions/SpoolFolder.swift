@@ -140,7 +140,8 @@ package struct SpoolFolder: Sendable {
             switch error.code {
             // Also while a companion creates the spool, or the owner deletes it.
             case .noSuchLog: return .empty
-            case .corrupt, .notALog: return hasOnlyUnfinished(folder) ? .empty : .unreadable(error.detail)
+            case .corrupt, .notALog:
+                return hasOnlyUnfinished(folder) ? .empty : .unreadable(error.detail)
             default: return .unreadable(error.detail)
             }
         }

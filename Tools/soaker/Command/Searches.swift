@@ -32,6 +32,20 @@ struct Crashes: AsyncParsableCommand {
     }
 }
 
+/// Searches histories of an owner and three companions that interrupt each other.
+struct CompanionHistories: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "companions",
+        abstract: "An owner and three companions: interruptions, kills and power cuts at any call.")
+    @OptionGroup var options: SoakOptions
+
+    func run() async throws {
+        try await SoakRun(options, isTimed: true).run { job in
+            try await job.checkHistories("companions") { try await CompanionSearch.run(&$0) }
+        }
+    }
+}
+
 /// Searches all workloads up to a length.
 struct Small: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
