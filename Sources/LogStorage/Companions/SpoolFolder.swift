@@ -105,13 +105,22 @@ package struct SpoolFolder: Sendable {
         } catch {
             switch error.code {
             case .notFound: return false
-            // An entry that can be listed is a folder.
-            case .wrongKind where (try? fileSystem.list(path)) != nil: return true
-            case .wrongKind: break
+            case .wrongKind: if try canBeListed(path) { return true }
             default: throw LogError(error)
             }
         }
         throw LogError(.io, path: path, "it is not a folder; move it away")
+    }
+
+    /// True if an entry that is no file is a folder.
+    private func canBeListed(_ path: String) throws(LogError) -> Bool {
+        do throws(FileError) {
+            _ = try fileSystem.list(path)
+            return true
+        } catch {
+            guard error.code == .wrongKind else { throw LogError(error) }
+            return false
+        }
     }
 
     /// What a spool is to this log.
