@@ -147,6 +147,9 @@ extension Outbox {
     /// The recorded request for an unsettled event; nil before its first attempt. O(1).
     func request(of event: Event) -> RecordedRequest? { requests[event.position.rawValue] }
 
+    /// Whether the request for an unsettled event is recorded: it may have been sent.
+    func hasRequest(at position: Position) -> Bool { requests[position.rawValue] != nil }
+
     /// Whether the record of a request is that of an unsettled event. O(requests).
     func isNeeded(requestAt position: Position) -> Bool {
         requests.values.contains { $0.position == position }

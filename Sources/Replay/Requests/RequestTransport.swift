@@ -39,9 +39,11 @@ public struct RequestTransport: Transport {
     private let key: RequestKey
     private let promise: RequestPromise
     let evidence: APIEvidence
-    private let client: any APIClient
+    let client: any APIClient
     private let bulk: BulkSender?
     private let gzipFrom: Int?
+    /// What is read from the API.
+    let sources: [PullSource]
     let verdict: @Sendable (APIAnswer) throws -> APIVerdict?
 
     /// Creates a transport.
@@ -59,17 +61,19 @@ public struct RequestTransport: Transport {
     ///   - bulk: the API's endpoint for several changes at once, if it has one.
     ///   - gzipFrom: the size in bytes from which a body is sent in gzip, which the API must accept; nil to send all as
     ///     they are.
+    ///   - sources: what is read from the API, in this order.
     ///   - http: headers, certificate, proxy and limits.
     ///   - client: sends the requests; nil for the library's, with `http`.
     ///   - verdict: what an answer says of a change; nil for that of Spec/protocol/requests.md. It gets no page in HTML,
     ///     unless that has the header of `evidence`.
-    /// - Throws: `EventError` (`refused`) for a shipped type without a request, naming it, and for an empty name;
-    ///   `TransportError` as `HTTPTransport`.
+    /// - Throws: `EventError` (`refused`) for a shipped type without a request, naming it, for the type of a source
+    ///   that has an action or no rule, and for an empty name; `TransportError` as `HTTPTransport`.
     public init(
         _ store: EventStore, api: String, at base: URL, account: String? = nil,
         key: RequestKey = .idempotencyKey, promise: RequestPromise,
         evidence: APIEvidence = .json, bulk: BulkEndpoint? = nil, gzipFrom: Int? = nil,
-        http: HTTPOptions = HTTPOptions(), client: (any APIClient)? = nil,
+        reading sources: [PullSource] = [], http: HTTPOptions = HTTPOptions(),
+        client: (any APIClient)? = nil,
         verdict: @escaping @Sendable (APIAnswer) throws -> APIVerdict? = { _ in nil }
     ) throws {
         guard 1...SyncPeer.nameBytesMax ~= api.utf8.count else {
@@ -85,8 +89,10 @@ public struct RequestTransport: Transport {
                 "the event type \(type) has the action \(action) and no request; declare one with "
                     + "its rule, or leave the action out to keep the type on the device")
         }
+        try Self.check(sources, store)
         self.store = store
         self.api = api
+        self.sources = sources
         self.account = account ?? store.account
         self.key = key
         self.promise = promise
@@ -121,8 +127,8 @@ public struct RequestTransport: Transport {
     /// what the answer teaches.
     public var eventsMax: Int { 1 }
 
-    /// False: the API has no events.
-    public var hasPages: Bool { false }
+    /// Whether something is read from the API.
+    public var hasPages: Bool { !sources.isEmpty }
 
     // MARK: One event
 
@@ -138,14 +144,18 @@ public struct RequestTransport: Transport {
     }
 
     /// Sends the request for the first event of a batch. A page is empty and needs no request, nor does an event
-    /// without one, or one whose request cannot be built: these answers are not the API's.
+    /// without one, or one whose request cannot be built: these answers are not the API's. Without sources a page
+    /// is empty.
     ///
     /// - Throws: `TransportError`: `otherAPI`; what the client throws; `malformedReply` for an answer that is not
     ///   known to be the API's. `LogError` if the request cannot be recorded.
     public func send(_ request: TransportRequest, token: String?) async throws -> TransportReply {
         try checkAPI()
         guard case .append(let batch) = request else {
-            return ownReply(TransportReply(status: 200, body: Array("[]".utf8)))
+            guard case .read(let cursor) = request, hasPages else {
+                return ownReply(TransportReply(status: 200, body: Array("[]".utf8)))
+            }
+            return try await read(after: cursor, token)
         }
         let context = RequestContext(try event(of: batch), store)
         guard let rule = store.catalogue[context.event.type]?.request as? EventRequest else {
@@ -290,7 +300,7 @@ public struct RequestTransport: Transport {
         return try SyncRequested(json: event.content.json ?? []).request
     }
 
-    private func makeHTTPRequest(
+    func makeHTTPRequest(
         _ built: BuiltRequest, mayRepeat: Bool
     ) throws -> BoundedHTTPRequest {
         guard let url = URL(string: base + built.target), HTTPOrigin(url) == origin else {

@@ -44,6 +44,8 @@ public struct TransportReply: Hashable, Sendable {
     public var isServers = true
     /// True if the server would apply the events again: the verdicts are durable before the next request is chosen.
     var needsDurableRecord = false
+    /// The states that a page of an app's own API shows: in place of the body.
+    var states: StatePage?
 
     /// Creates a reply.
     public init(
