@@ -313,6 +313,11 @@ let package = Package(
             path: "Tools/soaker/SyncHistories",
             swiftSettings: strict),
         .target(
+            name: "RequestHistories",
+            dependencies: ["Daybook", "DaybookTestKit", "EventSourcing", "LogStorage", "Replay"],
+            path: "Tools/soaker/RequestHistories",
+            swiftSettings: strict),
+        .target(
             name: "WireHistories",
             dependencies: ["EventGenerators", "DaybookOffline", "DaybookTestKit"],
             path: "Tools/soaker/WireHistories",
@@ -346,7 +351,8 @@ let package = Package(
         .executableTarget(
             name: "soaker",
             dependencies: [
-                "AssetReads", "DaybookTestKit", "DownloadHistories", "RowHistories",
+                "AssetReads", "DaybookTestKit", "DownloadHistories", "RequestHistories",
+                "RowHistories",
                 "StandardStreams", "StoreHistories", "SyncHistories", "WireHistories", "YearOfUse",
                 forTools("ArgumentParser", "swift-argument-parser"),
             ],
@@ -487,8 +493,8 @@ let package = Package(
         .testTarget(
             name: "SyncHistoryTests",
             dependencies: [
-                "DaybookOffline", "DaybookTestKit", "SyncHistories", "SyncServerStorage",
-                "TestSupport",
+                "DaybookOffline", "DaybookTestKit", "RequestHistories", "SyncHistories",
+                "SyncServerStorage", "TestSupport",
             ],
             swiftSettings: strict),
         .testTarget(

@@ -64,9 +64,11 @@ extension ReadOnlyStore {
         environment: LogEnvironment = LogEnvironment(),
         progress: (@Sendable (_ part: Double) -> Void)? = nil
     ) async throws -> ReadOnlyStore {
-        try await open(
-            at: try url.localPath(), catalogue: catalogue.adding(rules, upcasters: upcasters),
-            views: views + [Outbox.self], environment: environment, progress: progress)
+        let catalogue = catalogue.adding(rules, upcasters: upcasters)
+        return try await open(
+            at: try url.localPath(), catalogue: catalogue,
+            views: views + [Outbox.self] + catalogue.viewsOfStates, environment: environment,
+            progress: progress)
     }
 
     /// Reads the story of an event. See `EventStore.story(of:progress:)`.

@@ -127,7 +127,8 @@ extension EventStore {
         let store = try await open(
             at: directory, account: account, create: create, isShared: isShared,
             catalogue: catalogue,
-            views: views + [Outbox.self], environment: environment, progress: progress,
+            views: views + [Outbox.self] + catalogue.viewsOfStates, environment: environment,
+            progress: progress,
             eraseSecrets: eraseSecrets)
         // Before compaction, whose records get their time from the corrected clock.
         if !isShared { await store.restoreClock() }

@@ -43,7 +43,7 @@ public struct LogMaintenance: Sendable {
         self.account = account
         self.catalogue = catalogue.adding(rules, upcasters: upcasters)
         if let fault = self.catalogue.fault { throw fault }
-        self.views = views + [Outbox.self]
+        self.views = views + [Outbox.self] + self.catalogue.viewsOfStates
         self.environment = environment
     }
 

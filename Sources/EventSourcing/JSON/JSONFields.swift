@@ -124,7 +124,8 @@ public struct JSONFields {
             && nameText.span.bytes.matches(name, at: range.lowerBound)
     }
 
-    /// The members with other names than these, as one object, each as it is written; nil if there are none.
+    /// The members with other names than these, as one object, each as it is written, but without line breaks
+    /// between its tokens; nil if there are none.
     public func others(than names: [StaticString]) -> [UInt8]? {
         var object: [UInt8] = []
         for member in members where !names.contains(where: { isNamed(member.name, $0) }) {
@@ -132,19 +133,24 @@ public struct JSONFields {
             object.append(UInt8(ascii: "\""))
             object.append(contentsOf: text[member.writtenName])
             object.append(contentsOf: [UInt8(ascii: "\""), UInt8(ascii: ":")])
-            object.append(contentsOf: text[member.value])
+            object.append(contentsOf: lineForm(of: member.value))
         }
         return object.isEmpty ? nil : object + [UInt8(ascii: "}")]
     }
 
-    /// The text of the value of a member whose name is not a literal.
+    /// The text of the value of a member whose name is not a literal, without line breaks between its tokens.
     public func raw(named name: String) -> [UInt8]? {
         // Equal strings may have different bytes.
-        members.first { nameText[$0.name].elementsEqual(name.utf8) }.map { Array(text[$0.value]) }
+        members.first { nameText[$0.name].elementsEqual(name.utf8) }.map { lineForm(of: $0.value) }
     }
 
-    /// The text of a member's value.
-    public func raw(_ name: StaticString) -> [UInt8]? { range(name).map { Array(text[$0]) } }
+    /// The text of a member's value, without line breaks between its tokens.
+    public func raw(_ name: StaticString) -> [UInt8]? { range(name).map { lineForm(of: $0) } }
+
+    /// A value as a line stores it: indented JSON equals what was recorded of it.
+    private func lineForm(of value: Range<Int>) -> [UInt8] {
+        JSONText.withoutLineBreaks(text.span.bytes.extracting(value))
+    }
 
     /// A member that must be a string that is not empty and has no U+0000.
     public func identifier(_ name: StaticString) throws(EventError) -> String {

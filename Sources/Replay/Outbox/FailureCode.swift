@@ -13,6 +13,8 @@ enum FailureCode {
     static let keyExpired = "key_expired"
     /// What the answer teaches cannot be recorded.
     static let unusableAnswer = "unusable_answer"
+    /// A read of the API has shown a newer state of the entity.
+    static let newerState = "newer_state"
 
     /// The answer has this status.
     static func status(_ status: Int) -> String { "http_\(status)" }

@@ -15,6 +15,16 @@ public struct SyncPulled: EventPayload, Hashable {
     public var next: String?
     /// The server and the account of the cursor.
     public var peer = SyncPeer()
+    /// The versions that an answer has taught of entities with later changes in the outbox (READ-6).
+    var taught: [Taught] = []
+
+    /// The version of an entity's state, whose event is not recorded.
+    struct Taught: Hashable, Sendable {
+        var type: String
+        var entity: String
+        /// `StateMark.text`.
+        var mark: String
+    }
 
     /// The largest size of a cursor in bytes.
     package static let cursorBytesMax = 4_096
@@ -41,6 +51,14 @@ public struct SyncPulled: EventPayload, Hashable {
         }
         self.by = by
         peer = SyncPeer(members: members)
+        guard case .array(let list)? = members["taught"] else { return }
+        taught = list.compactMap { element in
+            guard case .object(let element) = element, let type = element["type"]?.stringValue,
+                let entity = element["entity"]?.stringValue,
+                let mark = element["state"]?.stringValue
+            else { return nil }
+            return Taught(type: type, entity: entity, mark: mark)
+        }
     }
 
     public func json() -> [UInt8] {
@@ -48,6 +66,16 @@ public struct SyncPulled: EventPayload, Hashable {
         writer.appendMember("by", by.text)
         if let next { writer.appendMember("next", next) }
         peer.appendMembers(to: &writer)
+        if !taught.isEmpty {
+            let list = taught.map { taught in
+                var writer = JSONObjectWriter()
+                writer.appendMember("type", taught.type)
+                writer.appendMember("entity", taught.entity)
+                writer.appendMember("state", taught.mark)
+                return writer.finished()
+            }
+            writer.appendMember("taught", raw: JSONObjectWriter.array(list))
+        }
         return writer.finished()
     }
 }

@@ -81,6 +81,8 @@ public struct BuiltRequest: Hashable, Sendable {
     public var headers: [String: String]
     /// The body; nil for none.
     public var body: [UInt8]?
+    /// True if the body is sent in gzip.
+    public var isCompressed = false
 
     init(
         _ method: RequestMethod, _ target: String, headers: [String: String], body: [UInt8]?
@@ -107,7 +109,10 @@ public struct BuiltRequest: Hashable, Sendable {
             body = Array(data)
         }
         self.init(method, target, headers: headers, body: body)
+        isCompressed = members["encoding"]?.stringValue == Self.gzip
     }
+
+    private static let gzip = "gzip"
 
     fileprivate func appendMembers(to writer: inout JSONObjectWriter) {
         writer.appendMember("method", method.rawValue)
@@ -120,6 +125,7 @@ public struct BuiltRequest: Hashable, Sendable {
             writer.appendMember("headers", raw: fields.finished())
         }
         guard let body else { return }
+        if isCompressed { writer.appendMember("encoding", Self.gzip) }
         if let text = String(validating: body, as: UTF8.self) {
             writer.appendMember("body", text)
         } else {
@@ -140,6 +146,9 @@ struct RecordedRequest: Hashable, Sendable {
 extension Outbox {
     /// The recorded request for an unsettled event; nil before its first attempt. O(1).
     func request(of event: Event) -> RecordedRequest? { requests[event.position.rawValue] }
+
+    /// Whether the request for an unsettled event is recorded: it may have been sent.
+    func hasRequest(at position: Position) -> Bool { requests[position.rawValue] != nil }
 
     /// Whether the record of a request is that of an unsettled event. O(requests).
     func isNeeded(requestAt position: Position) -> Bool {

@@ -57,7 +57,11 @@ extension RequestTransport {
 
     /// An event that an answer teaches, checked: after the verdict is recorded it would be lost.
     private func draft(_ payload: any EventPayload) throws -> EventDraft {
-        let draft = try EventDraft(payload, id: store.newID())
+        var draft = try EventDraft(payload, id: store.newID())
+        if let state = payload as? any APIState {
+            draft = try EventDraft(state: state)
+            draft.stateMark?.isTaught = true
+        }
         var checked = draft
         try store.catalogue.normalise(&checked)
         return draft
@@ -111,7 +115,7 @@ extension RequestTransport {
     }
 
     /// The reply with the names of the API and the account, which the log remembers.
-    private func withPeer(_ reply: TransportReply) -> TransportReply {
+    func withPeer(_ reply: TransportReply) -> TransportReply {
         var reply = reply
         reply.server = api
         reply.account = account

@@ -39,7 +39,11 @@ public struct RequestTransport: Transport {
     private let key: RequestKey
     private let promise: RequestPromise
     let evidence: APIEvidence
-    private let client: any APIClient
+    let client: any APIClient
+    private let bulk: BulkSender?
+    private let gzipFrom: Int?
+    /// What is read from the API.
+    let sources: [PullSource]
     let verdict: @Sendable (APIAnswer) throws -> APIVerdict?
 
     /// Creates a transport.
@@ -54,16 +58,21 @@ public struct RequestTransport: Transport {
     ///   - key: where a request has its key, the event's id.
     ///   - promise: how often a change takes effect.
     ///   - evidence: what shows that an answer comes from the API.
+    ///   - bulk: the API's endpoint for several changes at once, if it has one.
+    ///   - gzipFrom: the size in bytes from which a body is sent in gzip, which the API must accept; nil to send all as
+    ///     they are.
+    ///   - sources: what is read from the API, in this order.
     ///   - http: headers, certificate, proxy and limits.
     ///   - client: sends the requests; nil for the library's, with `http`.
     ///   - verdict: what an answer says of a change; nil for that of Spec/protocol/requests.md. It gets no page in HTML,
     ///     unless that has the header of `evidence`.
-    /// - Throws: `EventError` (`refused`) for a shipped type without a request, naming it, and for an empty name;
-    ///   `TransportError` as `HTTPTransport`.
+    /// - Throws: `EventError` (`refused`) for a shipped type without a request, naming it, for the type of a source
+    ///   that has an action or no rule, and for an empty name; `TransportError` as `HTTPTransport`.
     public init(
         _ store: EventStore, api: String, at base: URL, account: String? = nil,
         key: RequestKey = .idempotencyKey, promise: RequestPromise,
-        evidence: APIEvidence = .json, http: HTTPOptions = HTTPOptions(),
+        evidence: APIEvidence = .json, bulk: BulkEndpoint? = nil, gzipFrom: Int? = nil,
+        reading sources: [PullSource] = [], http: HTTPOptions = HTTPOptions(),
         client: (any APIClient)? = nil,
         verdict: @escaping @Sendable (APIAnswer) throws -> APIVerdict? = { _ in nil }
     ) throws {
@@ -80,12 +89,16 @@ public struct RequestTransport: Transport {
                 "the event type \(type) has the action \(action) and no request; declare one with "
                     + "its rule, or leave the action out to keep the type on the device")
         }
+        try Self.check(sources, store)
         self.store = store
         self.api = api
+        self.sources = sources
         self.account = account ?? store.account
         self.key = key
         self.promise = promise
         self.evidence = evidence
+        self.bulk = bulk.map(BulkSender.init)
+        self.gzipFrom = gzipFrom
         self.verdict = verdict
         origin = try HTTPOrigin(endpoint: base)
         guard base.query == nil, base.fragment == nil else {
@@ -114,8 +127,8 @@ public struct RequestTransport: Transport {
     /// what the answer teaches.
     public var eventsMax: Int { 1 }
 
-    /// False: the API has no events.
-    public var hasPages: Bool { false }
+    /// Whether something is read from the API.
+    public var hasPages: Bool { !sources.isEmpty }
 
     // MARK: One event
 
@@ -131,14 +144,18 @@ public struct RequestTransport: Transport {
     }
 
     /// Sends the request for the first event of a batch. A page is empty and needs no request, nor does an event
-    /// without one, or one whose request cannot be built: these answers are not the API's.
+    /// without one, or one whose request cannot be built: these answers are not the API's. Without sources a page
+    /// is empty.
     ///
     /// - Throws: `TransportError`: `otherAPI`; what the client throws; `malformedReply` for an answer that is not
     ///   known to be the API's. `LogError` if the request cannot be recorded.
     public func send(_ request: TransportRequest, token: String?) async throws -> TransportReply {
         try checkAPI()
         guard case .append(let batch) = request else {
-            return ownReply(TransportReply(status: 200, body: Array("[]".utf8)))
+            guard case .read(let cursor) = request, hasPages else {
+                return ownReply(TransportReply(status: 200, body: Array("[]".utf8)))
+            }
+            return try await read(after: cursor, token)
         }
         let context = RequestContext(try event(of: batch), store)
         guard let rule = store.catalogue[context.event.type]?.request as? EventRequest else {
@@ -152,10 +169,48 @@ public struct RequestTransport: Transport {
         case .answered(let answer, let verdict):
             return try reply(to: answer, verdict, context, rule)
         case .send(let built):
-            let answer = try await client.answer(
-                to: makeHTTPRequest(built, mayRepeat: promise(rule).isOnce), token: token)
-            return try reply(to: answer, nil, context, rule)
+            switch try await send(built, context, mayRepeat: promise(rule).isOnce, token) {
+            case .answered(let answer):
+                return try durableReply(to: answer, context, rule)
+            case .later(let reason): return postpone(context, reason)
+            case .unusable(let reason):
+                let detail = "the answer to the bulk request cannot be used: \(reason)"
+                return reply(.rejected(code: Code.unusableAnswer, detail: detail), context)
+            case .alone:
+                let answer = try await client.answer(
+                    to: makeHTTPRequest(built, mayRepeat: promise(rule).isOnce), token: token)
+                return try durableReply(to: answer, context, rule)
+            }
         }
+    }
+
+    /// The reply to an answer. A verdict that a kill took away would double a change at an API without keys.
+    private func durableReply(
+        to answer: APIAnswer, _ context: RequestContext, _ rule: EventRequest
+    ) throws -> TransportReply {
+        var reply = try reply(to: answer, nil, context, rule)
+        reply.needsDurableRecord = !promise(rule).isOnce && promise(rule).confirmation == nil
+        return reply
+    }
+
+    /// Sends a request in a bulk, if it goes into one.
+    private func send(
+        _ built: BuiltRequest, _ context: RequestContext, mayRepeat: Bool, _ token: String?
+    ) async throws -> BulkSender.Result {
+        guard let bulk, let group = bulk.endpoint.group(built) else { return .alone }
+        let kind = BulkSender.Kind(group: group, token: token, mayRepeat: mayRepeat)
+        return try await bulk.send(built, for: context.event.id, in: kind, evidence: evidence) {
+            var request = try $0.buildRequest(with: .inRequest, for: context.event.id)
+            request.isCompressed = isCompressed(request)
+            return try await client.answer(
+                to: makeHTTPRequest(request, mayRepeat: mayRepeat), token: token)
+        }
+    }
+
+    private func isCompressed(_ request: BuiltRequest) -> Bool {
+        guard let gzipFrom, let body = request.body, body.count >= gzipFrom else { return false }
+        // The app may have encoded the body itself.
+        return !request.headers.keys.contains { $0.lowercased() == "content-encoding" }
     }
 
     /// The next step for an event.
@@ -205,9 +260,10 @@ public struct RequestTransport: Transport {
     ) async throws -> Step {
         do {
             guard
-                let request = try rule.build(context)?.buildRequest(
+                var request = try rule.build(context)?.buildRequest(
                     with: key, for: context.event.id)
             else { return .verdict(.applied) }
+            request.isCompressed = isCompressed(request)
             try await record(request, for: context.event)
             return .send(request)
         } catch let error as LogError {
@@ -244,7 +300,7 @@ public struct RequestTransport: Transport {
         return try SyncRequested(json: event.content.json ?? []).request
     }
 
-    private func makeHTTPRequest(
+    func makeHTTPRequest(
         _ built: BuiltRequest, mayRepeat: Bool
     ) throws -> BoundedHTTPRequest {
         guard let url = URL(string: base + built.target), HTTPOrigin(url) == origin else {
@@ -256,6 +312,10 @@ public struct RequestTransport: Transport {
         request.isSentOnce = !mayRepeat
         for (name, value) in built.headers.sorted(by: { $0.key < $1.key }) {
             request.set(name, value)
+        }
+        if built.isCompressed, let body = built.body {
+            request.body = GzipEncoder.compress(body)
+            request.set("Content-Encoding", "gzip")
         }
         return request
     }

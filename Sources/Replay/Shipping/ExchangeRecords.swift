@@ -11,8 +11,8 @@ struct ExchangeRecords {
     typealias Fact = SyncProgress.Fact
 
     let replayer: Replayer
-    private var store: EventStore { replayer.store }
-    private var outbox: Outbox { store.view(Outbox.self) }
+    var store: EventStore { replayer.store }
+    var outbox: Outbox { store.view(Outbox.self) }
 
     init(_ replayer: Replayer) { self.replayer = replayer }
 
@@ -31,7 +31,11 @@ struct ExchangeRecords {
         var facts = [fact]
         do {
             for draft in learned { try check(draft, without: tokens) }
-            if !record.isEmpty || !learned.isEmpty { try await store.record(record, with: learned) }
+            if learned.contains(where: { $0.stateMark != nil }) {
+                try await self.record(record, teaching: learned)
+            } else if !record.isEmpty || !learned.isEmpty {
+                try await store.record(record, with: learned)
+            }
         } catch let error as EventError where !learned.isEmpty {
             return try await self.record(
                 parked(settlement, because: tokens.masked(error.detail)), clock: clock,
@@ -142,9 +146,9 @@ struct ExchangeRecords {
     }
 
     /// Asks the resolver, if there is one, and records its decision.
-    func resolve(_ item: ReplayItem, isAllowed: Bool) async throws -> Fact? {
+    func resolve(lane: String, isAllowed: Bool) async throws -> Fact? {
         guard let resolver = replayer.options.resolver,
-            let conflict = try await store.conflict(in: item.lane)
+            let conflict = try await store.conflict(in: lane)
         else { return nil }
         guard isAllowed else {
             return .message(

@@ -21,6 +21,8 @@ struct ReplayEffects {
     var recovery: RecoveryDriver
     /// The comparison with the server and the account that the log has synced with.
     var peer: PeerCheck
+    /// What the run knows of the read of an app's own API.
+    var statesRead = StatesRead()
     /// The server's clock, by the record and the answers of this run.
     private var clock = ServerClock(offset: 0)
     private(set) var token: AccessToken?
@@ -38,7 +40,8 @@ struct ReplayEffects {
         progressHandler = progress
         state = ReplayState(
             requestsMax: replayer.options.requestsMax,
-            resolvesConflicts: replayer.options.resolver != nil,
+            // A read of the API shows the state that has won; the change is not sent for it.
+            resolvesConflicts: replayer.options.resolver != nil && replayer.sources.isEmpty,
             eventsMax: replayer.transport.eventsMax)
         state.set(conditions)
         peer = PeerCheck(replayer.store.syncPeer, address: replayer.transport.serverAddress)
@@ -78,6 +81,13 @@ struct ReplayEffects {
             progress.fold(
                 .message("the deadline has passed before all events were sent", .outOfTime))
         }
+        try await flush()
+        progress.fold(.held(held))
+        return snapshot()
+    }
+
+    /// Makes the records durable, as far as the disk has space.
+    private mutating func flush() async throws {
         do {
             try await store.flush()
         } catch let error as LogError where error.code == .diskFull {
@@ -85,8 +95,6 @@ struct ReplayEffects {
                 .message(
                     "the disk is full; records are written when there is free space", .diskFull))
         }
-        progress.fold(.held(held))
-        return snapshot()
     }
 
     // MARK: Answers
@@ -138,6 +146,7 @@ struct ReplayEffects {
             [sentTokens] in !sentTokens.isFound(inCursor: $0)
         }
         if peer.isSuspect, !wasSuspect { startReading() }
+        statesRead.vet(&exchange.answer, isRead: state.isRead(exchange.number))
         return exchange
     }
 
@@ -158,18 +167,33 @@ struct ReplayEffects {
                 try await records.record(
                     sentTokens.masked(settlement), clock: clock, learned: learned,
                     without: sentTokens))
+            if case .reply(let reply)? = exchange?.answer, reply.needsDurableRecord {
+                try await flush()
+            }
             if hasVerdicts { records.dropSettledAttempts() }
+            if hasVerdicts, statesRead.isAgain { readStatesAgain() }
             if !learned.isEmpty { reloadIfUnsettled(settlement) }
         case .noteAttempt(let items):
             await records.noteAttempt(
                 with: items, progress.report.message, at: exchange?.received ?? store.deviceNow)
         case .resolve(let item, let current):
             fold(try await records.record(current: current))
-            guard let fact = try await records.resolve(item, isAllowed: state.mayResolve(item))
+            guard replayer.sources.isEmpty else {
+                readStatesAgain()
+                return nil
+            }
+            guard
+                let fact = try await records.resolve(
+                    lane: item.lane, isAllowed: state.mayResolve(item))
             else { return nil }
             if case .resolved = fact { state.conflictResolved(item) }
             progress.fold(fact)
-        case .recordPage(let page): try await recordPage(page)
+        case .recordPage(let page):
+            if let exchange, let states = exchange.answer.states {
+                try await record(states, page, through: exchange.through)
+            } else {
+                try await recordPage(page)
+            }
         case .recover(let restore): return try await recover(from: restore)
         }
         return nil

@@ -100,13 +100,17 @@ public struct ReplayState: Sendable {
     }
 
     /// Whether a lane's conflict may be resolved once more in this run.
-    func mayResolve(_ item: ReplayItem) -> Bool {
-        sending.queue.resolutions.mayResolve(item.laneID)
-    }
+    func mayResolve(_ item: ReplayItem) -> Bool { mayResolve(item.laneID) }
+
+    /// Whether a lane's conflict may be resolved once more in this run.
+    func mayResolve(_ lane: EntityID) -> Bool { sending.queue.resolutions.mayResolve(lane) }
 
     /// Counts a resolution of the conflict of an event's lane.
-    mutating func conflictResolved(_ item: ReplayItem) {
-        sending.queue.resolutions.resolved(item.laneID)
+    mutating func conflictResolved(_ item: ReplayItem) { conflictResolved(item.laneID) }
+
+    /// Counts a resolution of a lane's conflict.
+    mutating func conflictResolved(_ lane: EntityID) {
+        sending.queue.resolutions.resolved(lane)
     }
 
     /// Decides on the suspect when no other event is left to send (W3).

@@ -94,6 +94,9 @@ extension ReplayState {
 
         /// The events that a complete answer teaches.
         var learned: [EventDraft] { if case .reply(let reply) = self { reply.learned } else { [] } }
+
+        /// The page of an app's own API, if it is the answer to a read of it.
+        var states: StatePage? { if case .reply(let reply) = self { reply.states } else { nil } }
     }
 
     /// A page of the account's events.

@@ -17,6 +17,10 @@ public struct Replayer: Sendable {
     private(set) var options: Options
     let instruments: Instruments
     var logger: Logger { instruments.logger }
+    /// What is read from an app's own API; empty with a sync server.
+    var sources: [PullSource] {
+        options.reads ? (transport as? RequestTransport)?.sources ?? [] : []
+    }
     let sleep: @Sendable (Duration) async throws -> Void
 
     /// Settings of a replayer.

@@ -22,6 +22,8 @@ struct RequestTask: Sendable {
         var hasTimedOut: Bool
         var sent: Int64
         var received: Int64
+        /// The last position that the outbox had folded when the request was sent.
+        var through: Position
     }
 
     /// Sends a request.
@@ -32,6 +34,7 @@ struct RequestTask: Sendable {
         _ call: TransportRequest, _ number: Int, token: String?, isOffer: Bool
     ) async throws -> Exchange {
         let sent = replayer.store.deviceNow
+        let through = replayer.store.view(Outbox.self).through
         let answer: ReplayState.Answer
         var hasTimedOut = false
         do {
@@ -54,7 +57,7 @@ struct RequestTask: Sendable {
         }
         return Exchange(
             number: number, answer: answer, verdicts: verdicts, hasTimedOut: hasTimedOut,
-            sent: sent, received: received)
+            sent: sent, received: received, through: through)
     }
 
     private func send(

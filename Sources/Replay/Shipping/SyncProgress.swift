@@ -27,6 +27,11 @@ struct SyncProgress {
         /// Events of the server were recorded.
         case received(Received)
         case unusable(Int)
+        /// A page of an app's own API was recorded: with new states, and elements that wait.
+        case read(new: Int, waiting: Int)
+        /// All sources of an app's own API were read, or one of them could not be. Later answers do not replace this
+        /// message.
+        case statesRead(failure: String?)
         case resolved
         case tookNewName
         /// Events were shipped again after a restore.
@@ -45,6 +50,7 @@ struct SyncProgress {
     /// What the run does now, as apps see it.
     private var activity: SyncActivity
     private var resolverMessage: String?
+    private var readMessage: String?
     /// Why the last request failed; nil after a success.
     private(set) var failure: SyncStatus.Obstacle?
 
@@ -65,6 +71,7 @@ struct SyncProgress {
             report.failure = message == nil ? nil : failure
         case .refused(let error): report.refusal = error
         case .resolverFailed(let message): resolverMessage = message
+        case .statesRead(let message): readMessage = message
         case .ended(let time): fold(report.message == nil ? .succeeded(at: time) : .failed)
         case .succeeded(let time):
             failure = nil
@@ -93,6 +100,9 @@ struct SyncProgress {
             report.unusable += received.clashing.count
             report.refused += received.refused.count
         case .unusable(let count): report.unusable += count
+        case .read(let new, let waiting):
+            report.received += new
+            report.waiting += waiting
         case .resolved:
             report.resolved += 1
             resolverMessage = nil
@@ -117,6 +127,10 @@ struct SyncProgress {
         if report.message == nil, let resolverMessage {
             report.message = resolverMessage
             report.failure = .unresolved
+        }
+        if report.message == nil, let readMessage {
+            report.message = readMessage
+            report.failure = .failed
         }
         return report
     }

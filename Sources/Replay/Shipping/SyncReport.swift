@@ -25,8 +25,12 @@ public struct SyncReport: Hashable, Sendable {
     /// The number of own events of types that have no rule, here or in the log's records: they are not sent.
     /// Set when the run has ended.
     public var withoutRule = 0
-    /// The number of events of other logs that were recorded, from pages and from conflicts.
+    /// The number of events of other logs that were recorded, from pages and from conflicts; with an app's own API, of
+    /// states that were read from it.
     public var received = 0
+    /// The number of elements of an app's own API that were left for a later read: a change of the entity is unanswered,
+    /// or the app has asked for it.
+    public var waiting = 0
     /// Whether other logs' events were to be read and not all of them were.
     public var isBehind = false
     /// The number of elements from the server that could not be recorded: they are not events, they contain
@@ -97,6 +101,7 @@ extension SyncReport: CustomStringConvertible {
             count(conflict, "in conflict"), count(resolved, "resolved"),
             "\(pending) pending\(ofHeld)",
             count(underWay.count, "under way"), count(received, "received"),
+            count(waiting, "to be read later"),
             count(unusable, "unusable"), count(refused, "refused"),
         ]
         let notes: [String?] = [

@@ -42,6 +42,10 @@ public struct TransportReply: Hashable, Sendable {
     /// False if the transport has answered itself, without a request: the answer shows nothing of the server, neither
     /// that it can be reached nor that it accepts the token. A `retry` of the transport is not charged.
     public var isServers = true
+    /// True if the server would apply the events again: the verdicts are durable before the next request is chosen.
+    var needsDurableRecord = false
+    /// The states that a page of an app's own API shows: in place of the body.
+    var states: StatePage?
 
     /// Creates a reply.
     public init(

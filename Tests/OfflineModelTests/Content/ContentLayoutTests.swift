@@ -300,6 +300,44 @@ private let time = "2011-02-04T00:00:00.000Z"
         #expect(other.page.properties == nil)
     }
 
+    @Test(.verifies("CONT-35", "CONT-37"), arguments: ["\n", "\r\n"])
+    func `an indented folder with members of its own is recorded once, and an indented answer too`(
+        lineBreak: String
+    ) async throws {
+        let bench = try await Bench()
+        var folder = try Self.complete()
+        let own = ["", "\"x\": {", "  \"a\": [", "    1,", "    2", "  ]", "},", ""]
+            .joined(separator: lineBreak)
+        let markers = [
+            "cities.json": "{", "content/ahaus/languages.json": "{",
+            "content/ahaus/en/categories.json": "{",
+            "content/ahaus/en/events.json": "\"location\":{",
+            "resource-cache/ahaus/files.json": "t.png\":{",
+        ]
+        for (path, before) in markers {
+            let text = try #require(folder[path])
+            let place = try #require(text.range(of: before)).upperBound
+            folder[path] = text[..<place] + own + text[place...]
+        }
+        try bench.put(folder)
+        let first = try await bench.importFolder()
+        #expect(first.notes == [])
+        #expect(first.events == 2 + 4 + 1 + 2 + 2)
+        #expect(try await bench.importFolder().events == 0)
+        let cities = try #require(bench.store.content.cities.current)
+        let indented = Array("{\(own)\"y\":2}".utf8)
+        let answer = cities.map {
+            var city = $0
+            city.properties = indented
+            return city
+        }
+        try await bench.store.content.list(answer)
+        let position = bench.store.events.lastDurable
+        try await bench.store.content.list(answer)
+        #expect(bench.store.events.lastDurable == position)
+        try await bench.store.close()
+    }
+
     @Test(.verifies("CONT-35"))
     func `a language becomes the content of the folder, and a language without a folder stays`()
         async throws

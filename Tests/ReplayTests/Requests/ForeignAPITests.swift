@@ -5,6 +5,11 @@
 // {"notes":N,"rows":[{"note":…,"text":…},…]}, the lines in the order in which they were applied. With
 // DAYBOOK_FOREIGN_KEYS=0 it knows no keys, and doubled changes are only counted.
 //
+// DAYBOOK_FOREIGN_DUMP: the same address without the proxy, to read at the end what the API has.
+//
+// DAYBOOK_FOREIGN_POCKETBASE: the address of a collection of PocketBase, whose records have ids that the client chooses.
+// Tools/strangers/apis/run starts it, and the APIs of notes.
+//
 // DAYBOOK_FOREIGN_RECORDS: the address of a collection of Kinto, whose records have ids that the client chooses.
 
 import DaybookTestKit
@@ -85,6 +90,11 @@ private struct RandomDevice {
     }
 }
 
+/// The address at which an API is read at the end.
+private func addressToRead(_ base: URL) -> URL {
+    environment["DAYBOOK_FOREIGN_DUMP"].flatMap(URL.init(string:)) ?? base
+}
+
 private struct Row: Codable {
     var note: String
     var text: String
@@ -114,7 +124,7 @@ struct ForeignAPITests {
         }
         let query = [URLQueryItem(name: "prefix", value: device.prefix)]
         let dump = try await get(
-            base.appending(path: "dump").appending(queryItems: query), as: Dump.self)
+            addressToRead(base).appending(path: "dump").appending(queryItems: query), as: Dump.self)
         let lines = Dictionary(grouping: dump.rows, by: \.note).mapValues { $0.map(\.text) }
         let lost = device.lost(in: lines)
         let doubled = dump.rows.count - device.count + lost
@@ -155,5 +165,65 @@ struct ForeignAPITests {
         print("\(device.summary): \(records.count) records, \(device.lost(in: lines)) lost")
         #expect(device.lost(in: lines) == 0)
         #expect(records.count == device.count)
+    }
+
+    private struct PocketRecord: Codable {
+        var id: String
+        var note: String
+        var text: String
+    }
+
+    private struct PocketPage: Decodable {
+        var totalPages: Int
+        var items: [PocketRecord]
+    }
+
+    private struct PocketFault: Decodable {
+        var data: [String: Field]
+        struct Field: Decodable { var code: String }
+    }
+
+    @Test(.enabled(if: environment["DAYBOOK_FOREIGN_POCKETBASE"] != nil))
+    func `PocketBase has each record once, whatever is lost and killed`() async throws {
+        let base = try #require(
+            environment["DAYBOOK_FOREIGN_POCKETBASE"].flatMap(URL.init(string:)))
+        @Sendable func post(
+            _ note: String, _ text: String, _ context: RequestContext
+        ) throws -> APIRequest {
+            try APIRequest(
+                .post, "records",
+                json: PocketRecord(id: context.event.id.text, note: note, text: text))
+        }
+        var device = try await RandomDevice([
+            .of(MemoAdded.self, action: "ADD_NOTE") { try post($0.note, $0.text, $1) },
+            .of(LineAdded.self, action: "ADD_LINE") { try post($0.note, $0.text, $1) },
+        ])
+        try await device.work { store in
+            try RequestTransport(
+                store, api: "changes", at: base, key: .inRequest, promise: .once(keysKeptFor: nil)
+            ) { answer in
+                guard answer.status == 400, answer.isJSON else { return nil }
+                // The id is there already: it is the event's.
+                let codes = try answer.decode(PocketFault.self).data.values.map(\.code)
+                return codes.contains { $0.hasSuffix("not_unique") || $0.hasSuffix("pk_invalid") }
+                    ? .duplicate : nil
+            }
+        }
+        var records: [PocketRecord] = []
+        var (page, pages) = (1, 1)
+        while page <= pages {
+            let query = ["page": "\(page)", "perPage": "500", "sort": "id"].map {
+                URLQueryItem(name: $0.key, value: $0.value)
+            }
+            let url = addressToRead(base).appending(path: "records").appending(queryItems: query)
+            let answer = try await get(url, as: PocketPage.self)
+            records += answer.items.filter { $0.note.hasPrefix(device.prefix) }
+            (page, pages) = (page + 1, answer.totalPages)
+        }
+        let lines = Dictionary(grouping: records, by: \.note).mapValues { $0.map(\.text) }
+        let lost = device.lost(in: lines)
+        let doubled = records.count - device.count + lost
+        print("\(device.summary): \(records.count) records, \(lost) lost, \(doubled) doubled")
+        #expect((lost, doubled) == (0, 0))
     }
 }

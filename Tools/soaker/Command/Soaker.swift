@@ -26,7 +26,8 @@ struct Soaker: AsyncParsableCommand {
         subcommands: [
             Crashes.self, CompanionHistories.self, Small.self, Faults.self, Rot.self, Store.self,
             Sync.self, Devices.self,
-            Streams.self, Rows.self, KillRows.self, FollowRows.self, Wire.self, Shipping.self,
+            Streams.self, Requests.self, Rows.self, KillRows.self, FollowRows.self, Wire.self,
+            Shipping.self,
             Downloads.self,
             Download.self, Year.self, Assets.self,
         ])
