@@ -332,9 +332,9 @@ private let time = "2011-02-04T00:00:00.000Z"
             return city
         }
         try await bench.store.content.list(answer)
-        let position = bench.store.events.lastDurable
+        let position = await bench.store.events.lastDurable
         try await bench.store.content.list(answer)
-        #expect(bench.store.events.lastDurable == position)
+        #expect(await bench.store.events.lastDurable == position)
         try await bench.store.close()
     }
 
