@@ -44,8 +44,13 @@ extension EventStore {
     /// - Throws: `UnsyncedError` with the number of events that cannot be absorbed.
     private func absorbBeforeErasure(discardingUnsynced: Bool) async throws {
         guard !discardingUnsynced else { return }
-        let left = try await absorbCompanions().left.filter { $0.state != .foreign }
-        let count = left.reduce(0) { $0 + $1.backlog.events }
+        let left: [CompanionSpool]
+        do { left = try await absorbWaiting().left } catch is LogError {
+            // Such as a full disk, which does not keep a log from being erased if nothing waits.
+            left = (try? CompanionSpool.all(of: directory, environment: environment)) ?? []
+        }
+        // The log has the events of a spool that was set aside, but for those that it refuses.
+        let count = left.filter { $0.state == .waiting }.reduce(0) { $0 + $1.backlog.events }
         guard count == 0 else { throw UnsyncedError(count: count) }
     }
 }

@@ -318,6 +318,8 @@ import Testing
         defer { folder.remove() }
         let (disk, log) = (POSIXFileSystem(), folder.appending("log"))
         let owner = try await HikeLog.write(disk, at: log)
+        // The log has had no companion: the first one is expected.
+        try await owner.absorbCompanions()
         let widget = try await companion("widget", disk, at: log)
         for number in 1...20 {
             try await widget.append(Hike(path: "lake"))
@@ -331,5 +333,51 @@ import Testing
         try await owner.resume()
         try await eventually("hikes", is: 21) { owner.view(Hikes.self).total }
         try await owner.close()
+    }
+
+    @Test(.verifies("COMP-9"))
+    func `calls that absorb at the same time wait for each other and end`() async throws {
+        let owner = try await HikeLog.write(files)
+        let widget = try await companion()
+        for number in 1...3 { try await widget.append(Hike(path: "\(number)")) }
+        try await withThrowingTaskGroup(of: Int.self) { group in
+            for _ in 0..<8 { group.addTask { try await owner.absorbCompanions().absorbed } }
+            var absorbed = 0
+            for try await count in group { absorbed += count }
+            #expect(absorbed == 3)
+        }
+        #expect(owner.view(Hikes.self).total == 3)
+    }
+
+    @Test(.verifies("COMP-13"))
+    func `a spool that was set aside does not keep a log from being erased`() async throws {
+        let owner = try await HikeLog.write(files)
+        let draft = try EventDraft(Hike(path: "lake"))
+        try await companion().append(draft)
+        var other = draft
+        other.data = .json(Array(#"{"path":"lake","kilometres":9}"#.utf8))
+        try await owner.append(other)
+        #expect(try await owner.absorbCompanions().left.count == 1)
+        // Only the owner's own event counts.
+        await #expect(throws: UnsyncedError(count: 1)) { try await owner.erase() }
+        try await owner.erase(discardingUnsynced: true)
+    }
+
+    @Test(.verifies("COMP-14"))
+    func `a backup leaves out what is no folder of spools`() async throws {
+        let folder = try TemporaryFolder()
+        defer { folder.remove() }
+        let (disk, log) = (POSIXFileSystem(), folder.appending("log"))
+        let owner = try await HikeLog.write(disk, at: log)
+        try await owner.append(Hike(path: "lake"))
+        try await owner.close()
+        try Data().write(to: log.appending(path: "companions"))
+        let copy = folder.appending("copy")
+        _ = try LogBackup(
+            of: log.path, to: copy.path, environment: LogEnvironment(fileSystem: disk)
+        ).run()
+        let restored = try await HikeLog.write(disk, at: copy)
+        #expect(restored.view(Hikes.self).total == 1)
+        try await restored.close()
     }
 }

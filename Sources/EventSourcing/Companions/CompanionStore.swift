@@ -89,7 +89,7 @@ public actor CompanionStore {
                 return try CompanionStore(
                     FollowedViews(
                         reader, files, catalogue, ViewSet(views, catalogue), environment,
-                        instruments), name, account, limits, environment)
+                        instruments, keepsFloor: true), name, account, limits, environment)
             }
             try await store.refresh()
             return store

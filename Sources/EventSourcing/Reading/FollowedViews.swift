@@ -22,13 +22,16 @@ final class FollowedViews {
 
     /// Opens a log and folds its views, from stored states if there are any.
     ///
-    /// - Parameter files: the file system to read with at opening.
+    /// - Parameters:
+    ///   - files: the file system to read with at opening.
+    ///   - keepsFloor: true to know `floor`, for which a log without its stored state is read whole.
     /// - Throws: `LogError` as `LogReader.forEachLine`, and `noSuchLog` while the log's writer is creating it.
     /// - Complexity: O(states + events after the newest checkpoint); O(events) if a view has no stored state, or
     ///   one of another version.
     init(
         _ reader: LogReader, _ files: any FileSystem, _ catalogue: EventCatalogue,
-        _ views: ViewSet, _ environment: LogEnvironment, _ instruments: Instruments
+        _ views: ViewSet, _ environment: LogEnvironment, _ instruments: Instruments,
+        keepsFloor: Bool = false
     ) throws {
         let directory = reader.directory
         let header = try reader.files()
@@ -41,7 +44,7 @@ final class FollowedViews {
             instruments.measure(.restore) { views.restore(states) }
             if let restored = TimeFloor.restored(from: states) { (floor, floorThrough) = restored }
         }
-        let first = min(views.next, floorThrough.next)
+        let first = keepsFloor ? min(views.next, floorThrough.next) : views.next
         let last = try instruments.fold(reader.runs(from: first, catalogue: catalogue)) { run in
             views.fold(run[...])
             for event in run where event.position > floorThrough { floor.include(event.time) }

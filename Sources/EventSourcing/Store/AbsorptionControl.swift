@@ -3,6 +3,8 @@
 
 /// The absorption of one store.
 struct AbsorptionControl {
+    /// True if the store absorbs without being asked: an app's does, a tool's does not.
+    var isAutomatic = false
     /// The absorption under way.
     var running: Task<AbsorptionReport, any Error>?
     /// The signals of the companions' folders.
@@ -10,8 +12,8 @@ struct AbsorptionControl {
     /// The names of the spools that a log line was about.
     var warnedOf: Set<String> = []
 
-    /// Makes the watching task look again.
-    func signal() { watch?.signal() }
+    /// Waits for the absorption under way. Once its store is closed or suspended, it ends after its commit or its spool.
+    func wait() async { _ = try? await running?.value }
 
     /// Ends the watching task.
     mutating func end() {

@@ -10,8 +10,8 @@ extension EventStore {
     /// They are durable, in the views, and shipped like the log's own. Spools are deleted once all of their events are
     /// durable here; after an interruption they are read again, and events that the log has are skipped.
     ///
-    /// A store that an app has opened on a disk does so by itself when it is opened and resumed, and when a companion
-    /// has written. Other appends run between its commits. Spools of other logs and accounts stay as they are, and a
+    /// A store that an app has opened on a disk does so by itself once the log has had a companion: when it is opened and
+    /// resumed, and when a companion has written. For the first companion while the store is open, call it once. Other appends run between its commits. Spools of other logs and accounts stay as they are, and a
     /// spool with an event that the log refuses is set aside.
     ///
     /// - Returns: what was absorbed and what stays.
@@ -20,27 +20,53 @@ extension EventStore {
     /// - Complexity: O(bytes of the spools); memory for one commit of at most 256 events.
     @discardableResult
     public func absorbCompanions() async throws -> AbsorptionReport {
+        lookForCompanions(isExpected: true)
+        return try await absorbWaiting()
+    }
+
+    /// Absorbs, and begins to watch nothing: for the end of a store.
+    package func absorbWaiting() async throws -> AbsorptionReport {
         // A running one may have passed a spool that was written since.
         while let running = absorption.running { _ = try? await running.value }
         try checkOpen()
         let absorber = Absorber(
             store: self,
             folder: SpoolFolder(of: directory, log.id, account: account, environment))
-        let task = Task { try await absorber.run() }
+        let task = Task {
+            // Before the task ends: who waits for it must not find it again.
+            defer { absorption.running = nil }
+            return try await absorber.run()
+        }
         absorption.running = task
-        defer { absorption.running = nil }
         return try await task.value
     }
 
-    /// Begins to absorb when companions write, without a poll. Only on a real disk: a simulated one has no signals.
-    func watchCompanions() {
-        guard environment.fileSystem is POSIXFileSystem, let watch = FolderWatch() else { return }
-        absorption.watch = watch
+    /// Lets the store of an app absorb without being asked.
+    func beginToAbsorb() {
+        absorption.isAutomatic = true
+        lookForCompanions()
+    }
+
+    /// Absorbs, and then whenever companions write, without a poll. Without the folder `companions` it looks for it and
+    /// does nothing else. Only on a real disk: a simulated one has no signals.
+    ///
+    /// - Parameter isExpected: true to wait for the folder's creation.
+    func lookForCompanions(isExpected: Bool = false) {
+        guard absorption.isAutomatic, environment.fileSystem is POSIXFileSystem else { return }
+        if let watch = absorption.watch { return watch.signal() }
         let folder = SpoolFolder(of: directory, log.id, account: account, environment)
+        guard isExpected || folder.mayExist else { return }
+        guard let watch = FolderWatch() else {
+            if !isExpected { Task { [weak self] in await self?.absorbOnSignal() } }
+            return
+        }
+        absorption.watch = watch
         let signals = watch.signals
         Task { [weak self, weak watch] in
             for await _ in signals {
                 guard let self, let watch else { break }
+                // resume() signals.
+                if await isSuspended { continue }
                 // Before the look, so that no later write is missed.
                 watch.follow(folder)
                 await absorbOnSignal()
@@ -48,12 +74,22 @@ extension EventStore {
         }
     }
 
+    private static let lockDelay = Duration.milliseconds(50)
+
     private func absorbOnSignal() async {
         guard !isClosed, !isSuspended else { return }
         do {
-            let report = try await absorbCompanions()
+            var report = try await absorbWaiting()
+            if !report.busy.isEmpty {
+                // A companion that has just closed its spool releases the lock at once. One that is stopped does not:
+                // the next signal tries again.
+                try await environment.sleep(Self.lockDelay)
+                report = try await absorbWaiting()
+            }
             warn(of: report)
         } catch {
+            // resume() and the next opening look again.
+            guard !isClosed, !isSuspended else { return }
             instruments.logger.warning(
                 "the events of companions were not absorbed; the next signal tries again",
                 metadata: [
@@ -112,6 +148,8 @@ private struct Absorber: Sendable {
             var read = ReadLines()
             try await recordLines(of: spool, &read, &report)
             let (ids, refused) = (read.ids, read.refused)
+            // suspend() and close() wait for this spool, and for no further one.
+            try await store.checkOpen()
             let released: SpoolFolder.Released? =
                 read.isDamaged
                 ? nil
@@ -136,6 +174,8 @@ private struct Absorber: Sendable {
                 guard hasLock else { return report.busy.append(spool.folder) }
             }
         }
+        // A companion appends all the time.
+        await leave(spool, [], &report)
     }
 
     /// The lines of one read of a spool.

@@ -153,7 +153,7 @@ public actor EventStore {
         }
         await store.warnAfterOpening(knowsApp: !keepingUnknownStates)
         await store.checkpointIfDue()
-        if !keepingUnknownStates { await store.watchCompanions() }
+        if !keepingUnknownStates { await store.beginToAbsorb() }
         return store
     }
 
@@ -485,6 +485,7 @@ public actor EventStore {
             // The flush may have begun one.
             if !storingStates { checkpointing.stop?.set() }
             await stopCompaction()
+            await absorption.wait()
             await waitForCheckpoint()
             try log.suspend()
         } catch {
@@ -519,7 +520,7 @@ public actor EventStore {
         warnOfUnreadableEvents()
         rebuildViewsIfStale()
         checkpointIfDue()
-        absorption.signal()
+        lookForCompanions()
     }
 
     /// Commits pending events, stores the views' states if that spares the next opening much folding, closes the
@@ -548,6 +549,7 @@ public actor EventStore {
         end()
         if !storingStates { checkpointing.stop?.set() }
         await stopCompaction()
+        await absorption.wait()
         await waitForCheckpoint()
         if storingStates, failure == nil, !isSuspended, checkpointing.isDueAtClose, !views.isStale {
             // An error is ignored: without this checkpoint the next opening folds more events.

@@ -39,7 +39,8 @@ final class FolderWatch: Sendable {
             add(folder.main, .creations) { $0 == LogDirectory.companions }
             add(folder.path, .creations) { SpoolName(folder: $0) != nil }
             for spool in (try? folder.list()) ?? [] {
-                add(folder.path(of: spool), .closedWrites) { _ in true }
+                // Not the lock, which this process opens as well.
+                add(folder.path(of: spool), .closedWrites) { $0.hasSuffix(".lz4") }
             }
         #endif
     }

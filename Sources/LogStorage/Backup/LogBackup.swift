@@ -243,7 +243,8 @@ package struct LogBackup {
         let spools = SpoolFolder(
             of: directory, main.logID, account: main.account,
             LogEnvironment(fileSystem: files, now: environment.now, random: environment.random))
-        let names = try spools.list().filter { spools.state(of: $0) == .own }
+        // What cannot be read is left out: it must not keep the log from being backed up.
+        let names = ((try? spools.list()) ?? []).filter { spools.state(of: $0) == .own }
         try inFolder(LogDirectory.companions, unless: names.isEmpty) { () throws(LogError) in
             for name in names {
                 do throws(LogError) {
@@ -255,8 +256,10 @@ package struct LogBackup {
                     summary.bytes += copied.bytes
                     summary.bytesCopied += copied.bytesCopied
                 } catch {
-                    // The owner has absorbed and deleted it: the log is copied after it.
-                    guard spools.state(of: name) == .empty else { throw error }
+                    // The owner has absorbed and deleted it, and the log is copied after it; or it is damaged.
+                    guard !error.path.hasPrefix(temporary), error.code != .diskFull else {
+                        throw error
+                    }
                 }
             }
         }

@@ -83,6 +83,9 @@ package struct SpoolFolder: Sendable {
 
     // MARK: Listing
 
+    /// False if the log never had a companion. O(1).
+    package var mayExist: Bool { (try? isFolder(path)) ?? true }
+
     /// The spools, in the order of their names. Empty without the folder.
     ///
     /// - Throws: `LogError`; `io` if `companions` is a symbolic link or no folder.

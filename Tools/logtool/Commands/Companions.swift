@@ -1,0 +1,86 @@
+// logtool companions: lists the spools of companions beside a log, and absorbs them.
+
+import ArgumentParser
+import DaybookOffline
+import Foundation
+import LogStorage
+
+struct Companions: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Lists what companions have recorded beside a log, or absorbs it.",
+        discussion: """
+            Widgets, extensions and other processes that are not the log's owner record events in \
+            spools, small logs in LOG/companions. Lists the spools, also while the owner has the log \
+            open; exit 1 if one of them is never absorbed by itself: it belongs to another log \
+            or account, was set aside, or cannot be read.
+
+            --absorb records their events in the log, with the log's lock, and deletes each spool \
+            whose events are all recorded. A spool is a log: verify and export read it.
+
+            Example: logtool companions ./log --absorb
+            """)
+
+    @Argument(help: "The log's folder.", completion: .directory)
+    var directory: String
+    @Flag(help: "Record the events of the spools in the log.")
+    var absorb = false
+    @OptionGroup var output: OutputOptions
+
+    func run() async throws {
+        try await Exit.mapping {
+            if absorb { try await absorbAll() } else { try list() }
+        }
+    }
+
+    private func list() throws {
+        let spools = try CompanionSpool.all(of: directory)
+        var writer = RowWriter(output.format)
+        for spool in spools {
+            var row = ViewRow()
+            row.appendField("spool", spool.name)
+            row.appendField("companion", spool.companion)
+            row.appendField("events", spool.backlog.events)
+            row.appendField("bytes", spool.backlog.bytes)
+            row.appendField("state", spool.state.name)
+            row.appendField("reason", spool.state.reason)
+            writer.write(row)
+        }
+        writer.finish()
+        guard spools.allSatisfy({ $0.state == .waiting }) else { throw Exit.findings }
+    }
+
+    private func absorbAll() async throws {
+        let store = try await ToolStore.open(directory)
+        let report = try await ToolStore.closing(store) { try await $0.absorbCompanions() }
+        Stdout.note(effect: "the events are recorded")
+        var row = ViewRow()
+        row.appendField("absorbed", report.absorbed)
+        row.appendField("known", report.known)
+        row.appendField("deleted", report.deleted)
+        row.appendField("quarantined", report.quarantined)
+        row.appendField("busy", report.busy.count)
+        row.appendField("left", report.left.count)
+        RowWriter.writeSummary(row, output.format)
+        for refused in report.refused { Message.note("the log refuses the event \(refused)") }
+        guard report.left.isEmpty, report.quarantined == 0 else { throw Exit.findings }
+        guard report.busy.isEmpty else { throw Exit.unavailable }
+    }
+}
+
+extension CompanionSpool.State {
+    fileprivate var name: String {
+        switch self {
+        case .waiting: "waiting"
+        case .foreign: "foreign"
+        case .aside: "aside"
+        case .unreadable: "unreadable"
+        }
+    }
+
+    fileprivate var reason: String? {
+        switch self {
+        case .waiting, .foreign: nil
+        case .aside(let reason), .unreadable(let reason): reason
+        }
+    }
+}
