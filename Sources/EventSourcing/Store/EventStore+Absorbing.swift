@@ -33,7 +33,7 @@ extension EventStore {
             store: self,
             folder: SpoolFolder(of: directory, log.id, account: account, environment))
         let task = Task {
-            // Before the task ends: who waits for it must not find it again.
+            // Before the task ends, so that a call that waits for it does not find it again.
             defer { absorption.running = nil }
             return try await absorber.run()
         }

@@ -46,6 +46,19 @@ struct CompanionHistories: AsyncParsableCommand {
     }
 }
 
+/// A process that is stopped and killed.
+struct AppendCompanion: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Appends to a log as a companion until it is killed; prints acknowledged ids.",
+        shouldDisplay: false)
+    @Argument(help: "The log's folder.")
+    var folder: String
+    @Argument(help: "The companion's name.")
+    var name: String
+
+    func run() async throws { try await CompanionChild(folder: folder, name: name).run() }
+}
+
 /// Searches all workloads up to a length.
 struct Small: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
