@@ -287,6 +287,13 @@ let package = Package(
             ],
             path: "Tools/syncserver/HTTP",
             swiftSettings: strict + [.define("TLS", .when(traits: ["ToolsWithTLS"]))]),
+        // An API that an app may have. Tools/strangers/apis/run sends changes to it.
+        .executableTarget(
+            name: "notesserver",
+            dependencies: [
+                forTools("GRDB", "GRDB.swift"), forTools("Hummingbird", "hummingbird"),
+            ],
+            path: "Tools/strangers/apis/hummingbird", swiftSettings: strict),
         // Test code that several targets share.
         .target(
             name: "TestSupport", dependencies: ["DaybookTestKit"], path: "Tests/Support",

@@ -37,7 +37,7 @@ extension EventStore {
     /// - Parameters:
     ///   - resolution: the decision.
     ///   - conflict: the conflict. If the lane has other events by now, nothing is recorded: the server
-    ///     has given no verdict on those.
+    ///     has given no verdict on those. Nor if the lane is in conflict with another event by now.
     /// - Returns: true if the decision was recorded.
     /// - Throws: `DecisionError` (`entityEnded`) if the server's event ends the entity and the last
     ///   replacement in the lane does not; `EventError` for a replacement that is refused; `LogError`. Nothing
@@ -68,7 +68,10 @@ extension EventStore {
             let superseded = transaction.view(Outbox.self).entries
                 .filter { EntityID($0.lane) == EntityID(conflict.lane) }
             guard superseded.map(\.id) == conflict.pending.map(\.id),
-                superseded.first?.status == .conflict
+                superseded.first?.status == .conflict,
+                // Not about a state that was read after the decision was asked for.
+                conflict.current == nil
+                    || superseded.first?.conflictsWith == conflict.current?.id
             else { return false }
             transaction.append(
                 record: try EventDraft(

@@ -30,8 +30,8 @@ public struct BulkEndpoint: Sendable {
     ///     together. Nil for a request that the endpoint does not take.
     ///   - request: builds the request for the endpoint. If it throws, each request is sent by itself.
     ///   - answers: the answers in an answer with a status of 2xx, in the order of the requests, and their number; nil
-    ///     for a request that the API has not processed. If it throws, or returns another number of answers, the
-    ///     changes are parked with the code `unusable_answer`.
+    ///     for a request that the API has not processed. If it throws, or returns another number of answers, each
+    ///     request is sent by itself under its key, which the API must know from both endpoints.
     public init(
         changesMax: Int = 50, group: @escaping @Sendable (BuiltRequest) -> String? = { _ in "" },
         request: @escaping @Sendable ([BuiltRequest]) throws -> APIRequest,

@@ -10,20 +10,18 @@ final class BulkSender: Sendable {
     /// The result for one request.
     enum Result: Sendable {
         case answered(APIAnswer)
+        /// The answer to the bulk request as a whole, which is no verdict on any of its changes.
+        case unanswered(APIAnswer)
         /// The request is to be sent by itself.
         case alone
         /// The bulk request said nothing of this one; the run has learned why by another one of it.
         case later(reason: String)
-        /// The API has answered, and the app cannot read what it says of this request.
-        case unusable(reason: String)
     }
 
     /// Requests of one kind can be sent together.
     struct Kind: Hashable, Sendable {
         var group: String
         var token: String?
-        /// Whether the client may repeat the request.
-        var mayRepeat: Bool
     }
 
     private struct Member {
@@ -167,25 +165,23 @@ final class BulkSender: Sendable {
         switch answer.status {
         case 200..<300 where evidence.admits(answer): return results(of: members, in: answer)
         case 400..<500
-        where evidence.isFound(in: answer) && ![401, 403, 408, 425, 429].contains(answer.status):
+        where
+            (evidence.isFound(in: answer)
+            || [400, 409, 410, 412, 413, 422].contains(answer.status))
+            && ![401, 403, 408, 425, 429].contains(answer.status):
             // The API has refused all because of one of them, or takes no bulk.
             return members.map { _ in .alone }
-        default: return [.answered(answer)] + later(members).dropFirst()
+        default: return [.unanswered(answer)] + later(members).dropFirst()
         }
     }
 
+    /// An answer that cannot be read is no verdict on any change: by itself each one gets its own, under its key.
     private func results(of members: [Member], in answer: APIAnswer) -> [Result] {
-        do {
-            let answers = try endpoint.answers(answer, members.count)
-            guard answers.count == members.count else {
-                let reason = "it has \(answers.count) answers to \(members.count) changes"
-                return members.map { _ in .unusable(reason: reason) }
-            }
-            return zip(members, answers).map { member, answer in
-                answer.map(Result.answered) ?? later([member])[0]
-            }
-        } catch {
-            return members.map { _ in .unusable(reason: "\(error)") }
+        guard let answers = try? endpoint.answers(answer, members.count),
+            answers.count == members.count
+        else { return members.map { _ in .alone } }
+        return zip(members, answers).map { member, answer in
+            answer.map(Result.answered) ?? later([member])[0]
         }
     }
 }

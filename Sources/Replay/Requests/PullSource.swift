@@ -27,9 +27,21 @@ public struct PullSource: Sendable {
         case since(overlap: Int64)
         /// Those after a cursor that the API gives with each page.
         case cursor
-        /// All of them, on one page or several. An entity that the API listed before, and lists no more, is deleted. With
-        /// one page, its ETag is sent the next time, and 304 shows that nothing is new.
+        /// All of them, on one page or several. An entity that the API listed before, and lists no more, is deleted; a list
+        /// of several pages is read twice for it. With one page, its ETag is sent the next time, and 304 shows that nothing
+        /// is new.
         case everything
+
+        var isSinceNumber: Bool { if case .since = self { true } else { false } }
+
+        /// Its part of the name under which a cursor is recorded.
+        fileprivate var name: String {
+            switch self {
+            case .since: "since"
+            case .cursor: "cursor"
+            case .everything: "everything"
+            }
+        }
 
         /// Those that have changed since a time, versions being times (`APIVersion.timestamp`).
         public static func updatedSince(overlap: Duration = .zero) -> Form {
@@ -85,8 +97,8 @@ public struct PullSource: Sendable {
         }
     }
 
-    /// The name under which the cursor is recorded: a cursor of another version is not used.
-    var name: String { "\(type)/\(version)" }
+    /// The name under which the cursor is recorded: a cursor of another version or form is not used.
+    var name: String { "\(type)/\(version)/\(form.name)" }
 }
 
 /// Where a page begins.
@@ -115,9 +127,12 @@ public struct PullContext: Sendable {
     /// The state of a view at this moment. O(1).
     public func view<View: Projection>(_ view: View.Type) -> View { store.view(view) }
 
-    /// True if changes of this device are not settled yet: an element of an entity that the app does not know may be one
-    /// that it has created, whose answer was lost. Then throw `RequestNotReady`.
-    public var hasUnsettledChanges: Bool { store.view(Outbox.self).count > 0 }
+    /// True if the API may have applied changes of this device whose answers are not known: an element of an entity that
+    /// the app does not know may be one that it has created. Then throw `RequestNotReady`. O(outbox).
+    public var hasUnsettledChanges: Bool {
+        let outbox = store.view(Outbox.self)
+        return outbox.entries.contains { outbox.mayBeApplied($0, store.incarnation) }
+    }
 }
 
 /// The cursors of all sources, and the page that is read next: the cursor of a read of the API.
@@ -133,6 +148,8 @@ struct PullCursor: Codable, Hashable {
     private(set) var page: String?
     /// True if an element of an earlier page waits: then the source's cursor stays.
     private(set) var isHeld: Bool?
+    /// True while a list of several pages is read again, because it lacked entities.
+    private(set) var isSecond: Bool?
 
     /// Reads a cursor. One of another API or account counts as none.
     init(_ text: String?, api: String, account: String?) {
@@ -156,6 +173,14 @@ struct PullCursor: Codable, Hashable {
         return cursor
     }
 
+    /// The first page of the source once more.
+    func again(isHeld: Bool) -> PullCursor {
+        var cursor = self
+        (cursor.index, cursor.page, cursor.isHeld) = (source, nil, isHeld)
+        cursor.isSecond = true
+        return cursor
+    }
+
     /// The cursor with another one of a source; nil for none.
     func recording(_ text: String?, of source: PullSource) -> PullCursor {
         var cursor = self
@@ -168,13 +193,20 @@ struct PullCursor: Codable, Hashable {
         guard source + 1 < count else { return nil }
         var cursor = self
         (cursor.index, cursor.page, cursor.isHeld) = (source + 1, nil, nil)
+        cursor.isSecond = nil
         return cursor
+    }
+
+    /// Whether the first page after a recorded cursor was asked for: then the list can be read from its beginning.
+    func canBeginAgain(_ source: PullSource) -> Bool {
+        source.form == .cursor && page == nil && sources[source.name] != nil
     }
 
     /// The cursor without the page.
     var recorded: PullCursor {
         var cursor = self
         (cursor.index, cursor.page, cursor.isHeld) = (nil, nil, nil)
+        cursor.isSecond = nil
         return cursor
     }
 

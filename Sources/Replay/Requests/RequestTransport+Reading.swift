@@ -66,8 +66,10 @@ extension RequestTransport {
     private func page(of answer: APIAnswer, _ source: PullSource, hasTag: Bool) -> StatePage {
         if answer.status == 304, hasTag { return StatePage(kind: .notModified) }
         guard [200, 206].contains(answer.status) else {
-            return .failed(
+            var page = StatePage.failed(
                 "the API answers \(answer.status)", retryAfterSeconds: answer.retryAfterSeconds)
+            page.refusesCursor = [400, 404, 410, 422].contains(answer.status)
+            return page
         }
         guard answer.isJSON, evidence.isFound(in: answer), answer.hasWholeBody else {
             return .failed(

@@ -143,9 +143,9 @@ public struct RequestTransport: Transport {
         return try await send(request, token: token)
     }
 
-    /// Sends the request for the first event of a batch. A page is empty and needs no request, nor does an event
-    /// without one, or one whose request cannot be built: these answers are not the API's. Without sources a page
-    /// is empty.
+    /// Sends the request for the first event of a batch, or for a page of a source. An event without a request, one
+    /// whose request cannot be built, and a page of a transport without sources need none: these answers are not the
+    /// API's.
     ///
     /// - Throws: `TransportError`: `otherAPI`; what the client throws; `malformedReply` for an answer that is not
     ///   known to be the API's. `LogError` if the request cannot be recorded.
@@ -172,10 +172,8 @@ public struct RequestTransport: Transport {
             switch try await send(built, context, mayRepeat: promise(rule).isOnce, token) {
             case .answered(let answer):
                 return try durableReply(to: answer, context, rule)
+            case .unanswered(let answer): return try reply(to: answer, .nothing, context, rule)
             case .later(let reason): return postpone(context, reason)
-            case .unusable(let reason):
-                let detail = "the answer to the bulk request cannot be used: \(reason)"
-                return reply(.rejected(code: Code.unusableAnswer, detail: detail), context)
             case .alone:
                 let answer = try await client.answer(
                     to: makeHTTPRequest(built, mayRepeat: promise(rule).isOnce), token: token)
@@ -197,8 +195,9 @@ public struct RequestTransport: Transport {
     private func send(
         _ built: BuiltRequest, _ context: RequestContext, mayRepeat: Bool, _ token: String?
     ) async throws -> BulkSender.Result {
-        guard let bulk, let group = bulk.endpoint.group(built) else { return .alone }
-        let kind = BulkSender.Kind(group: group, token: token, mayRepeat: mayRepeat)
+        // Where no key is honoured, a bulk of unknown outcome could double all its changes.
+        guard let bulk, mayRepeat, let group = bulk.endpoint.group(built) else { return .alone }
+        let kind = BulkSender.Kind(group: group, token: token)
         return try await bulk.send(built, for: context.event.id, in: kind, evidence: evidence) {
             var request = try $0.buildRequest(with: .inRequest, for: context.event.id)
             request.isCompressed = isCompressed(request)

@@ -5,9 +5,6 @@ import Foundation
 import LogFormat
 
 extension StatePage {
-    /// The greatest number among the versions.
-    var newest: Int64? { states.compactMap { $0.stateMark?.version.number }.max() }
-
     /// Reads the elements of an answer. An element that cannot be read is counted and left out.
     ///
     /// - Throws: `EventError` (`invalidData`) if the answer has no list; what the app's `next` throws.
@@ -20,6 +17,10 @@ extension StatePage {
         for element in elements {
             do {
                 guard let state = try source.state(element, context) else { continue }
+                guard !source.form.isSinceNumber || state.apiVersion.number != nil else {
+                    throw EventError(.invalidData, "the version is no number, as this list needs")
+                }
+                newest = [newest, state.apiVersion.number].compactMap(\.self).max()
                 states.append(try EventDraft(state: state))
             } catch is RequestNotReady { notReady += 1 } catch {
                 unusable += 1

@@ -17,6 +17,8 @@ struct StatesRead {
     }
 
     var listing: Listing?
+    /// The entities that a list of several pages lacked: they are deleted if it lacks them a second time.
+    var missing: Set<EntityID>?
     /// True if an element waits for the answer to a change, or a conflict for the state that has won.
     var isAgain = false
     /// True if a read was answered 401: a second time it is no reason to renew the token.
@@ -57,13 +59,16 @@ extension ReplayEffects {
             return try await recordPage(page)
         }
         let source = transport.sources[cursor.source]
-        if cursor.source == 0, cursor.page == nil {
+        if cursor.source == 0, cursor.page == nil, cursor.isSecond == nil {
             (statesRead.isPartial, statesRead.message) = (false, nil)
         }
         var hasNew = false
         let next: PullCursor?
         switch states.kind {
         case .notModified: next = cursor.nextSource(of: transport.sources.count)
+        case .failed where states.refusesCursor && cursor.canBeginAgain(source):
+            statesRead.isPartial = true
+            next = cursor.recording(nil, of: source)
         case .failed(let reason, let seconds, let isUnreachable):
             statesRead.isPartial = true
             statesRead.message = "\(source.type) cannot be read: \(sentTokens.masked(reason))"
@@ -77,7 +82,7 @@ extension ReplayEffects {
                 states, source, cursor, through, sources: transport.sources.count)
             hasNew = progress.report.received > received
         }
-        if next?.source != cursor.source { statesRead.listing = nil }
+        if next?.source != cursor.source { (statesRead.listing, statesRead.missing) = (nil, nil) }
         if let next {
             let page = ReplayState.Page(body: [], after: page.after, next: next.text)
             if let reason = state.pageRecorded(page, isLast: false, hasNew: hasNew) {
@@ -98,10 +103,14 @@ extension ReplayEffects {
         statesRead.failures = 0
         let asked = source.position(cursor).text
         let next = source.next(after: states, asked)
+        if source.form.isSinceNumber, next == nil, states.unusable > 0 {
+            statesRead.message =
+                "\(source.type): the list cannot be continued after a page without a greater number, of which elements are unusable"
+        }
         var drafts = states.states
         if source.form == .everything {
             if cursor.page == nil { statesRead.listing = StatesRead.Listing(through: through) }
-            drafts += absences(states, source, isLast: next == nil)
+            drafts += absences(states, source, cursor, isLast: next == nil)
         }
         let isWaiting = cursor.isHeld == true || states.notReady > 0
         let recorded = cursor.recording(
@@ -131,7 +140,10 @@ extension ReplayEffects {
         if waiting + result.unusable + states.unusable > 0 { statesRead.isPartial = true }
         if result.conflicts > 0 { state.reload(store.view(Outbox.self)) }
         let current = isHeld ? cursor : recorded
-        guard let next else { return current.nextSource(of: sources) }
+        guard let next else {
+            let isAgain = statesRead.missing != nil && cursor.isSecond == nil
+            return isAgain ? current.again(isHeld: isHeld) : current.nextSource(of: sources)
+        }
         return current.continuing(at: next, isHeld: isHeld)
     }
 
@@ -139,18 +151,29 @@ extension ReplayEffects {
     ///
     /// - Returns: the states of deleted entities, after the last page of a complete list.
     private mutating func absences(
-        _ states: StatePage, _ source: PullSource, isLast: Bool
+        _ states: StatePage, _ source: PullSource, _ cursor: PullCursor, isLast: Bool
     ) -> [EventDraft] {
         guard var listing = statesRead.listing else { return [] }
         listing.entities.formUnion(states.states.compactMap { $0.lane.map(EntityID.init) })
         if states.unusable + states.notReady > 0 || !states.isWhole { listing.isComplete = false }
+        // A page without elements, or with its own cursor, may not be the last one.
+        if isLast, states.next != nil { listing.isComplete = false }
         statesRead.listing = listing
         guard isLast, listing.isComplete, let deletion = source.deletion else { return [] }
-        let known = store.view(APIStates.self).entities(of: source.type)
-        return known.compactMap { entity, seen in
-            guard seen.position <= listing.through.rawValue,
-                !listing.entities.contains(EntityID(entity))
-            else { return nil }
+        var absent = store.view(APIStates.self).entities(of: source.type).filter { entity, seen in
+            seen.position <= listing.through.rawValue
+                && !listing.entities.contains(EntityID(entity))
+        }
+        // A list by offset skips an entity if another one before it is deleted between two pages.
+        if cursor.page != nil, cursor.isSecond == nil, !absent.isEmpty {
+            statesRead.missing = Set(absent.map { EntityID($0.entity) })
+            return []
+        }
+        if cursor.isSecond == true {
+            let missing = statesRead.missing ?? []
+            absent.removeAll { !missing.contains(EntityID($0.entity)) }
+        }
+        return absent.compactMap { entity, _ in
             // Its version is of no list: any state that the API shows later is new.
             return try? EventDraft(state: deletion(entity), version: .tag("absent"))
         }
@@ -191,7 +214,9 @@ extension ReplayEffects {
         let backoff = min(60 << min(statesRead.failures, 6), 3_600)
         let delay = max(1, min(seconds ?? Double(backoff), 86_400))
         let time = store.deviceNow + Int64(delay * 1_000)
-        state.reading.plan(at: min(time, state.reading.nextRead ?? time), now: store.deviceNow)
+        // No sooner than the API asks for.
+        let planned = seconds == nil ? state.reading.nextRead : nil
+        state.reading.plan(at: min(time, planned ?? time), now: store.deviceNow)
     }
 }
 

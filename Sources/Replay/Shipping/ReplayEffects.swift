@@ -43,6 +43,7 @@ struct ReplayEffects {
             // A read of the API shows the state that has won; the change is not sent for it.
             resolvesConflicts: replayer.options.resolver != nil && replayer.sources.isEmpty,
             eventsMax: replayer.transport.eventsMax)
+        state.readsAlone = !replayer.sources.isEmpty
         state.set(conditions)
         peer = PeerCheck(replayer.store.syncPeer, address: replayer.transport.serverAddress)
         recovery = RecoveryDriver(replayer.store, ships: replayer.options.ships)

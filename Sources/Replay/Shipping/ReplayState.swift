@@ -22,6 +22,8 @@ public struct ReplayState: Sendable {
     private(set) var lastNumber = 0
     /// The largest number of requests under way at the same time.
     private let requestsMax: Int
+    /// Whether no change is sent while a read is under way.
+    var readsAlone = false
     /// Whether the read under way was not due.
     var isProbing = false
     /// Whether a read was sent because the run was about to end.
@@ -210,8 +212,10 @@ public struct ReplayState: Sendable {
     }
 
     /// N1: whether a read is under way whose answer decides how the failed batch is sent again.
+    ///
+    /// READ-7: a change that is sent beside a read of an app's own API would be undone by the older page.
     private var isReadingFirst: Bool {
-        sending.readsFirst && underWay.keys.contains(where: isRead)
+        (sending.readsFirst || readsAlone) && underWay.keys.contains(where: isRead)
     }
 
     /// N1: whether a read, or the next event if each is sent without others, is sent before a run ends that waits or

@@ -42,6 +42,8 @@ private struct StateCommit {
     private let lanes: [EntityID: [OutboxEntry]]
     private let name: String
     private let incarnation: UUID
+    /// The lanes of the events whose answers teach.
+    private let settledLanes: Set<EntityID>
     /// The last marks that this commit sets.
     private var marks: [String: StateMark] = [:]
     /// The conflicts by lane.
@@ -51,11 +53,16 @@ private struct StateCommit {
     /// - Parameters:
     ///   - name: the names of the API and the account: the same state of another one has another id.
     ///   - drafts: the states.
-    init(_ transaction: EventStore.Transaction, _ name: String, _ drafts: ArraySlice<EventDraft>) {
+    ///   - settledLanes: the lanes of the events whose answers teach the states.
+    init(
+        _ transaction: EventStore.Transaction, _ name: String, _ drafts: ArraySlice<EventDraft>,
+        settledLanes: Set<EntityID> = []
+    ) {
         outbox = transaction.view(Outbox.self)
         known = transaction.view(APIStates.self)
         self.name = name
         incarnation = transaction.incarnation
+        self.settledLanes = settledLanes
         let wanted = Set(drafts.compactMap { $0.lane.map(EntityID.init) })
         lanes = Dictionary(
             grouping: outbox.entries.filter { wanted.contains(EntityID($0.lane)) }
@@ -115,6 +122,8 @@ private struct StateCommit {
             append(draft, mark, after: last, to: &transaction)
             return nil
         }
+        // The changes of another lane are based on an older state: a read shows the conflict.
+        guard settledLanes.contains(EntityID(entity)) else { return nil }
         mark.turn = (last?.turn ?? 0) + 1
         mark.isVersionOnly = true
         return SyncPulled.Taught(type: draft.type, entity: entity, mark: mark.text)
@@ -153,12 +162,19 @@ private struct StateCommit {
 }
 
 extension Outbox {
+    /// The lanes of answered changes. O(changes).
+    fileprivate func lanes(of settled: SyncSettled) -> Set<EntityID> {
+        let positions =
+            (settled.applied + settled.duplicate).joined() + settled.entries.map(\.position)
+        return Set(positions.compactMap { entry(at: Position($0))?.lane }.map { EntityID($0) })
+    }
+
     /// True if the API may have applied a change whose answer is not known: it was sent, or is parked for a reason that
     /// says nothing of that.
     ///
     /// - Parameter incarnation: that of the log. After a restore from a backup the log has another one: changes of the
     ///   earlier one may have been sent since the backup.
-    fileprivate func mayBeApplied(_ entry: OutboxEntry, _ incarnation: UUID) -> Bool {
+    func mayBeApplied(_ entry: OutboxEntry, _ incarnation: UUID) -> Bool {
         guard hasRequest(at: entry.position) || entry.source != incarnation else { return false }
         switch entry.status {
         case .pending: return true
@@ -248,10 +264,12 @@ extension ExchangeRecords {
     func record(_ settled: SyncSettled, teaching drafts: [EventDraft]) async throws {
         let (name, store) = (stateName, store)
         try await store.write(drawingOnReserve: true) { transaction in
+            let settledLanes =
+                drafts.isEmpty ? [] : transaction.view(Outbox.self).lanes(of: settled)
             if !settled.isEmpty {
                 transaction.append(record: try EventDraft(settled, id: store.newID()))
             }
-            var commit = StateCommit(transaction, name, drafts[...])
+            var commit = StateCommit(transaction, name, drafts[...], settledLanes: settledLanes)
             var taught: [SyncPulled.Taught] = []
             for draft in drafts {
                 if draft.stateMark == nil {

@@ -20,6 +20,8 @@ struct StatePage: Hashable, Sendable {
     var states: [EventDraft] = []
     /// The number of elements.
     var count = 0
+    /// The greatest number among the versions, also of states that cannot be recorded.
+    var newest: Int64?
     /// The number of elements that could not be read.
     var unusable = 0
     /// The reason of the first of them.
@@ -31,6 +33,8 @@ struct StatePage: Hashable, Sendable {
     /// The cursor of the next page, if the app says it.
     var next: String?
     var tag: String?
+    /// True for a failure by which the API may refuse the cursor: 400, 404, 410 or 422.
+    var refusesCursor = false
 
     static func failed(
         _ reason: String, retryAfterSeconds: Double? = nil, isUnreachable: Bool = false

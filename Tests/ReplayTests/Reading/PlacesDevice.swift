@@ -43,13 +43,13 @@ struct PlacesDevice {
 
     init(
         _ api: PlacesAPI, matches: Bool = true, teaches: Bool = true, seed: UInt64 = 1,
-        clock: VirtualClock = VirtualClock()
+        clock: VirtualClock = VirtualClock(), rules: [EventRule]? = nil
     ) async throws {
         self.api = api
         self.clock = clock
         starts = seed
-        rules = api.rules(matches: matches, teaches: teaches)
-        store = try await Self.open(files, clock, rules, seed)
+        self.rules = rules ?? api.rules(matches: matches, teaches: teaches)
+        store = try await Self.open(files, clock, self.rules, seed)
     }
 
     private static func open(
@@ -71,15 +71,17 @@ struct PlacesDevice {
     @discardableResult
     func run(
         deciding resolver: (any ConflictResolver)? = nil, sources: [PullSource]? = nil,
-        api name: String = "places", ships: Bool = true, as user: any Credentials = NoCredentials()
+        api name: String = "places", ships: Bool = true, as user: any Credentials = NoCredentials(),
+        requests: Int = 1, over client: (any APIClient)? = nil
     ) async throws -> SyncReport {
         var options = Replayer.Options()
-        options.requestsMax = 1
+        options.requestsMax = requests
         options.resolver = resolver
         options.ships = ships
         let transport = try RequestTransport(
             store, api: name, at: #require(URL(string: "https://api.example.com/v1")),
-            promise: .once(keysKeptFor: nil), reading: sources ?? [api.source], client: api)
+            promise: .once(keysKeptFor: nil), reading: sources ?? [api.source],
+            client: client ?? api)
         let clock = clock
         return try await Replayer(store, transport: transport, credentials: user, options: options)
         {

@@ -49,7 +49,8 @@ import Testing
 
     /// Adds three notes and sends them at once.
     private func ship(
-        _ api: BulkAPI, runs: Int = 1
+        _ api: BulkAPI, runs: Int = 1,
+        verdict: @escaping @Sendable (APIAnswer) throws -> APIVerdict? = { _ in nil }
     ) async throws -> (report: SyncReport, received: [BulkAPI.Received], store: EventStore) {
         let device = try await NotesDevice(NotesAPI())
         for text in ["a", "b", "c"] {
@@ -59,7 +60,7 @@ import Testing
         options.requestsMax = 3
         let transport = try RequestTransport(
             device.store, api: "notes", at: try #require(URL(string: "https://api.example.com/v1")),
-            promise: .once(keysKeptFor: nil), bulk: Self.endpoint, client: api)
+            promise: .once(keysKeptFor: nil), bulk: Self.endpoint, client: api, verdict: verdict)
         let clock = device.clock
         var report: SyncReport?
         for _ in 0..<runs {
@@ -95,6 +96,26 @@ import Testing
         #expect(store.outbox.entries.map(\.code) == ["http_422"])
     }
 
+    @Test(.verifies("REQ-11"), arguments: [400, 409, 413, 503])
+    func `an answer to the whole bulk is no verdict on one of its changes`(
+        _ status: Int
+    ) async throws {
+        let api = BulkAPI { _, isBulk in
+            isBulk
+                ? APIAnswer(
+                    status: status, headers: ["Content-Type": "text/plain"], body: Array("no".utf8))
+                : .json(201, #"{"number":1}"#)
+        }
+        // The app takes every conflict for a change that is there.
+        let (_, received, store) = try await ship(api, runs: 3) { answer in
+            answer.status >= 400 ? .duplicate : nil
+        }
+        #expect(store.view(Outbox.self).count == 0)
+        #expect(received.contains { $0.target == "batch" })
+        let single = received.filter { $0.target == "notes" }.flatMap(\.texts)
+        #expect(single.sorted() == ["a", "b", "c"])
+    }
+
     @Test(.verifies("REQ-11"))
     func `after a failed bulk, and for a change that was not processed, requests are sent alone`()
         async throws
@@ -125,16 +146,17 @@ import Testing
     }
 
     @Test(.verifies("REQ-11"))
-    func `an answer with another number of answers parks the changes`() async throws {
+    func `after an answer that cannot be read each change is sent by itself`() async throws {
         let api = BulkAPI { _, isBulk in
             .json(isBulk ? 200 : 201, isBulk ? "[201]" : #"{"number":1}"#)
         }
         let (_, received, store) = try await ship(api)
-        let parked = store.outbox.entries.filter { $0.code == RequestTransport.Code.unusableAnswer }
-        #expect(
-            parked.count
-                == received.filter { $0.target == "batch" }.reduce(0) { $0 + $1.texts.count })
-        #expect(parked.count > 1)
+        let inBulks = received.filter { $0.target == "batch" }.flatMap(\.texts)
+        let alone = received.filter { $0.target == "notes" }.flatMap(\.texts)
+        #expect(inBulks.count > 1)
+        #expect(Set(inBulks).isSubset(of: alone))
+        #expect(alone.count == Set(alone).count)
+        #expect(store.view(Outbox.self).count == 0)
     }
 
     @Test(.verifies("OUT-12", "REQ-12"))

@@ -217,6 +217,40 @@ public struct FileAttributeType: Hashable, RawRepresentable, Sendable {
     public static let typeSymbolicLink = FileAttributeType(rawValue: "")
 }
 
+public protocol FormatStyle: Codable, Hashable {
+    associatedtype FormatInput
+    associatedtype FormatOutput
+}
+
+public protocol ParseStrategy: Codable, Hashable {
+    associatedtype ParseInput
+    associatedtype ParseOutput
+}
+
+extension Date {
+    public struct ISO8601FormatStyle: FormatStyle, ParseStrategy, Sendable {
+        public typealias FormatInput = Date
+        public typealias FormatOutput = String
+        public typealias ParseInput = String
+        public typealias ParseOutput = Date
+    }
+
+    public init<T: ParseStrategy>(_: T.ParseInput, strategy _: T) throws
+    where T.ParseOutput == Date { fatalError() }
+
+    public func formatted<F: FormatStyle>(_: F) -> F.FormatOutput where F.FormatInput == Date {
+        fatalError()
+    }
+}
+
+extension FormatStyle where Self == Date.ISO8601FormatStyle {
+    public static var iso8601: Self { fatalError() }
+}
+
+extension ParseStrategy where Self == Date.ISO8601FormatStyle {
+    public static var iso8601: Self { fatalError() }
+}
+
 public class JSONEncoder: @unchecked Sendable {
     public struct OutputFormatting: OptionSet, Sendable {
         public let rawValue: UInt
@@ -268,6 +302,9 @@ public struct CharacterSet: Sendable {
 extension StringProtocol {
     public func components<T: StringProtocol>(separatedBy _: T) -> [String] { fatalError() }
     public func trimmingCharacters(in _: CharacterSet) -> String { fatalError() }
+    public func padding<T: StringProtocol>(
+        toLength _: Int, withPad _: T, startingAt _: Int
+    ) -> String { fatalError() }
     public func addingPercentEncoding(withAllowedCharacters _: CharacterSet) -> String? {
         fatalError()
     }

@@ -1,6 +1,7 @@
-"""Runs the tests of requests against APIs that others wrote, each behind a proxy that loses, cuts and slows.
+"""Runs the tests of requests against APIs that others wrote, and one in Hummingbird, each behind a proxy that loses, cuts and slows.
 
-    apis.py COUNT SEED COMMAND...    COUNT changes for each API; COMMAND runs the tests in Swift
+    apis.py PRODUCTS COUNT SEED COMMAND...    COUNT changes for each API; COMMAND runs the tests in Swift, PRODUCTS is the
+                                              folder of the built notesserver
 
 An API that keeps its state on the disk is killed at random, too.
 """
@@ -106,6 +107,13 @@ async def notes(folder, seed, keys):
     return server
 
 
+async def hummingbird(folder, seed, products):
+    file = os.path.join(folder, "hummingbird.db")
+    server = Server([os.path.join(products, "notesserver"), "{port}", file], {}, seed)
+    await server.start()
+    return server
+
+
 async def run(name, server, path, environment, count, seed, command, is_killed):
     proxy = await Proxy(server.port, seed).start()
     killer = asyncio.create_task(server.kill_now_and_then()) if is_killed else None
@@ -145,10 +153,11 @@ def check_doubled(server, proxy, summary):
         sys.exit("a change was doubled whose answer had arrived")
 
 
-async def main(count, seed, command):
+async def main(products, count, seed, command):
     with tempfile.TemporaryDirectory() as folder:
         for name, is_killed, make in [
             ("PocketBase", True, lambda: pocketbase(folder, seed)),
+            ("Hummingbird with keys on the disk", True, lambda: hummingbird(folder, seed, products)),
             ("FastAPI with fastapi-idempotency", False, lambda: notes(folder, seed, "1")),
             ("FastAPI without keys", True, lambda: notes(folder, seed, "0")),
         ]:
@@ -158,7 +167,7 @@ async def main(count, seed, command):
                     await run(name, server, "/api/collections/changes/",
                               {"DAYBOOK_FOREIGN_POCKETBASE": "{address}"}, count, seed, command, is_killed)
                     continue
-                keys = "1" if "idempotency" in name else "0"
+                keys = "0" if "without" in name else "1"
                 proxy, summary = await run(
                     name, server, "/", {"DAYBOOK_FOREIGN_API": "{address}", "DAYBOOK_FOREIGN_KEYS": keys},
                     count, seed, command, is_killed)
@@ -168,4 +177,4 @@ async def main(count, seed, command):
                 server.stop()
 
 
-asyncio.run(main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]))
+asyncio.run(main(os.path.abspath(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4:]))
