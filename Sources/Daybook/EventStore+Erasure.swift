@@ -50,7 +50,9 @@ extension EventStore {
             left = (try? CompanionSpool.all(of: directory, environment: environment)) ?? []
         }
         // The log has the events of a spool that was set aside, but for those that it refuses.
-        let count = left.filter { $0.state == .waiting }.reduce(0) { $0 + $1.backlog.events }
+        let count = left.filter { $0.state == .waiting }.reduce(0) {
+            $0 + ($1.backlog?.events ?? 0)
+        }
         guard count == 0 else { throw UnsyncedError(count: count) }
     }
 }

@@ -31,8 +31,9 @@ public struct CompanionSpool: Hashable, Sendable {
     public let companion: String
     /// What the spool is to the log.
     public let state: State
-    /// The events that can be read, and their bytes.
-    public let backlog: CompanionBacklog
+    /// The events that can be read, and their bytes; nil if they were not counted, as in a report for a spool that does
+    /// not wait: its size has no bound.
+    public let backlog: CompanionBacklog?
 }
 
 /// The result of absorbing the spools of a log's companions.
@@ -57,8 +58,13 @@ public struct AbsorptionReport: Hashable, Sendable {
 }
 
 extension SpoolFolder {
-    /// The spool, with the number of its events. O(bytes).
-    func describe(_ name: SpoolName) -> CompanionSpool {
+    /// Which spools' events are counted.
+    enum Counting {
+        case all, waiting
+    }
+
+    /// The spool, with the number of its events if they are counted. O(bytes) then, else O(1).
+    func describe(_ name: SpoolName, counting: Counting) -> CompanionSpool {
         let state: CompanionSpool.State =
             switch self.state(of: name) {
             case .own, .empty: .waiting
@@ -66,6 +72,10 @@ extension SpoolFolder {
             case .aside(let reason): .aside(reason)
             case .unreadable(let reason): .unreadable(reason)
             }
+        guard counting == .all || state == .waiting else {
+            return CompanionSpool(
+                name: name.folder, companion: name.companion, state: state, backlog: nil)
+        }
         var backlog = CompanionBacklog()
         // Of any log: a foreign one is described as well.
         var cursor = reader(name)
@@ -90,6 +100,6 @@ extension CompanionSpool {
         let main = try SpoolFolder.main(of: directory, environment.fileSystem)
         let folder = SpoolFolder(
             of: directory, main.logID, account: main.account, environment)
-        return try folder.list().map(folder.describe)
+        return try folder.list().map { folder.describe($0, counting: .all) }
     }
 }

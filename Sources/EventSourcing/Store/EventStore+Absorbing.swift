@@ -10,9 +10,10 @@ extension EventStore {
     /// They are durable, in the views, and shipped like the log's own. Spools are deleted once all of their events are
     /// durable here; after an interruption they are read again, and events that the log has are skipped.
     ///
-    /// A store that an app has opened on a disk does so by itself once the log has had a companion: when it is opened and
-    /// resumed, and when a companion has written. For the first companion while the store is open, call it once. Other appends run between its commits. Spools of other logs and accounts stay as they are, and a
-    /// spool with an event that the log refuses is set aside.
+    /// A store that an app has opened on a disk does so by itself once the log has had a companion: when it is opened
+    /// and resumed, and when a companion has written. For the first companion while the store is open, call it once.
+    /// Other appends run between its commits. Spools of other logs and accounts stay as they are, and a spool with an
+    /// event that the log refuses is set aside.
     ///
     /// - Returns: what was absorbed and what stays.
     /// - Throws: `LogError`: as `append(contentsOf:durability:)`; `io` if the folder `companions` cannot be read.
@@ -147,7 +148,7 @@ private struct Absorber: Sendable {
         for _ in 0..<Self.roundsMax {
             var read = ReadLines()
             try await recordLines(of: spool, &read, &report)
-            let (ids, refused) = (read.ids, read.refused)
+            let (digest, refused) = (read.digest, read.refused)
             // suspend() and close() wait for this spool, and for no further one.
             try await store.checkOpen()
             let released: SpoolFolder.Released? =
@@ -155,7 +156,7 @@ private struct Absorber: Sendable {
                 ? nil
                 : try await BlockingWork.run {
                     try folder.release(
-                        spool, absorbed: ids,
+                        spool, absorbed: digest,
                         aside: refused.isEmpty ? nil : refused.joined(separator: "\n"))
                 }
             switch released {
@@ -180,7 +181,7 @@ private struct Absorber: Sendable {
 
     /// The lines of one read of a spool.
     private struct ReadLines {
-        var ids: Set<UInt128> = []
+        var digest = LinesDigest()
         /// The events that the log refuses, each with the reason.
         var refused: [String] = []
         var isDamaged = false
@@ -197,7 +198,7 @@ private struct Absorber: Sendable {
             }
             read.refused += chunk.unreadable
             try await append(chunk.drafts[...], &report, &read.refused)
-            read.ids.formUnion(chunk.ids)
+            chunk.ids.forEach { read.digest.include($0) }
             read.isDamaged = chunk.isDamaged
             position = chunk.last
             if chunk.isEnd { return }
@@ -208,7 +209,7 @@ private struct Absorber: Sendable {
         _ spool: SpoolName, _ refused: [String], _ report: inout AbsorptionReport
     ) async {
         report.refused += refused
-        let left = try? await BlockingWork.run { folder.describe(spool) }
+        let left = try? await BlockingWork.run { folder.describe(spool, counting: .waiting) }
         if let left { report.left.append(left) }
     }
 

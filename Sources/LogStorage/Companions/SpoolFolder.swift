@@ -4,6 +4,20 @@
 
 import LogFormat
 
+/// Which lines of a spool were read, in order: their number and a polynomial of their ids. Ids are random, so that two
+/// sequences have the same digest with a probability of 2⁻¹²⁸.
+package struct LinesDigest: Equatable, Sendable {
+    private var count = 0
+    private var sum: UInt128 = 0
+
+    package init() {}
+
+    package mutating func include(_ id: UInt128) {
+        count += 1
+        sum = sum &* 0x9E37_79B9_7F4A_7C15_F39C_C060_5CED_C835 &+ id
+    }
+}
+
 /// The spools beside a log.
 package struct SpoolFolder: Sendable {
     /// The folder of the main log.
@@ -257,13 +271,13 @@ package struct SpoolFolder: Sendable {
     /// has removed from its lines are moved to the quarantine of the main log first.
     ///
     /// - Parameters:
-    ///   - absorbed: the ids of the lines that were read. Not the last position: a line whose sync has failed may have
-    ///     been read, and another one be at its position now.
+    ///   - absorbed: the lines that were read. Not the last position: a line whose sync has failed may have been read,
+    ///     and another one be at its position now.
     ///   - reason: the reason to set the spool aside instead; nil to delete it.
     /// - Throws: `LogError`: `diskFull`, `readOnly`, `io`, …; the spool is then unchanged, or the next call deletes it.
     /// - Complexity: O(bytes of the spool).
     package func release(
-        _ spool: SpoolName, absorbed: Set<UInt128>, aside reason: String?
+        _ spool: SpoolName, absorbed: LinesDigest, aside reason: String?
     ) throws(LogError) -> Released {
         let log: Log
         do throws(LogError) {
@@ -282,7 +296,7 @@ package struct SpoolFolder: Sendable {
             try log.close()
             throw LogError(.corrupt, path: path(of: spool), "the spool has another log's id")
         }
-        guard try hasOnly(absorbed, log) else {
+        guard try digest(of: log) == absorbed else {
             try log.close()
             return .more
         }
@@ -297,15 +311,16 @@ package struct SpoolFolder: Sendable {
         return .deleted(quarantined: quarantined)
     }
 
-    private func hasOnly(_ ids: Set<UInt128>, _ log: Log) throws(LogError) -> Bool {
-        var hasOther = false
+    /// The lines of a spool; nil if they cannot be read.
+    private func digest(of log: Log) throws(LogError) -> LinesDigest? {
+        var digest = LinesDigest()
         do {
             try log.forEachLine(from: Position(1)) { prefix, _ in
-                hasOther = !ids.contains(prefix.id)
-                return !hasOther
+                digest.include(prefix.id)
+                return true
             }
-        } catch let error as LogError { throw error } catch { return false }
-        return !hasOther
+        } catch let error as LogError { throw error } catch { return nil }
+        return digest
     }
 
     /// Repairs a damaged spool: intact lines stay, and the files that had damage go to its quarantine.
