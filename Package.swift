@@ -310,6 +310,11 @@ let package = Package(
             path: "Tools/soaker/StoreHistories",
             swiftSettings: strict),
         .target(
+            name: "CompanionKills",
+            dependencies: ["DaybookTestKit", "EventSourcing", "LogFormat", "LogStorage"],
+            path: "Tools/soaker/CompanionKills",
+            swiftSettings: strict),
+        .target(
             name: "SyncHistories",
             dependencies: [
                 "EventGenerators",
@@ -358,8 +363,8 @@ let package = Package(
         .executableTarget(
             name: "soaker",
             dependencies: [
-                "AssetReads", "DaybookTestKit", "DownloadHistories", "RequestHistories",
-                "RowHistories",
+                "AssetReads", "CompanionKills", "DaybookTestKit", "DownloadHistories",
+                "RequestHistories", "RowHistories",
                 "StandardStreams", "StoreHistories", "SyncHistories", "WireHistories", "YearOfUse",
                 forTools("ArgumentParser", "swift-argument-parser"),
             ],

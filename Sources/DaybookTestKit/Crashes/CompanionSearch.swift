@@ -32,20 +32,27 @@ public final class CompanionSearch: Sendable {
     private final class Step: Sendable {
         let process: Int
         let action: Action
-        let interruption: (call: Int, step: Step)?
+        /// The call before which another step runs, if any, and before which the process is stopped, if it is.
+        let interruption: (call: Int, step: Step?, stops: Bool)?
         let killAt: Int?
 
-        init(_ process: Int, _ action: Action, _ interruption: (Int, Step)?, killAt: Int?) {
+        init(
+            _ process: Int, _ action: Action,
+            _ interruption: (call: Int, step: Step?, stops: Bool)?, killAt: Int?
+        ) {
             self.process = process
             self.action = action
-            self.interruption = interruption.map { (call: $0.0, step: $0.1) }
+            self.interruption = interruption
             self.killAt = killAt
         }
 
         var description: String {
             let who = ["owner", "widget", "second widget", "share"][process]
             return "\(who) \(action)" + (killAt.map { " killed at \($0)" } ?? "")
-                + (interruption.map { " [at \($0.call): \($0.step.description)]" } ?? "")
+                + (interruption.map { interruption in
+                    " [at \(interruption.call): \(interruption.step?.description ?? "")"
+                        + (interruption.stops ? " stopped]" : "]")
+                } ?? "")
         }
     }
 
@@ -57,7 +64,8 @@ public final class CompanionSearch: Sendable {
     private let outcome = Mutex(Outcome())
 
     private struct Outcome {
-        var acknowledged: [String: Set<String>] = [:]
+        /// By process, in order.
+        var acknowledged: [Int: [String]] = [:]
         var counts: [String: Int] = [:]
         var failure: BrokenInvariant?
         var openings: UInt64 = 0
@@ -69,6 +77,10 @@ public final class CompanionSearch: Sendable {
             var system: InterruptedFileSystem
             var owner: EventStore?
             var companion: CompanionStore?
+            /// Continues the caller of `run(_:)` when the step has ended or the process is stopped.
+            var caller: CheckedContinuation<Void, Never>?
+            /// Continues the process if it is stopped.
+            var stopped: CheckedContinuation<Void, Never>?
         }
         let state: Mutex<State>
         init(_ files: SimulatedFileSystem) {
@@ -83,8 +95,8 @@ public final class CompanionSearch: Sendable {
 
     /// Draws a history, runs it, and checks what is left after it.
     ///
-    /// - Throws: `BrokenInvariant` if an acknowledged event is missing, an event counts twice, a view is not the fold of
-    ///   the events, or a spool stays; `LogError` where the log does not open.
+    /// - Throws: `BrokenInvariant` if an acknowledged event is missing, an event counts twice, the events of a process are
+    ///   not in its order, a view is not the fold of the events, or a spool stays; `LogError` where the log does not open.
     public static func run(_ choices: inout Choices) async throws {
         let files = SimulatedFileSystem(
             medium: Medium(sectorBytes: choices.bool() ? 4_096 : 512))
@@ -99,6 +111,7 @@ public final class CompanionSearch: Sendable {
             choices.note("power cut at operation \(cut)")
         }
         for step in steps { await search.run(step) }
+        for number in search.processes.indices { await search.resume(number) }
         let isCut = cut.map { files.operations >= $0 } ?? false
         for process in search.processes {
             process.state.withLock { ($0.owner, $0.companion) = (nil, nil) }
@@ -118,11 +131,10 @@ public final class CompanionSearch: Sendable {
             process == 0
             ? choices.element(of: [.absorb, .absorb, .append, .checkpoint, .reopen])
             : choices.element(of: [.append, .append, .look, .look, .reopen])
-        var interruption: (Int, Step)?
-        if busy.count < 3, !choices.bool(oneIn: 4) {
-            interruption = (
-                choices.int(in: 0...80), step(&choices, busy: busy.union([process]))
-            )
+        var interruption: (Int, Step?, Bool)?
+        if !choices.bool(oneIn: 4) {
+            let inner = busy.count < 3 ? step(&choices, busy: busy.union([process])) : nil
+            interruption = (choices.int(in: 0...80), inner, choices.bool(oneIn: 4))
         }
         let killAt = choices.bool(oneIn: 6) ? choices.int(in: 0...120) : nil
         return Step(process, action, interruption, killAt: killAt)
@@ -130,7 +142,53 @@ public final class CompanionSearch: Sendable {
 
     // MARK: Running
 
+    /// Runs a step until it ends or its process is stopped. A process that is stopped continues instead.
     private func run(_ step: Step) async {
+        guard await !resume(step.process) else { return }
+        await withCheckedContinuation { caller in
+            processes[step.process].state.withLock { $0.caller = caller }
+            Task {
+                await self.runToEnd(step)
+                self.continueCaller(of: step.process)
+            }
+        }
+    }
+
+    /// Continues a stopped process until its step ends.
+    ///
+    /// - Returns: false if the process is not stopped.
+    @discardableResult
+    private func resume(_ number: Int) async -> Bool {
+        let process = processes[number]
+        let stopped = process.state.withLock { state in
+            defer { state.stopped = nil }
+            return state.stopped
+        }
+        guard let stopped else { return false }
+        await withCheckedContinuation { caller in
+            process.state.withLock { $0.caller = caller }
+            stopped.resume()
+        }
+        return true
+    }
+
+    private func stop(_ number: Int) async {
+        count("stops")
+        await withCheckedContinuation { stopped in
+            processes[number].state.withLock { $0.stopped = stopped }
+            continueCaller(of: number)
+        }
+    }
+
+    private func continueCaller(of number: Int) {
+        let caller = processes[number].state.withLock { state in
+            defer { state.caller = nil }
+            return state.caller
+        }
+        caller?.resume()
+    }
+
+    private func runToEnd(_ step: Step) async {
         let process = processes[step.process]
         let system = process.state.withLock { $0.system }
         system.arm(interruptAt: step.interruption?.call, killAt: step.killAt) {
@@ -138,6 +196,7 @@ public final class CompanionSearch: Sendable {
                 self.count("interruptions")
                 await self.run(inner)
             }
+            if step.interruption?.stops ?? false { await self.stop(step.process) }
         }
         do {
             try await perform(step)
@@ -150,7 +209,7 @@ public final class CompanionSearch: Sendable {
                 outcome.withLock { outcome in
                     guard !outcome.isPowerOff else { return }
                     outcome.failure =
-                        outcome.failure ?? BrokenInvariant("I3", "\(step.description): \(error)")
+                        outcome.failure ?? BrokenInvariant("I11", "\(step.description): \(error)")
                 }
             }
         }
@@ -158,7 +217,7 @@ public final class CompanionSearch: Sendable {
         if system.isKilled {
             count("kills")
             process.state.withLock {
-                $0 = Process.State(system: InterruptedFileSystem(files))
+                $0 = Process.State(system: InterruptedFileSystem(files), caller: $0.caller)
             }
         }
     }
@@ -183,9 +242,9 @@ public final class CompanionSearch: Sendable {
         let owner = try await openOwner()
         switch action {
         case .append:
-            let draft = try draft(of: "owner")
+            let draft = try draft(of: 0)
             try await owner.append(draft)
-            acknowledge(draft, by: "owner")
+            acknowledge(draft, by: 0)
         case .absorb: try await owner.absorbCompanions()
         case .checkpoint: try await owner.checkpoint()
         case .look, .reopen: break
@@ -217,7 +276,9 @@ public final class CompanionSearch: Sendable {
         let name = Self.names[number]
         if case .reopen = action { process.state.withLock { $0.companion = nil } }
         let before = outcome.withLock {
-            $0.acknowledged[name, default: []].union($0.acknowledged["owner", default: []])
+            Set(
+                $0.acknowledged.filter { $0.key == 0 || Self.names[$0.key] == name }.flatMap(
+                    \.value))
         }
         let companion: CompanionStore
         if let open = process.state.withLock({ $0.companion }) {
@@ -233,9 +294,9 @@ public final class CompanionSearch: Sendable {
         var expected: Set<String> = []
         switch action {
         case .append:
-            let draft = try draft(of: name)
+            let draft = try draft(of: number)
             try await companion.append(draft)
-            acknowledge(draft, by: name)
+            acknowledge(draft, by: number)
             expected = [draft.id.text]
         case .look, .reopen: expected = before
         case .absorb, .checkpoint: break
@@ -246,19 +307,19 @@ public final class CompanionSearch: Sendable {
         try RecoveryCheck.require(missing.isEmpty, "I1", "the view of \(name) lacks \(missing)")
     }
 
-    private func acknowledge(_ draft: EventDraft, by name: String) {
-        outcome.withLock { _ = $0.acknowledged[name, default: []].insert(draft.id.text) }
+    private func acknowledge(_ draft: EventDraft, by process: Int) {
+        outcome.withLock { $0.acknowledged[process, default: []].append(draft.id.text) }
         count("acknowledged events")
     }
 
-    private func draft(of name: String) throws -> EventDraft {
+    private func draft(of process: Int) throws -> EventDraft {
         let number = outcome.withLock { $0.counts.count + ($0.counts["acknowledged events"] ?? 0) }
-        return try EventDraft(ValueSet(key: "\(name)\(number % 3)", value: "\(number)"))
+        return try EventDraft(ValueSet(key: "\(process)\(number % 3)", value: "\(number)"))
     }
 
     private func requireOnce(_ tally: EventTally, _ name: String) throws {
         let twice = tally.counts.filter { $0.value != 1 }
-        try RecoveryCheck.require(twice.isEmpty, "I2", "\(name) counts events twice: \(twice)")
+        try RecoveryCheck.require(twice.isEmpty, "I3", "\(name) counts events twice: \(twice)")
     }
 
     private func environment(_ files: any FileSystem) -> LogEnvironment {
@@ -283,14 +344,23 @@ public final class CompanionSearch: Sendable {
             environment: environment)
         _ = try await owner.absorbCompanions()
         let report = try await owner.absorbCompanions()
-        try RecoveryCheck.require(report.left.isEmpty, "I13", "spools stay: \(report.left)")
+        try RecoveryCheck.require(report.left.isEmpty, "I12", "spools stay: \(report.left)")
         let left = try CompanionSpool.all(of: Self.directory, environment: environment)
-        try RecoveryCheck.require(left.isEmpty, "I13", "spools stay: \(left)")
+        try RecoveryCheck.require(left.isEmpty, "I12", "spools stay: \(left)")
         let tally = owner.view(EventTally.self)
         try requireOnce(tally, "the owner's view")
-        for (name, ids) in outcome.acknowledged {
-            let lost = ids.subtracting(tally.counts.keys)
-            try RecoveryCheck.require(lost.isEmpty, "I1", "lost events of \(name): \(lost)")
+        var positions: [String: Position] = [:]
+        try LogReader(Self.directory, fileSystem: files).forEachLine(from: Position(1)) {
+            prefix, _ in
+            positions[UUID(integer: prefix.id).text] = prefix.position
+            return true
+        }
+        for (process, ids) in outcome.acknowledged {
+            let lost = ids.filter { tally.counts[$0] == nil }
+            try RecoveryCheck.require(lost.isEmpty, "I1", "lost events of \(process): \(lost)")
+            let found = ids.compactMap { positions[$0] }
+            try RecoveryCheck.require(
+                found == found.sorted(), "I7", "events of \(process) in another order: \(found)")
         }
         let companion = try await CompanionStore.open(
             at: Self.directory, name: "widget", catalogue: Workload.catalogue,

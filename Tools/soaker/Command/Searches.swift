@@ -32,33 +32,6 @@ struct Crashes: AsyncParsableCommand {
     }
 }
 
-/// Searches histories of an owner and three companions that interrupt each other.
-struct CompanionHistories: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "companions",
-        abstract: "An owner and three companions: interruptions, kills and power cuts at any call.")
-    @OptionGroup var options: SoakOptions
-
-    func run() async throws {
-        try await SoakRun(options, isTimed: true).run { job in
-            try await job.checkHistories("companions") { try await CompanionSearch.run(&$0) }
-        }
-    }
-}
-
-/// A process that is stopped and killed.
-struct AppendCompanion: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(
-        abstract: "Appends to a log as a companion until it is killed; prints acknowledged ids.",
-        shouldDisplay: false)
-    @Argument(help: "The log's folder.")
-    var folder: String
-    @Argument(help: "The companion's name.")
-    var name: String
-
-    func run() async throws { try await CompanionChild(folder: folder, name: name).run() }
-}
-
 /// Searches all workloads up to a length.
 struct Small: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
