@@ -499,6 +499,8 @@ let package = Package(
                 "syncserver",
                 forTools("GRDB", "GRDB.swift"),
                 forTools("Hummingbird", "hummingbird"),
+                forTools("NIOCore", "swift-nio"),
+                forTools("NIOPosix", "swift-nio"),
             ],
             exclude: ["Inputs"],
             swiftSettings: strict),

@@ -4,6 +4,8 @@
 import EventSourcing
 import Foundation
 import Hummingbird
+import NIOCore
+import NIOPosix
 import SyncServerStorage
 import Synchronization
 import TestSupport
@@ -138,10 +140,45 @@ import Testing
     func `no piece of a reply keeps the whole reply in memory`() async throws {
         let bytes = (0..<1_000_000).map { UInt8(truncatingIfNeeded: $0) }
         let pieces = Pieces()
-        try await Reply.large(bytes, holding: [], check: {}).body.write(pieces)
+        try await Reply.large(
+            bytes, holding: [], on: MultiThreadedEventLoopGroup.singleton.any(), check: {}
+        ).body.write(pieces)
         let written = pieces.written.buffers.withLock { $0 }
         #expect(written.count > 10)
         #expect(written.allSatisfy { $0.storageCapacity <= 128 * 1_024 })
         #expect(written.flatMap { Array($0.readableBytesView) } == bytes)
+    }
+
+    /// A writer that passes each piece to the loop of a connection, as a connection's does, and does not wait for it.
+    private struct LoopWriter: ResponseBodyWriter {
+        let loop: any EventLoop
+        let pending = Pending()
+
+        final class Pending: Sendable {
+            let pieces = Atomic(0)
+            let piecesMax = Atomic(0)
+        }
+
+        mutating func write(_ buffer: ByteBuffer) async throws {
+            let pieces = pending.pieces.add(1, ordering: .relaxed).newValue
+            pending.piecesMax.max(pieces, ordering: .relaxed)
+            loop.execute { [pending] in
+                Thread.sleep(forTimeInterval: 0.001)
+                pending.pieces.subtract(1, ordering: .relaxed)
+            }
+        }
+        consuming func finish(_ trailingHeaders: HTTPFields?) async throws {}
+    }
+
+    @Test(.verifies("OPS-21"))
+    func `a connection whose loop is slow has one piece of a reply, not the whole reply`()
+        async throws
+    {
+        let loop = MultiThreadedEventLoopGroup.singleton.any()
+        let writer = LoopWriter(loop: loop)
+        try await Reply.large(
+            [UInt8](repeating: 0, count: 1_000_000), holding: [], on: loop, check: {}
+        ).body.write(writer)
+        #expect(writer.pending.piecesMax.load(ordering: .relaxed) == 1)
     }
 }

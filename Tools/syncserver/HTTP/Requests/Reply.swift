@@ -3,6 +3,7 @@
 
 import EventSourcing
 import Hummingbird
+import NIOCore
 import SyncServerAdmission
 import SyncWire
 
@@ -28,10 +29,12 @@ enum Reply {
     /// - Parameters:
     ///   - loans: released when the client has read all but the last piece; at once if there is only one
     ///     piece.
+    ///   - loop: the loop of the connection.
     ///   - check: called before each piece. If it throws, the connection ends.
     static func large(
         _ body: [UInt8], contentType: String = WireType.json, headers: HTTPFields = [:],
-        holding loans: [Loan], check: @escaping @Sendable () throws(RequestError) -> Void
+        holding loans: [Loan], on loop: any EventLoop,
+        check: @escaping @Sendable () throws(RequestError) -> Void
     ) -> Response {
         guard body.count > pieceBytes else {
             for loan in loans { loan.release() }
@@ -41,7 +44,7 @@ enum Reply {
         reply.headers[.contentLength] = String(body.count)
         reply.body = ResponseBody(contentLength: body.count) { writer in
             defer { for loan in loans { loan.release() } }
-            try await write(body, to: &writer, check: check)
+            try await write(body, to: &writer, on: loop, check: check)
             try await writer.finish(nil)
         }
         return reply
@@ -49,10 +52,12 @@ enum Reply {
 
     /// Writes bytes as fast as the client reads. Returns when it has read all but the last piece.
     ///
-    /// - Parameter check: called before each piece.
+    /// - Parameters:
+    ///   - loop: the loop of the connection.
+    ///   - check: called before each piece.
     /// - Throws: what `check` throws.
     static func write(
-        _ bytes: [UInt8], to writer: inout any ResponseBodyWriter,
+        _ bytes: [UInt8], to writer: inout any ResponseBodyWriter, on loop: any EventLoop,
         check: @Sendable () throws(RequestError) -> Void
     ) async throws {
         for start in stride(from: 0, to: bytes.count, by: pieceBytes) {
@@ -60,6 +65,9 @@ enum Reply {
             // A copy: a slice would keep the whole buffer in memory until the last piece is sent.
             let piece = bytes[start..<min(start + pieceBytes, bytes.count)]
             try await writer.write(ByteBuffer(bytes: piece))
+            // A writer waits for a client that does not read only after the loop has tried to send. While the loop
+            // is busy, it takes any number of pieces into memory.
+            try await loop.submit {}.get()
         }
     }
 

@@ -58,7 +58,9 @@ struct EventRoutes: Sendable {
         count(verdicts, context)
         let reply = EventVerdict.reply(verdicts)
         replyMemory.shrink(to: reply.count)
-        return Reply.large(reply, holding: [place, replyMemory], check: context.checkPermission)
+        return Reply.large(
+            reply, holding: [place, replyMemory], on: context.channel.eventLoop,
+            check: context.checkPermission)
     }
 
     @Sendable private func page(_ request: Request, _ context: ServerContext) async throws
@@ -90,7 +92,7 @@ struct EventRoutes: Sendable {
         if let remaining = page.remaining { headers[Self.remaining] = "\(remaining)" }
         return Reply.large(
             reply, contentType: WireType.batch, headers: headers, holding: [memory],
-            check: context.checkPermission)
+            on: context.channel.eventLoop, check: context.checkPermission)
     }
 
     private func stream(_ request: Request, _ context: ServerContext) throws -> Response {
@@ -100,10 +102,8 @@ struct EventRoutes: Sendable {
             preconditionFailure("a stream has the server's order")
         }
         let stream = EventStream(
-            storage: storage, metrics: metrics, capacity: capacity, account: context.account,
-            checkPermission: context.checkPermission, place: place,
-            wakeups: storage.signals.addStream(of: context.account, after: serial),
-            logger: context.logger)
+            storage: storage, metrics: metrics, capacity: capacity, context: context, place: place,
+            wakeups: storage.signals.addStream(of: context.account, after: serial))
         // Also for a client that leaves before the body is begun.
         context.channel.closeFuture.whenComplete { [storage, wakeups = stream.wakeups] _ in
             storage.signals.removeStream(wakeups)

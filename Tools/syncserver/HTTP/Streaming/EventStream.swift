@@ -5,6 +5,7 @@ import EventSourcing
 import Foundation
 import Hummingbird
 import Logging
+import NIOCore
 import SyncServerAdmission
 import SyncServerStorage
 import SyncWire
@@ -19,13 +20,11 @@ struct EventStream: Sendable {
     let storage: any EventStorage
     let metrics: ServerMetrics
     let capacity: SharedCapacity
-    let account: String
-    /// Checks, before each part, that the stream's token was not withdrawn.
-    let checkPermission: @Sendable () throws(RequestError) -> Void
+    /// The context of the request, with its account and the loop of its connection.
+    let context: ServerContext
     /// The place among the open streams, released at the end.
     let place: Loan
     let wakeups: StreamWakeups
-    let logger: Logger
 
     /// Whether a request asks for a stream: if it prefers one to pages, or accepts both alike and names the
     /// type of a stream.
@@ -49,7 +48,7 @@ struct EventStream: Sendable {
         do {
             while let reasons = await wakeups.next() {
                 // Also for a token that was withdrawn before the connection counted as a stream.
-                try checkPermission()
+                try context.checkPermission()
                 if reasons.contains(.events) {
                     try await writeEvents(after: &cursor, to: &writer)
                 }
@@ -58,9 +57,9 @@ struct EventStream: Sendable {
                 }
             }
         } catch let error as StorageError {
-            logger.error("storage failed", metadata: ["cause": "\(error)"])
+            context.logger.error("storage failed", metadata: ["cause": "\(error)"])
         } catch let error as RequestError {
-            logger.notice("stream ended", metadata: ["cause": "\(error.detail)"])
+            context.logger.notice("stream ended", metadata: ["cause": "\(error.detail)"])
         }
         try await writer.finish(nil)
     }
@@ -70,12 +69,13 @@ struct EventStream: Sendable {
     ) async throws {
         while true {
             // Held until the client has read all but the last piece.
-            let memory = try await capacity.pageMemory(account)
+            let memory = try await capacity.pageMemory(context.account)
             defer { memory.release() }
             let page = try await read(after: cursor)
             let text = text(of: page)
             memory.shrink(to: text.count)
-            try await Reply.write(text, to: &writer, check: checkPermission)
+            try await Reply.write(
+                text, to: &writer, on: context.channel.eventLoop, check: context.checkPermission)
             metrics.countEvents(out: page.lines.count)
             cursor = page.next
             if case .serial(let serial) = cursor { wakeups.sentSerial = serial }
@@ -84,10 +84,10 @@ struct EventStream: Sendable {
     }
 
     private func read(after cursor: EventCursor) async throws -> ServedPage {
-        let turn = try await capacity.turnToRead(account)
+        let turn = try await capacity.turnToRead(context.account)
         defer { turn.release() }
         return try await storage.page(
-            account: account, source: nil, after: cursor, limit: WireLimits.events)
+            account: context.account, source: nil, after: cursor, limit: WireLimits.events)
     }
 
     /// The events of a page in the format of server-sent events. A line has no line break.
