@@ -154,7 +154,8 @@ import Testing
         async throws
     {
         try await Property.check(
-            "companions lose nothing", runs: 60, covering: ["interruptions", "kills", "power cuts", "stops"]
+            "companions lose nothing", runs: 60,
+            covering: ["interruptions", "kills", "power cuts", "stops"]
         ) { try await CompanionSearch.run(&$0) }
     }
 

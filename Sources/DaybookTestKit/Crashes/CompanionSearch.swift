@@ -32,13 +32,13 @@ public final class CompanionSearch: Sendable {
     private final class Step: Sendable {
         let process: Int
         let action: Action
-        /// The call before which another step runs, if any, and before which the process is stopped, if it is.
-        let interruption: (call: Int, step: Step?, stops: Bool)?
+        /// The call before which steps of other processes run, and before which the process is then stopped, if it is.
+        let interruption: (call: Int, steps: [Step], stops: Bool)?
         let killAt: Int?
 
         init(
             _ process: Int, _ action: Action,
-            _ interruption: (call: Int, step: Step?, stops: Bool)?, killAt: Int?
+            _ interruption: (call: Int, steps: [Step], stops: Bool)?, killAt: Int?
         ) {
             self.process = process
             self.action = action
@@ -50,7 +50,8 @@ public final class CompanionSearch: Sendable {
             let who = ["owner", "widget", "second widget", "share"][process]
             return "\(who) \(action)" + (killAt.map { " killed at \($0)" } ?? "")
                 + (interruption.map { interruption in
-                    " [at \(interruption.call): \(interruption.step?.description ?? "")"
+                    let steps = interruption.steps.map(\.description).joined(separator: ", ")
+                    return " [at \(interruption.call): \(steps)"
                         + (interruption.stops ? " stopped]" : "]")
                 } ?? "")
         }
@@ -131,9 +132,11 @@ public final class CompanionSearch: Sendable {
             process == 0
             ? choices.element(of: [.absorb, .absorb, .append, .checkpoint, .reopen])
             : choices.element(of: [.append, .append, .look, .look, .reopen])
-        var interruption: (Int, Step?, Bool)?
+        var interruption: (Int, [Step], Bool)?
         if !choices.bool(oneIn: 4) {
-            let inner = busy.count < 3 ? step(&choices, busy: busy.union([process])) : nil
+            let inner = choices.array(busy.count < 3 ? 0...2 : 0...0) {
+                step(&$0, busy: busy.union([process]))
+            }
             interruption = (choices.int(in: 0...80), inner, choices.bool(oneIn: 4))
         }
         let killAt = choices.bool(oneIn: 6) ? choices.int(in: 0...120) : nil
@@ -192,7 +195,7 @@ public final class CompanionSearch: Sendable {
         let process = processes[step.process]
         let system = process.state.withLock { $0.system }
         system.arm(interruptAt: step.interruption?.call, killAt: step.killAt) {
-            if let inner = step.interruption?.step {
+            for inner in step.interruption?.steps ?? [] {
                 self.count("interruptions")
                 await self.run(inner)
             }

@@ -121,88 +121,85 @@ private struct Absorber: Sendable {
     /// The events and the bytes of lines of one commit: appends of the app wait no longer for it than for their own.
     private static let commitEventsMax = 256
     private static let commitBytesMax = 256 * 1024
-    /// How often a spool is read to its end before it is left to the next signal: a companion may append all the time.
+    /// How often the spools are listed before they are left to the next signal: companions may append all the time.
     private static let roundsMax = 8
 
     func run() async throws -> AbsorptionReport {
         var report = AbsorptionReport()
-        let spools = try await BlockingWork.run { try folder.list() }
-        for spool in spools {
-            try Task.checkCancellation()
-            let state = try await BlockingWork.run { folder.state(of: spool) }
-            do {
-                switch state {
-                case .own, .empty: try await absorb(spool, &report)
-                case .foreign, .aside, .unreadable: await leave(spool, [], &report)
-                }
-            } catch let error as LogError where error.path.hasPrefix(folder.path + "/") {
-                // One spool that cannot be read does not stop the others.
-                await leave(spool, ["\(spool.folder): \(error.detail)"], &report)
-            }
+        for _ in 0..<Self.roundsMax {
+            (report.busy, report.left) = ([], [])
+            guard try await absorbAll(&report) else { break }
         }
         return report
     }
 
-    private func absorb(_ spool: SpoolName, _ report: inout AbsorptionReport) async throws {
-        var isRepaired = false
-        for _ in 0..<Self.roundsMax {
-            var read = ReadLines()
-            try await recordLines(of: spool, &read, &report)
-            let (digest, refused) = (read.digest, read.refused)
-            // suspend() and close() wait for this spool, and for no further one.
-            try await store.checkOpen()
-            let released: SpoolFolder.Released? =
-                read.isDamaged
-                ? nil
-                : try await BlockingWork.run {
-                    try folder.release(
-                        spool, absorbed: digest,
-                        aside: refused.isEmpty ? nil : refused.joined(separator: "\n"))
+    /// Absorbs each spool up to its end as of now.
+    ///
+    /// - Returns: true if some have got further lines meanwhile.
+    private func absorbAll(_ report: inout AbsorptionReport) async throws -> Bool {
+        var hasMore = false
+        let extents = try await BlockingWork.run { try folder.extents() }
+        for extent in extents {
+            try Task.checkCancellation()
+            do {
+                switch extent.state {
+                case .own, .empty: hasMore = try await absorb(extent, &report) || hasMore
+                case .foreign, .aside, .unreadable: await leave(extent.spool, [], &report)
                 }
-            switch released {
-            case .deleted(let quarantined):
-                report.deleted += 1
-                report.quarantined += quarantined
-                return
-            case .more: continue
-            case .busy: return report.busy.append(spool.folder)
-            case .aside: return await leave(spool, refused, &report)
-            case .damaged, nil:
-                guard !isRepaired else { return await leave(spool, refused, &report) }
-                isRepaired = true
-                let hasLock = try await BlockingWork.run { try folder.repair(spool) }
-                // Repair may find lines after the damage, so all are read again.
-                guard hasLock else { return report.busy.append(spool.folder) }
+            } catch let error as LogError where error.path.hasPrefix(folder.path + "/") {
+                // One spool that cannot be read does not stop the others.
+                await leave(extent.spool, ["\(extent.spool.folder): \(error.detail)"], &report)
             }
         }
-        // A companion appends all the time.
-        await leave(spool, [], &report)
+        return hasMore
     }
 
-    /// The lines of one read of a spool.
-    private struct ReadLines {
-        var digest = LinesDigest()
-        /// The events that the log refuses, each with the reason.
-        var refused: [String] = []
-        var isDamaged = false
+    private func absorb(
+        _ extent: SpoolFolder.Extent, _ report: inout AbsorptionReport
+    ) async throws -> Bool {
+        let spool = extent.spool
+        let (digest, refused) = try await recordLines(of: extent, &report)
+        // suspend() and close() wait for this spool, and for no further one.
+        try await store.checkOpen()
+        let released = try await BlockingWork.run {
+            try folder.release(
+                spool, absorbed: digest,
+                aside: refused.isEmpty ? nil : refused.joined(separator: "\n"))
+        }
+        switch released {
+        case .deleted(let quarantined):
+            report.deleted += 1
+            report.quarantined += quarantined
+        case .more:
+            await leave(spool, [], &report)
+            return true
+        case .busy: report.busy.append(spool.folder)
+        case .aside: await leave(spool, refused, &report)
+        }
+        return false
     }
 
     /// Records the lines of a spool, a commit at a time.
+    ///
+    /// - Returns: which lines, and the events that the log refuses, each with the reason.
     private func recordLines(
-        of spool: SpoolName, _ read: inout ReadLines, _ report: inout AbsorptionReport
-    ) async throws {
+        of extent: SpoolFolder.Extent, _ report: inout AbsorptionReport
+    ) async throws -> (LinesDigest, refused: [String]) {
+        var digest = LinesDigest()
+        var refused: [String] = []
         var position = Position.zero
-        while true {
+        while position < extent.end {
             let chunk = try await BlockingWork.run { [position] in
-                try Self.chunk(of: spool, in: folder, after: position)
+                try Self.chunk(of: extent, in: folder, after: position)
             }
-            read.refused += chunk.unreadable
-            try await append(chunk.drafts[...], &report, &read.refused)
-            chunk.ids.forEach { read.digest.include($0) }
-            read.isDamaged = chunk.isDamaged
+            refused += chunk.unreadable
+            try await append(chunk.drafts[...], &report, &refused)
+            chunk.ids.forEach { digest.include($0) }
+            // Another one: its last lines were retracted.
+            guard !chunk.ids.isEmpty else { break }
             position = chunk.last
-            if chunk.isEnd { return }
         }
+        return (digest, refused)
     }
 
     private func leave(
@@ -241,19 +238,17 @@ private struct Absorber: Sendable {
         /// The lines that are no events.
         var unreadable: [String] = []
         var last: Position
-        var isEnd = false
-        var isDamaged = false
     }
 
     /// The next lines of a spool, read without its lock.
     private static func chunk(
-        of spool: SpoolName, in folder: SpoolFolder, after position: Position
+        of extent: SpoolFolder.Extent, in folder: SpoolFolder, after position: Position
     ) throws -> Chunk {
-        var cursor = folder.cursor(spool, after: position)
+        var cursor = folder.cursor(extent.spool, after: position)
         var chunk = Chunk(last: position)
         var bytes = 0
         do {
-            chunk.isEnd = try cursor.poll { prefix, line in
+            try cursor.poll(through: extent.end) { prefix, line in
                 chunk.ids.append(prefix.id)
                 do throws(EventError) {
                     chunk.drafts.append(try LineDecoder.decode(line).draft)
@@ -261,11 +256,7 @@ private struct Absorber: Sendable {
                 bytes += line.byteCount
                 return chunk.ids.count < commitEventsMax && bytes < commitBytesMax
             }
-        } catch let error as LogError {
-            // A spool without a segment has no lines.
-            guard error.code == .noSuchLog || error.isDamage else { throw error }
-            (chunk.isEnd, chunk.isDamaged) = (true, error.isDamage)
-        }
+        } catch let error as LogError where error.code == .noSuchLog || error.isDamage {}
         chunk.last = cursor.position
         return chunk
     }

@@ -589,11 +589,13 @@ public actor EventStore {
     ) async throws {
         repeat {
             await stopCompaction()
+            await absorption.wait()
             while let running = checkpointing.running { try? await running.value }
             // Pending appends are accepted already. On a full disk their callers get the error.
             do { try flush() } catch let error as LogError where error.code == .diskFull {}
             // The commit may have started a checkpoint, which must not write into the deleted folder.
         } while checkpointing.running != nil || compaction.running != nil
+            || absorption.running != nil
         try refuse(transaction())
         try storage { () throws(FileError) in
             for folder in folders { try environment.fileSystem.erase(folder) }

@@ -12,11 +12,12 @@ final class FolderWatch: Sendable {
 
     /// Creates a watch of no folder; nil where the system has no signals for folders.
     init?() {
-        #if !os(Linux)
+        #if os(Linux)
+            (signals, continuation) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
+            continuation.yield()
+        #else
             return nil
         #endif
-        (signals, continuation) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
-        continuation.yield()
     }
 
     deinit { end() }

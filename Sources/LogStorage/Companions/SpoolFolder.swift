@@ -199,6 +199,59 @@ package struct SpoolFolder: Sendable {
         LogCursor(path(of: spool), of: logID, after: position, fileSystem: fileSystem)
     }
 
+    /// A spool, and its last line to absorb.
+    package struct Extent: Sendable {
+        package let spool: SpoolName
+        package let state: State
+        package let end: Position
+    }
+
+    /// The spools in the order of their names, each up to a line, such that an event's predecessors are included with it:
+    /// a companion writes to no spool before the one that it has written to, so the ends are read from the last spool to
+    /// the first. Repairs damaged ones.
+    ///
+    /// - Throws: `LogError` as `list()`.
+    /// - Complexity: O(bytes of the spools).
+    package func extents() throws(LogError) -> [Extent] {
+        var names = try list()
+        while true {
+            let extents = names.reversed().map(extent)
+            let present = try list()
+            // Two processes may have begun spools with one counter.
+            let isLate = Set(present).subtracting(names).contains { new in
+                names.contains { $0.companion == new.companion && new < $0 }
+            }
+            guard isLate else { return extents.reversed() }
+            names = present
+        }
+    }
+
+    private func extent(of spool: SpoolName) -> Extent {
+        let state = state(of: spool)
+        guard state == .own else { return Extent(spool: spool, state: state, end: .zero) }
+        do {
+            return Extent(spool: spool, state: state, end: try end(of: spool))
+        } catch let error as LogError where error.code == .noSuchLog {
+            // Deleted meanwhile.
+            return Extent(spool: spool, state: .empty, end: .zero)
+        } catch let error as LogError where error.isDamage {
+            // Repair may find lines after the damage. While another process has the lock, those before it count.
+            _ = try? repair(spool)
+            return Extent(
+                spool: spool, state: state, end: (try? end(of: spool)) ?? Position(.max))
+        } catch {
+            let reason = (error as? LogError)?.detail ?? "\(error)"
+            return Extent(spool: spool, state: .unreadable(reason), end: .zero)
+        }
+    }
+
+    /// The last position of a spool.
+    private func end(of spool: SpoolName) throws -> Position {
+        var cursor = cursor(spool)
+        try cursor.poll { _, _ in true }
+        return cursor.position
+    }
+
     /// A cursor that reads a spool of any log.
     package func reader(_ spool: SpoolName) -> LogCursor {
         LogCursor(path(of: spool), fileSystem: fileSystem)
@@ -263,8 +316,6 @@ package struct SpoolFolder: Sendable {
         case busy
         /// The spool was set aside.
         case aside
-        /// The spool is damaged: it must be repaired first.
-        case damaged(LogError)
     }
 
     /// Deletes a spool whose lines are durable in the main log. Never waits for its lock. Bytes that recovery or repair
@@ -288,7 +339,7 @@ package struct SpoolFolder: Sendable {
             switch error.code {
             case .locked: return .busy
             case .noSuchLog: return try releaseEmpty(spool)
-            case _ where error.isDamage: return .damaged(error)
+            case _ where error.isDamage: return try repair(spool) ? .more : .busy
             default: throw error
             }
         }
@@ -327,7 +378,7 @@ package struct SpoolFolder: Sendable {
     ///
     /// - Returns: false if another process has its lock.
     /// - Throws: `LogError`.
-    package func repair(_ spool: SpoolName) throws(LogError) -> Bool {
+    private func repair(_ spool: SpoolName) throws(LogError) -> Bool {
         do throws(LogError) {
             _ = try LogRepair(path(of: spool), account: account, environment: environment).repair()
             return true

@@ -129,7 +129,8 @@ package final class CompanionKills {
 
     /// Stops every process while it is idle: no lock of any file in the log's folder is held.
     private func stopAllIdle() throws {
-        for child in children {
+        // The owner last: it is rarely idle while others append.
+        for child in children.reversed() {
             child.resume()
             let end = ContinuousClock.now + Self.silenceMax
             repeat {
