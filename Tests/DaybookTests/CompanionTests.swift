@@ -15,15 +15,11 @@ import Testing
         _ name: String = "widget", _ files: (any FileSystem)? = nil, at url: URL = HikeLog.url,
         account: String? = nil, limits: CompanionLimits = CompanionLimits()
     ) async throws -> CompanionStore {
-        try await EventStore.openCompanion(
-            at: url, name: name, account: account, rules: HikeLog.rules, views: [Hikes.self],
-            limits: limits, environment: LogEnvironment(fileSystem: files ?? self.files))
+        try await HikeLog.companion(
+            files ?? self.files, name, at: url, account: account, limits: limits)
     }
 
-    private func spools() throws -> [CompanionSpool] {
-        try CompanionSpool.all(
-            of: HikeLog.url.path, environment: LogEnvironment(fileSystem: files))
-    }
+    private func spools() throws -> [CompanionSpool] { try HikeLog.spools(files) }
 
     @Test(.verifies("COMP-2", "COMP-6", "COMP-7"))
     func `a companion's event is in its view at once, and in the owner's once it is absorbed`()

@@ -6,7 +6,7 @@ import LogStorage
 import Synchronization
 
 /// One process's access to a file system.
-final class InterruptedFileSystem: ForwardingFileSystem {
+package final class InterruptedFileSystem: ForwardingFileSystem {
     private struct State {
         var calls = 0
         var interruptAt: Int?
@@ -15,16 +15,16 @@ final class InterruptedFileSystem: ForwardingFileSystem {
         var isKilled = false
     }
 
-    let base: any FileSystem
+    package let base: any FileSystem
     private let state = Mutex(State())
 
-    init(_ base: any FileSystem) { self.base = base }
+    package init(_ base: any FileSystem) { self.base = base }
 
     /// True after the process was killed: then every call fails.
-    var isKilled: Bool { state.withLock { $0.isKilled } }
+    package var isKilled: Bool { state.withLock { $0.isKilled } }
 
     /// Counts calls anew. Before the call with a number, runs an interruption; before another, kills the process.
-    func arm(
+    package func arm(
         interruptAt: Int?, killAt: Int?, _ interruption: @escaping @Sendable () async -> Void
     ) {
         state.withLock { state in
@@ -36,7 +36,7 @@ final class InterruptedFileSystem: ForwardingFileSystem {
     }
 
     /// Removes the interruption and the kill that were not reached.
-    func disarm() { arm(interruptAt: nil, killAt: nil) {} }
+    package func disarm() { arm(interruptAt: nil, killAt: nil) {} }
 
     private func call(_ name: String, _ path: String) throws(FileError) {
         let interruption = state.withLock { state -> (@Sendable () async -> Void)? in
@@ -61,39 +61,39 @@ final class InterruptedFileSystem: ForwardingFileSystem {
         }
     }
 
-    func createDirectory(_ path: String) throws(FileError) {
+    package func createDirectory(_ path: String) throws(FileError) {
         try call("create", path)
         try base.createDirectory(path)
     }
-    func list(_ path: String) throws(FileError) -> [String] {
+    package func list(_ path: String) throws(FileError) -> [String] {
         try call("list", path)
         return try base.list(path)
     }
-    func open(_ path: String, _ mode: OpenMode) throws(FileError) -> any File {
+    package func open(_ path: String, _ mode: OpenMode) throws(FileError) -> any File {
         try call("open", path)
         return Interrupted(try base.open(path, mode), self, path)
     }
-    func identity(_ path: String) throws(FileError) -> UInt64? {
+    package func identity(_ path: String) throws(FileError) -> UInt64? {
         try call("inspect", path)
         return try base.identity(path)
     }
-    func rename(_ path: String, to newPath: String) throws(FileError) {
+    package func rename(_ path: String, to newPath: String) throws(FileError) {
         try call("rename", path)
         try base.rename(path, to: newPath)
     }
-    func remove(_ path: String) throws(FileError) {
+    package func remove(_ path: String) throws(FileError) {
         try call("remove", path)
         try base.remove(path)
     }
-    func removeDirectory(_ path: String) throws(FileError) {
+    package func removeDirectory(_ path: String) throws(FileError) {
         try call("remove", path)
         try base.removeDirectory(path)
     }
-    func syncDirectory(_ path: String) throws(FileError) {
+    package func syncDirectory(_ path: String) throws(FileError) {
         try call("sync", path)
         try base.syncDirectory(path)
     }
-    func lockDirectory(_ path: String) throws(FileError) -> (any DirectoryLock)? {
+    package func lockDirectory(_ path: String) throws(FileError) -> (any DirectoryLock)? {
         try call("lock", path)
         return try base.lockDirectory(path)
     }

@@ -1,0 +1,253 @@
+// Companions beside everything else that happens to a log: erasure, compaction, checkpoints, repair, migrations, and
+// processes that are killed again and again. Spec/format/companions.md.
+
+import DaybookOffline
+import DaybookTestKit
+import Foundation
+import LogStorage
+import Synchronization
+import Testing
+
+@Suite struct CompanionLifeTests {
+    private let files = SimulatedFileSystem()
+
+    /// Calls `body` once for each call of an operation, with a file system that interrupts that call.
+    ///
+    /// - Parameter body: gets a copy of the disk and runs the operation; returns after it.
+    private func atEachCall(
+        _ body: (_ disk: SimulatedFileSystem, _ arm: Arming) async throws -> Void
+    ) async throws {
+        for call in 0... {
+            let arming = Arming(call: call)
+            try await body(files.afterKill(), arming)
+            if !arming.isReached.withLock({ $0 }) { return #expect(call > 10) }
+        }
+    }
+
+    /// The call to interrupt.
+    private final class Arming: Sendable {
+        let call: Int
+        let isReached = Mutex(false)
+        init(call: Int) { self.call = call }
+
+        func interrupt(
+            _ system: InterruptedFileSystem, _ other: @escaping @Sendable () async throws -> Void
+        ) {
+            system.arm(interruptAt: call, killAt: nil) {
+                self.isReached.withLock { $0 = true }
+                do { try await other() } catch { Issue.record(error) }
+            }
+        }
+    }
+
+    @Test(.verifies("COMP-2", "COMP-7"))
+    func `an extension that is killed in its write, again and again, loses and doubles nothing`()
+        async throws
+    {
+        let owner = try await HikeLog.write(files)
+        var acknowledged: [UUID] = []
+        var kills = 0
+        for call in 0... {
+            let system = InterruptedFileSystem(files)
+            let widget = try await HikeLog.companion(system)
+            system.arm(interruptAt: nil, killAt: call) {}
+            let draft = try EventDraft(Hike(path: "lake"))
+            do {
+                try await widget.append(draft)
+                acknowledged.append(draft.id)
+            } catch {
+                #expect(system.isKilled, "\(error)")
+                kills += 1
+            }
+            if !system.isKilled { break }
+        }
+        #expect(kills > 20)
+        let report = try await owner.absorbCompanions()
+        // What was durable before a kill, without an acknowledgement, counts as well.
+        let total = owner.view(Hikes.self).total
+        #expect(report.absorbed == total && total >= acknowledged.count && total <= kills + 1)
+        for id in acknowledged { #expect(try await owner.event(id: id) != nil) }
+        #expect(try HikeLog.spools(files).isEmpty)
+        #expect(try await owner.absorbCompanions() == AbsorptionReport())
+        try await owner.close()
+    }
+
+    @Test(.verifies("COMP-6", "COMP-15"))
+    func `an extension of the old version opens and appends at any call while the app migrates`()
+        async throws
+    {
+        let before = try await HikeLog.write(files)
+        try await before.appendHikes(50)
+        try await before.checkpoint()
+        try await before.close()
+        try await atEachCall { disk, arming in
+            let system = InterruptedFileSystem(disk)
+            arming.interrupt(system) {
+                let old = try await HikeLog.companion(disk)
+                try await old.append(Hike(path: "sea", kilometres: 2))
+                #expect(await old.view(Hikes.self).kilometres == ["lake": 50, "sea": 2])
+            }
+            let migrated = try await EventStore.open(
+                at: HikeLog.url, rules: HikeLog.rules + [.of(Ride.self, action: "RIDE")],
+                views: [MetresHiked.self], compaction: nil,
+                environment: LogEnvironment(fileSystem: system))
+            try await migrated.append(Ride(path: "lake"))
+            try await migrated.checkpoint()
+            try await migrated.absorbCompanions()
+            system.disarm()
+            try await migrated.absorbCompanions()
+            let isReached = arming.isReached.withLock { $0 }
+            #expect(migrated.view(MetresHiked.self).total == (isReached ? 52_000 : 50_000))
+            #expect(try HikeLog.spools(disk).isEmpty)
+            let old = try await HikeLog.companion(disk)
+            #expect(await old.view(Hikes.self).total == (isReached ? 52 : 50))
+            try await migrated.close()
+        }
+    }
+
+    @Test(.verifies("COMP-13"))
+    func `a log is erased at any call of a companion's append, and no event outlives it`()
+        async throws
+    {
+        let first = try await HikeLog.write(files)
+        try await first.append(Hike(path: "lake"))
+        try await first.close()
+        // So that some appends find a spool.
+        try await HikeLog.companion(files).append(Hike(path: "lake"))
+        try await atEachCall { disk, arming in
+            let system = InterruptedFileSystem(disk)
+            let widget = try await HikeLog.companion(system)
+            arming.interrupt(system) {
+                let owner = try await HikeLog.write(disk)
+                try await owner.erase(discardingUnsynced: true)
+            }
+            do {
+                try await widget.append(Hike(path: "sea"))
+            } catch let error as LogError {
+                #expect(error.code == .noSuchLog, "\(error)")
+            }
+            system.disarm()
+            guard arming.isReached.withLock({ $0 }) else { return }
+            let next = try await HikeLog.write(disk)
+            try await next.absorbCompanions()
+            #expect(next.view(Hikes.self).total == 0)
+            #expect(try HikeLog.spools(disk).isEmpty)
+            await #expect(throws: LogError.self) { try await widget.append(Hike(path: "sea")) }
+            try await next.close()
+        }
+    }
+
+    @Test(.verifies("COMP-13", "COMP-17"))
+    func `while an erasure waits for the secret store, a companion records nothing`() async throws {
+        let secrets = InMemorySecretStore()
+        func open() async throws -> EventStore {
+            try await EventStore.open(
+                at: HikeLog.url, secrets: secrets, rules: HikeLog.rules, views: [Hikes.self],
+                environment: LogEnvironment(fileSystem: files))
+        }
+        let owner = try await open()
+        let widget = try await HikeLog.companion(files)
+        try await widget.append(Hike(path: "lake"))
+        secrets.fail(
+            with: SecretStoreError(.locked, location: "keychain", "the device is locked"))
+        await #expect(throws: SecretStoreError.self) {
+            try await owner.erase(discardingUnsynced: true)
+        }
+        await #expect {
+            try await widget.append(Hike(path: "lake"))
+        } throws: { ($0 as? LogError)?.code == .noSuchLog }
+        await #expect(throws: LogError.self) { _ = try await HikeLog.companion(files) }
+        secrets.fail(with: nil)
+        // Finishes the erasure.
+        let next = try await open()
+        #expect(next.view(Hikes.self).total == 0)
+        #expect(try HikeLog.spools(files).isEmpty)
+        try await next.close()
+    }
+
+    @Test(.verifies("COMP-15"))
+    func `compaction and checkpoints leave spools alone, and know what they have removed`()
+        async throws
+    {
+        let catalogue = EventCatalogue([.of(ValueSet.self)])
+        let environment = LogEnvironment(fileSystem: files)
+        let owner = try await EventStore.open(
+            at: "/log", catalogue: catalogue, views: [Values.self], environment: environment)
+        func companion() async throws -> CompanionStore {
+            try await CompanionStore.open(
+                at: "/log", name: "widget", catalogue: catalogue, views: [Values.self],
+                environment: environment)
+        }
+        let widget = try await companion()
+        let old = try EventDraft(ValueSet(key: "a", value: "old"))
+        try await widget.append(old)
+        // As a crash between the owner's commit and the deletion of the spool leaves it.
+        let kept = files.afterKill()
+        try await owner.absorbCompanions()
+        for value in ["newer", "newest"] {
+            try await owner.append(ValueSet(key: "a", value: value))
+        }
+        try await widget.append(ValueSet(key: "b", value: "waiting"))
+        try owner.log.roll()
+        #expect(try await owner.compact().removed > 0)
+        try await owner.checkpoint()
+        #expect(try HikeLog.spools(files).map(\.backlog?.events) == [1])
+        try await widget.refresh()
+        for reader in [widget, try await companion()] {
+            let values = await reader.view(Values.self)
+            #expect(values.registers["a"]?.value == "newest")
+            #expect(values.registers["b"]?.value == "waiting")
+        }
+        let spool = try #require(try HikeLog.spools(kept).first?.name)
+        for name in try kept.list("/log/companions/" + spool) {
+            let path = "/log/companions/\(spool)/\(name)"
+            let file = try kept.open(path, .read)
+            let bytes = try file.read(at: 0, count: try file.size())
+            try files.createDirectoryIfMissing("/log/companions/" + spool)
+            try files.open(path, .createIfMissing).write(bytes, at: 0)
+        }
+        let report = try await owner.absorbCompanions()
+        #expect(report.known == 1 && report.absorbed == 1)
+        #expect(owner.view(Values.self).registers["a"]?.value == "newest")
+        #expect(try await !companion().append(old).isNew)
+        try await owner.close()
+    }
+
+    @Test(.verifies("COMP-16"))
+    func `repair of the main log leaves spools alone, and they are absorbed after it`() async throws
+    {
+        let owner = try await HikeLog.write(files)
+        try await owner.appendHikes(300)
+        try await owner.close()
+        try await HikeLog.companion(files).append(Hike(path: "sea"))
+        let spools = try HikeLog.spools(files)
+        let file = try files.open("/log/00000000000000000001.lz4", .readWrite)
+        try file.write([0xFF, 0xFF, 0xFF], at: try file.size() / 2)
+        let environment = LogEnvironment(fileSystem: files)
+        let report = try LogRepair("/log", environment: environment).repair()
+        #expect(!report.lost.isEmpty)
+        #expect(try HikeLog.spools(files) == spools)
+        let repaired = try await HikeLog.write(files)
+        #expect(try await repaired.absorbCompanions().absorbed == 1)
+        #expect(repaired.view(Hikes.self).kilometres["sea"] == 1)
+        try await repaired.close()
+    }
+}
+
+/// A type that the app's new version has.
+private struct Ride: EventPayload, Codable {
+    static let type = "com.example.ride"
+    var path: String
+}
+
+/// The view of the app's new version: the same name, another version and another state.
+private struct MetresHiked: Projection, Codable {
+    static let name = Hikes.name
+    static let version = 2
+    private(set) var total = 0
+
+    mutating func fold(_ event: Event) {
+        guard let hike = try? event.payload(as: Hike.self) else { return }
+        total += hike.kilometres * 1_000
+    }
+}
