@@ -86,6 +86,7 @@ public actor EventStore {
     private var commitSignals: [UUID: AsyncStream<Void>.Continuation] = [:]
     var compaction = CompactionControl()
     var absorption = AbsorptionControl()
+    var handover = HandoverControl()
     /// True if a log line has said that a time may be in seconds.
     var hasWarnedOfSeconds = false
     /// The tables of `transient(_:)`, by their `TransientState` type.
@@ -476,6 +477,12 @@ public actor EventStore {
     /// - Complexity: with true, O(states) if a checkpoint is under way; with false, O(states of one view) at most,
     ///   O(1) if the view is `Codable`. A compaction ends before its next frame.
     public func suspend(storingStates: Bool = true) async throws {
+        handover.isActive = false
+        try await releaseLog(storingStates: storingStates)
+    }
+
+    /// Suspends the store, for the app or for another process.
+    func releaseLog(storingStates: Bool) async throws {
         // Also while an earlier call waits for the checkpoint.
         if !storingStates { checkpointing.stop?.set() }
         guard !isSuspended else { return await waitForCheckpoint() }
@@ -574,6 +581,7 @@ public actor EventStore {
         commitSignals = [:]
         compaction.finishReports()
         absorption.end()
+        handover.watch?.end()
     }
 
     /// Deletes the log permanently, and closes the store.

@@ -46,6 +46,13 @@ final class FolderWatch: Sendable {
         #endif
     }
 
+    /// Watches the requests for a log, for its owner.
+    func followRequests(for main: String) {
+        #if os(Linux)
+            add(main, .closedWrites) { $0 == LogDirectory.handover }
+        #endif
+    }
+
     /// Watches the segments of a log, for a companion.
     func followSegments(of main: String) {
         #if os(Linux)

@@ -24,11 +24,13 @@ struct Companions: AsyncParsableCommand {
     var directory: String
     @Flag(help: "Record the events of the spools in the log.")
     var absorb = false
+    @OptionGroup var ask: AskOptions
     @OptionGroup var output: OutputOptions
 
     func run() async throws {
         try await Exit.mapping {
-            if absorb { try await absorbAll() } else { try list() }
+            guard absorb else { return try list() }
+            try await ask.opening(directory) { try await absorbAll() }
         }
     }
 
