@@ -536,9 +536,23 @@ let package = Package(
             name: "Outside", dependencies: ["DaybookOffline"],
             path: "Tests/Outside/Sources/Outside", packageAccess: false,
             swiftSettings: strict + outside),
+        .target(
+            name: "Water", dependencies: ["Daybook"], path: "Tests/Outside/Sources/Water",
+            packageAccess: false, swiftSettings: strict + outside),
+        .executableTarget(
+            name: "WaterApp", dependencies: ["Daybook", "Water"],
+            path: "Tests/Outside/Sources/WaterApp", packageAccess: false,
+            swiftSettings: strict + outside),
+        .executableTarget(
+            name: "WaterWidget", dependencies: ["Daybook", "Water"],
+            path: "Tests/Outside/Sources/WaterWidget", packageAccess: false,
+            swiftSettings: strict + outside),
         .testTarget(
             name: "OutsideTests",
-            dependencies: ["Daybook", "DaybookOffline", "DaybookTestKit", "Engine", "Outside"],
+            dependencies: [
+                "Daybook", "DaybookOffline", "DaybookTestKit", "Engine", "Outside", "WaterApp",
+                "WaterWidget",
+            ],
             path: "Tests/Outside/Tests/OutsideTests", packageAccess: false,
             swiftSettings: strict + outside),
     ]
