@@ -90,7 +90,7 @@ package struct CompanionChild: Sendable {
                     "the view has \(view.last[key] ?? 0) events of \(key), not \(number): "
                         + "\(view.faults)")
             }
-            try await ChildLog.sleep(0...40)
+            try await ChildLog.sleep(0...400)
         }
     }
 
@@ -141,7 +141,7 @@ package struct OwnerChild: Sendable {
                 if Int.random(in: 0..<4) == 0 { try await owner.checkpoint() }
                 try await owner.suspend()
                 ChildLine.idle.write()
-                try await ChildLog.sleep(0...60)
+                try await ChildLog.sleep(0...400)
                 ChildLine.begin.write()
                 try await owner.resume()
             }
