@@ -23,6 +23,24 @@ public struct CompanionSpool: Hashable, Sendable {
         case aside(String)
         /// It cannot be read, with the reason.
         case unreadable(String)
+
+        /// The state's name in the output of tools.
+        package var name: String {
+            switch self {
+            case .waiting: "waiting"
+            case .foreign: "foreign"
+            case .aside: "aside"
+            case .unreadable: "unreadable"
+            }
+        }
+
+        /// The reason of the state, if it has one.
+        package var reason: String? {
+            switch self {
+            case .waiting, .foreign: nil
+            case .aside(let reason), .unreadable(let reason): reason
+            }
+        }
     }
 
     /// The folder's name in `LOG/companions`.

@@ -68,21 +68,3 @@ struct Companions: AsyncParsableCommand {
         guard report.busy.isEmpty else { throw Exit.unavailable }
     }
 }
-
-extension CompanionSpool.State {
-    fileprivate var name: String {
-        switch self {
-        case .waiting: "waiting"
-        case .foreign: "foreign"
-        case .aside: "aside"
-        case .unreadable: "unreadable"
-        }
-    }
-
-    fileprivate var reason: String? {
-        switch self {
-        case .waiting, .foreign: nil
-        case .aside(let reason), .unreadable(let reason): reason
-        }
-    }
-}
