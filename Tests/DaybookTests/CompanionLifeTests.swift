@@ -72,6 +72,74 @@ import Testing
         try await owner.close()
     }
 
+    @Test(.verifies("COMP-7"))
+    func `events of a process keep their order, though it changes its spool while the owner reads`()
+        async throws
+    {
+        // The first call at which the process has the lock of its spool.
+        var stop = 0
+        while try await moves(stop: stop, at: nil) != .two { stop += 1 }
+        for call in 0... {
+            guard try await moves(stop: stop, at: call) == .two else {
+                return #expect(call > 10)
+            }
+        }
+    }
+
+    /// How many spools there are when a process is stopped and another one has appended; none if the owner has made
+    /// no call to interrupt.
+    private enum Spools { case none, one, two }
+
+    /// A process is stopped before a call of its append, and another one with its name appends. While the owner absorbs,
+    /// the process continues and appends once more. Checks that its events are recorded in its order.
+    private func moves(stop: Int, at call: Int?) async throws -> Spools {
+        let disk = SimulatedFileSystem()
+        let (process, system) = (InterruptedFileSystem(disk), InterruptedFileSystem(disk))
+        let owner = try await HikeLog.write(system)
+        let (moving, other) = (
+            try await HikeLog.companion(process), try await HikeLog.companion(disk)
+        )
+        try await moving.append(Hike(path: "lake"))
+        let (stopped, stops) = AsyncStream.makeStream(of: Void.self)
+        let (resumed, resumes) = AsyncStream.makeStream(of: Void.self)
+        process.arm(interruptAt: stop, killAt: nil) {
+            stops.finish()
+            for await _ in resumed {}
+        }
+        let first = Task {
+            defer { stops.finish() }
+            try await moving.append(Hike(path: "first"))
+        }
+        for await _ in stopped {}
+        try await other.append(Hike(path: "sea"))
+        let spools: Spools = try HikeLog.spools(disk).count == 2 ? .two : .one
+        let isReached = Mutex(call == nil)
+        if let call {
+            system.arm(interruptAt: call, killAt: nil) {
+                isReached.withLock { $0 = true }
+                resumes.finish()
+                do {
+                    try await first.value
+                    try await moving.append(Hike(path: "second"))
+                } catch { Issue.record(error) }
+            }
+            try await owner.absorbCompanions()
+        }
+        system.disarm()
+        resumes.finish()
+        try await first.value
+        try await owner.absorbCompanions()
+        var paths: [String] = []
+        try LogReader("/log", fileSystem: disk).forEachEvent(catalogue: owner.catalogue) {
+            paths.append($0.subject ?? "")
+            return true
+        }
+        let order = paths.filter { ["first", "second"].contains($0) }
+        #expect(order.first == "first" && order.count <= 2, "\(paths) at \(call ?? -1)")
+        try await owner.close()
+        return isReached.withLock { $0 } ? spools : .none
+    }
+
     @Test(.verifies("COMP-6", "COMP-15"))
     func `an extension of the old version opens and appends at any call while the app migrates`()
         async throws
