@@ -145,10 +145,12 @@ public actor CompanionStore {
         looks += 1
         // The cursor takes a folder without segments for a log that is being created.
         try folder.requireMain()
-        let names = try folder.list().filter { $0.companion == name }
-        let states = Dictionary(uniqueKeysWithValues: names.map { ($0, folder.state(of: $0)) })
         // First, so that an event that is absorbed meanwhile is in both, and counts once.
-        try spooled.read(names.filter { states[$0] == .own }, in: folder, catalogue)
+        let states = try folder.readFromLast(of: name) { spool in
+            let state = folder.state(of: spool)
+            if state == .own { try spooled.read(spool, in: folder, catalogue) }
+            return (spool, state)
+        }
         var found: Set<UInt128> = []
         do {
             defer { spooled.markAbsorbed(found) }
@@ -160,12 +162,12 @@ public actor CompanionStore {
         try resolve()
         // The events of a spool that is empty or set aside are in the main log.
         spooled.forget(
-            except: names.filter {
-                switch states[$0] {
+            except: states.filter {
+                switch $0.1 {
                 case .own, .unreadable: true
-                case .empty, .foreign, .aside, nil: false
+                case .empty, .foreign, .aside: false
                 }
-            })
+            }.map(\.0))
     }
 
     /// Looks up the events of spools that the companion has found and not appended.

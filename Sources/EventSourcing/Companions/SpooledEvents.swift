@@ -41,43 +41,37 @@ struct SpooledEvents {
         spools[spool]?.events.reduce(0) { $0 + $1.lineBytes + 1 } ?? 0
     }
 
-    /// The events after a look at the spools. Spools that are gone stay until `forget(except:)`: the main log, read
-    /// next, has their events.
+    /// Reads the new lines of a spool. Spools that are gone stay until `forget(except:)`: the main log, read next, has
+    /// their events.
     ///
-    /// - Parameters:
-    ///   - names: the companion's spools, as listed.
-    ///   - folder: where they are.
     /// - Throws: `LogError` for a spool that cannot be read; a damaged one counts up to the damage.
     mutating func read(
-        _ names: [SpoolName], in folder: SpoolFolder, _ catalogue: EventCatalogue
+        _ name: SpoolName, in folder: SpoolFolder, _ catalogue: EventCatalogue
     ) throws {
-        for name in names {
-            let incarnation = folder.incarnation(of: name)
-            var spool = spools[name] ?? Spool(cursor: folder.cursor(name))
-            if incarnation != spool.incarnation {
-                // The folder was emptied and used again: its lines begin anew.
-                spool.cursor = folder.cursor(name)
-                unresolved.formUnion(spool.events.map(\.id.integer))
-            }
-            spool.incarnation = incarnation
-            var new: [Event] = []
-            do {
-                try spool.cursor.poll { prefix, line in
-                    guard ids[prefix.id] == nil else { return true }
-                    new.append(
-                        try LogReader.event(
-                            line, prefix, catalogue, directory: folder.path(of: name)))
-                    return true
-                }
-            } catch let error as LogError where error.code == .noSuchLog || error.isDamage {}
-            for event in new {
-                ids[event.id.integer] = event
-                unresolved.insert(event.id.integer)
-            }
-            spool.events += new
-            spools[name] = spool
-            if !new.isEmpty { arrange() }
+        let incarnation = folder.incarnation(of: name)
+        var spool = spools[name] ?? Spool(cursor: folder.cursor(name))
+        if incarnation != spool.incarnation {
+            // The folder was emptied and used again: its lines begin anew.
+            spool.cursor = folder.cursor(name)
+            unresolved.formUnion(spool.events.map(\.id.integer))
         }
+        spool.incarnation = incarnation
+        var new: [Event] = []
+        do {
+            try spool.cursor.poll { prefix, line in
+                guard ids[prefix.id] == nil else { return true }
+                new.append(
+                    try LogReader.event(line, prefix, catalogue, directory: folder.path(of: name)))
+                return true
+            }
+        } catch let error as LogError where error.code == .noSuchLog || error.isDamage {}
+        for event in new {
+            ids[event.id.integer] = event
+            unresolved.insert(event.id.integer)
+        }
+        spool.events += new
+        spools[name] = spool
+        if !new.isEmpty { arrange() }
     }
 
     /// Adds events that the companion has just appended.

@@ -206,25 +206,36 @@ package struct SpoolFolder: Sendable {
         package let end: Position
     }
 
-    /// The spools in the order of their names, each up to a line, such that an event's predecessors are included with it:
-    /// a companion writes to no spool before the one that it has written to, so the ends are read from the last spool to
-    /// the first. Repairs damaged ones.
+    /// Reads the spools from the last to the first, so that an event's predecessors are found with it: a process writes
+    /// to no spool before the one that it has written to.
     ///
-    /// - Throws: `LogError` as `list()`.
-    /// - Complexity: O(bytes of the spools).
-    package func extents() throws(LogError) -> [Extent] {
-        var names = try list()
+    /// - Parameter companion: the companion whose spools are read; nil for all.
+    /// - Returns: what `read` has returned, in the order of the spools' names.
+    /// - Throws: `LogError` as `list()`, and what `read` throws.
+    package func readFromLast<Result>(
+        of companion: String? = nil, _ read: (SpoolName) throws -> Result
+    ) throws -> [Result] {
+        func names() throws -> [SpoolName] {
+            try list().filter { companion == nil || $0.companion == companion }
+        }
+        var found = try names()
         while true {
-            let extents = names.reversed().map(extent)
-            let present = try list()
+            let results = try found.reversed().map(read)
+            let present = try names()
             // Two processes may have begun spools with one counter.
-            let isLate = Set(present).subtracting(names).contains { new in
-                names.contains { $0.companion == new.companion && new < $0 }
+            let isLate = Set(present).subtracting(found).contains { new in
+                found.contains { $0.companion == new.companion && new < $0 }
             }
-            guard isLate else { return extents.reversed() }
-            names = present
+            guard isLate else { return results.reversed() }
+            found = present
         }
     }
+
+    /// The spools in the order of their names, each up to a line, such that an event's predecessors are included with
+    /// it. Repairs damaged ones. O(bytes of the spools).
+    ///
+    /// - Throws: `LogError` as `list()`.
+    package func extents() throws -> [Extent] { try readFromLast(extent) }
 
     private func extent(of spool: SpoolName) -> Extent {
         let state = state(of: spool)
