@@ -116,11 +116,11 @@ package final class CompanionKills {
         choices.count("acknowledged events", by: try child.drain())
         let kind = child.isOwner ? "owner" : "companion"
         guard child.isIdle else {
-            choices.count("stops of a busy \(kind)")
-            if child.locks > 0 { choices.count("stops of a \(kind) with a lock") }
+            choices.count("stops while busy, \(kind)")
+            if child.locks > 0 { choices.count("stops with a lock, \(kind)") }
             return
         }
-        choices.count("stops of an idle \(kind)")
+        choices.count("stops while idle, \(kind)")
         guard child.locks == 0 else {
             throw CompanionKillsFailure(
                 "\(child.name) holds \(child.locks) locks while it is stopped and idle")
