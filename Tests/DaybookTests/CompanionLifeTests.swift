@@ -1,5 +1,5 @@
-// Companions beside everything else that happens to a log: erasure, compaction, checkpoints, repair, migrations, and
-// processes that are killed again and again. Spec/format/companions.md.
+// Companions beside everything else that happens to a log: erasure, compaction, checkpoints, repair, migrations,
+// and processes that change their spools. Spec/format/companions.md.
 
 import DaybookOffline
 import DaybookTestKit
@@ -38,38 +38,6 @@ import Testing
                 do { try await other() } catch { Issue.record(error) }
             }
         }
-    }
-
-    @Test(.verifies("COMP-2", "COMP-7"))
-    func `an extension that is killed in its write, again and again, loses and doubles nothing`()
-        async throws
-    {
-        let owner = try await HikeLog.write(files)
-        var acknowledged: [UUID] = []
-        var kills = 0
-        for call in 0... {
-            let system = InterruptedFileSystem(files)
-            let widget = try await HikeLog.companion(system)
-            system.arm(interruptAt: nil, killAt: call) {}
-            let draft = try EventDraft(Hike(path: "lake"))
-            do {
-                try await widget.append(draft)
-                acknowledged.append(draft.id)
-            } catch {
-                #expect(system.isKilled, "\(error)")
-                kills += 1
-            }
-            if !system.isKilled { break }
-        }
-        #expect(kills > 20)
-        let report = try await owner.absorbCompanions()
-        // What was durable before a kill, without an acknowledgement, counts as well.
-        let total = owner.view(Hikes.self).total
-        #expect(report.absorbed == total && total >= acknowledged.count && total <= kills + 1)
-        for id in acknowledged { #expect(try await owner.event(id: id) != nil) }
-        #expect(try HikeLog.spools(files).isEmpty)
-        #expect(try await owner.absorbCompanions() == AbsorptionReport())
-        try await owner.close()
     }
 
     @Test(.verifies("COMP-7"))
