@@ -310,6 +310,11 @@ let package = Package(
             path: "Tools/soaker/StoreHistories",
             swiftSettings: strict),
         .target(
+            name: "CompanionKills",
+            dependencies: ["DaybookTestKit", "EventSourcing", "LogFormat", "LogStorage"],
+            path: "Tools/soaker/CompanionKills",
+            swiftSettings: strict),
+        .target(
             name: "SyncHistories",
             dependencies: [
                 "EventGenerators",
@@ -360,8 +365,8 @@ let package = Package(
         .executableTarget(
             name: "soaker",
             dependencies: [
-                "AssetReads", "DaybookTestKit", "DownloadHistories", "RequestHistories",
-                "RowHistories",
+                "AssetReads", "CompanionKills", "DaybookTestKit", "DownloadHistories",
+                "RequestHistories", "RowHistories",
                 "StandardStreams", "StoreHistories", "SyncHistories", "WireHistories", "YearOfUse",
                 forTools("ArgumentParser", "swift-argument-parser"),
             ],
@@ -533,9 +538,23 @@ let package = Package(
             name: "Outside", dependencies: ["DaybookOffline"],
             path: "Tests/Outside/Sources/Outside", packageAccess: false,
             swiftSettings: strict + outside),
+        .target(
+            name: "Water", dependencies: ["Daybook"], path: "Tests/Outside/Sources/Water",
+            packageAccess: false, swiftSettings: strict + outside),
+        .executableTarget(
+            name: "WaterApp", dependencies: ["Daybook", "Water"],
+            path: "Tests/Outside/Sources/WaterApp", packageAccess: false,
+            swiftSettings: strict + outside),
+        .executableTarget(
+            name: "WaterWidget", dependencies: ["Daybook", "Water"],
+            path: "Tests/Outside/Sources/WaterWidget", packageAccess: false,
+            swiftSettings: strict + outside),
         .testTarget(
             name: "OutsideTests",
-            dependencies: ["Daybook", "DaybookOffline", "DaybookTestKit", "Engine", "Outside"],
+            dependencies: [
+                "Daybook", "DaybookOffline", "DaybookTestKit", "Engine", "Outside", "WaterApp",
+                "WaterWidget",
+            ],
             path: "Tests/Outside/Tests/OutsideTests", packageAccess: false,
             swiftSettings: strict + outside),
     ]

@@ -31,10 +31,28 @@ extension EventStore {
                 .refused,
                 "the folder \(path) overlaps with the log's folder \(directory); choose another")
         }
+        try await absorbBeforeErasure(discardingUnsynced: discardingUnsynced)
         try await erase(
             unless: { state in
                 let count = state.view(Outbox.self).count
                 guard count == 0 || discardingUnsynced else { throw UnsyncedError(count: count) }
             }, removing: paths)
+    }
+
+    /// Records what companions have recorded, so that it counts as unsynced. ACC-4, COMP-13.
+    ///
+    /// - Throws: `UnsyncedError` with the number of events that cannot be absorbed.
+    private func absorbBeforeErasure(discardingUnsynced: Bool) async throws {
+        guard !discardingUnsynced else { return }
+        let left: [CompanionSpool]
+        do { left = try await absorbWaiting().left } catch is LogError {
+            // Such as a full disk, which does not keep a log from being erased if nothing waits.
+            left = (try? CompanionSpool.all(of: directory, environment: environment)) ?? []
+        }
+        // The log has the events of a spool that was set aside, but for those that it refuses.
+        let count = left.filter { $0.state == .waiting }.reduce(0) {
+            $0 + ($1.backlog?.events ?? 0)
+        }
+        guard count == 0 else { throw UnsyncedError(count: count) }
     }
 }

@@ -37,6 +37,19 @@ enum HikeLog {
             environment: LogEnvironment(fileSystem: files))
     }
 
+    static func companion(
+        _ files: any FileSystem, _ name: String = "widget", at url: URL = url,
+        account: String? = nil, limits: CompanionLimits = CompanionLimits()
+    ) async throws -> CompanionStore {
+        try await EventStore.openCompanion(
+            at: url, name: name, account: account, rules: rules, views: [Hikes.self],
+            limits: limits, environment: LogEnvironment(fileSystem: files))
+    }
+
+    static func spools(_ files: any FileSystem) throws -> [CompanionSpool] {
+        try CompanionSpool.all(of: url.path, environment: LogEnvironment(fileSystem: files))
+    }
+
     static func read(
         _ files: any FileSystem, at url: URL = url, views: [any Projection.Type] = [Hikes.self]
     ) async throws -> ReadOnlyStore {

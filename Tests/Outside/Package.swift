@@ -22,10 +22,23 @@ let package = Package(
             name: "Outside",
             dependencies: [.product(name: "DaybookOffline", package: "daybook")],
             swiftSettings: strict),
+        // An app and its widget.
+        .target(
+            name: "Water", dependencies: [.product(name: "Daybook", package: "daybook")],
+            swiftSettings: strict),
+        .executableTarget(
+            name: "WaterApp",
+            dependencies: ["Water", .product(name: "Daybook", package: "daybook")],
+            swiftSettings: strict),
+        .executableTarget(
+            name: "WaterWidget",
+            dependencies: ["Water", .product(name: "Daybook", package: "daybook")],
+            swiftSettings: strict),
         .testTarget(
             name: "OutsideTests",
             dependencies: [
-                "Engine", "Outside", .product(name: "DaybookTestKit", package: "daybook"),
+                "Engine", "Outside", "WaterApp", "WaterWidget",
+                .product(name: "DaybookTestKit", package: "daybook"),
             ],
             swiftSettings: strict),
     ]

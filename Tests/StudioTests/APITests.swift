@@ -72,6 +72,18 @@ import Testing
         }
     }
 
+    @Test(.verifies("COMP-19")) func `files name what waits beside the log`() async throws {
+        let log = try SampleLog(Histories.rich())
+        defer { log.remove() }
+        let companion = try await OfflineStore.openCompanion(
+            at: URL(filePath: log.directory), name: "widget", rules: [.of(ValueSet.self)])
+        try await companion.append(ValueSet(key: "a", value: "b"))
+        let files = try API(reading: log.directory).json("files")
+        #expect(files.column("companions", "companion").map(\.stringValue) == ["widget"])
+        #expect(files.column("companions", "state").map(\.stringValue) == ["waiting"])
+        #expect(files.column("companions", "events").map(\.int) == [1])
+    }
+
     @Test(.verifies("STU-3"), arguments: ["empty", "damaged", "noLog", "notALog", "newer"])
     func `a log that cannot be shown whole says why, and answers at every address`(
         problem: String

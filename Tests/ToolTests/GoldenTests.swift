@@ -313,7 +313,7 @@ import Testing
 
     @Test(arguments: [
         "", "import", "inspect", "verify", "doctor", "views", "why", "parked", "compact", "replay",
-        "export", "backup", "repair", "sql", "studio", "mcp",
+        "export", "backup", "repair", "companions", "sql", "studio", "mcp",
     ])
     func `every command has help with an example`(command: String) throws {
         let arguments = command.isEmpty ? ["--help"] : [command, "--help"]

@@ -71,7 +71,7 @@ import Testing
         #expect(try page == String(contentsOf: golden, encoding: .utf8))
         for command in [
             "import", "inspect", "verify", "doctor", "views", "why", "parked", "compact", "replay",
-            "export", "backup", "repair", "studio",
+            "export", "backup", "repair", "companions", "studio",
         ] {
             #expect(page.contains("\n.Ss \(command)\n"))
             #expect(page.contains("\n.Dl logtool \(command) "))

@@ -14,7 +14,7 @@ struct LogTool: AsyncParsableCommand {
         subcommands: [
             Import.self, Inspect.self, Verify.self, Doctor.self, Views.self, Why.self, Parked.self,
             Compact.self, Replay.self, Export.self, Backup.self, Repair.self, SQLCommand.self,
-            StudioCommand.self, MCPCommand.self,
+            Companions.self, StudioCommand.self, MCPCommand.self,
         ])
 }
 

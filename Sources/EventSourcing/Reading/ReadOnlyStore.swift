@@ -42,8 +42,7 @@ public actor ReadOnlyStore {
         executor.asUnownedSerialExecutor()
     }
 
-    private let views: ViewSet
-    private var cursor: LogCursor
+    private let followed: FollowedViews
 
     // MARK: Opening
 
@@ -88,42 +87,25 @@ public actor ReadOnlyStore {
         _ reader: LogReader, _ files: any FileSystem, _ catalogue: EventCatalogue,
         _ views: ViewSet, _ environment: LogEnvironment, _ instruments: Instruments
     ) throws {
-        let directory = reader.directory
-        let header = try reader.files()
-        let id = UUID(text: header.logID)?.integer ?? 0
-        let checkpoints = CheckpointSlots(directory, fileSystem: files).usable(for: id, reader)
-        if let states = checkpoints.first(where: { _ in true })?.states {
-            views.discarded = DiscardedEvents(restoredFrom: states)
-            instruments.measure(.restore) { views.restore(states) }
-        }
-        let last = try instruments.fold(reader.runs(from: views.next, catalogue: catalogue)) {
-            views.fold($0[...])
-        }
-        // Checked last, so that an unsupported version in the header is reported first.
-        guard id != 0 else {
-            throw LogError(
-                .noSuchLog, path: directory,
-                "the log's first segment has no header yet. Open it again once its writer has begun"
-            )
-        }
-        logID = UUID(integer: id)
-        account = header.account
-        self.directory = directory
+        let followed = try FollowedViews(reader, files, catalogue, views, environment, instruments)
+        logID = followed.logID
+        account = followed.account
+        directory = followed.directory
         self.catalogue = catalogue
         self.environment = environment
-        self.views = views
-        cursor = LogCursor(
-            directory, of: id, after: last, fileSystem: environment.fileSystem)
+        self.followed = followed
     }
 
     // MARK: Reading
 
     /// The last position that the views have folded; `zero` for a log without events.
-    public var position: Position { cursor.position }
+    public var position: Position { followed.position }
 
     /// The state of a view that was passed to `open`, as of the last `refresh()`. Waits for the end of a
     /// running one. O(1).
-    public func view<View: Projection>(_ view: View.Type) -> View { views.snapshot(view) }
+    public func view<View: Projection>(_ view: View.Type) -> View {
+        followed.views.snapshot(view)
+    }
 
     /// The events after a position, up to the end of the log when the iteration reaches it. See
     /// `StoredEvents`. They may extend beyond `self.position`.
@@ -148,36 +130,8 @@ public actor ReadOnlyStore {
     /// - Complexity: O(new bytes), and one frame; if folded events were retracted, as `open`.
     @discardableResult
     public func refresh() throws -> Position {
-        while true {
-            try foldNew()
-            guard views.isStale else { return position }
-            // Reads to the current end, possibly beyond the cursor. The next iteration of the loop detects
-            // events that are retracted there.
-            let files = environment.fileSystem
-            let reader = LogReader(directory, fileSystem: files)
-            let states = CheckpointSlots(directory, fileSystem: files)
-                .usable(for: logID.integer, reader).flatMap(\.states)
-            try views.rebuild(from: states) { reader.runs(from: $0, catalogue: catalogue) }
-        }
-    }
-
-    private func foldNew() throws {
-        var run: [Event] = []
-        var bytes = 0
-        // Also after an error: the cursor has passed these events.
-        defer { views.fold(run[...]) }
-        try cursor.poll { prefix, line in
-            try Task.checkCancellation()
-            run.append(
-                try LogReader.event(
-                    line, prefix, catalogue, directory: directory, readsData: true))
-            bytes += line.byteCount
-            if EventRuns.isFull(events: run.count, bytes: bytes) {
-                views.fold(run[...])
-                (run, bytes) = ([], 0)
-            }
-            return true
-        }
+        try followed.refresh()
+        return position
     }
 
     /// Refreshes at intervals, and yields the position of the views: the current one, then each new one.
@@ -189,27 +143,5 @@ public actor ReadOnlyStore {
         every interval: Duration = .milliseconds(500)
     ) -> ReadOnlyChanges {
         ReadOnlyChanges(self, interval)
-    }
-}
-
-extension CheckpointSlots {
-    /// The checkpoints of a log's current history, the newest first. Each is read lazily.
-    fileprivate func usable(for logID: UInt128, _ reader: LogReader) -> some Sequence<Checkpoint> {
-        usable().lazy.filter { $0.logID == logID && reader.sharesHistory(with: $0) }
-    }
-}
-
-extension LogReader {
-    /// True if the log still has the last line that a checkpoint covers, or compaction has removed it. A
-    /// log that was reset to an earlier state and written again has another line at that position.
-    fileprivate func sharesHistory(with checkpoint: Checkpoint) -> Bool {
-        guard checkpoint.position > .zero else { return true }
-        var id: UInt128?
-        let outcome = try? forEachLine(from: checkpoint.position) { prefix, _ in
-            if prefix.position == checkpoint.position { id = prefix.id }
-            return false
-        }
-        guard let outcome, outcome.last >= checkpoint.position else { return false }
-        return id == nil || id == checkpoint.lastID
     }
 }

@@ -42,6 +42,35 @@ final class CheckedDraft: Sendable {
     }
 }
 
+extension CheckedDraft {
+    /// How far ahead of the clock an app may set an event's time. A mistake in the time zone stays below
+    /// this bound and loses no event; a mistake in the unit exceeds it and cannot set a value for ever.
+    private static let acceptedLeadMillisecondsMax: Int64 = 24 * 3_600_000
+
+    /// Refuses what only events from another log may have or be: reserved types, times far ahead of the clock,
+    /// and events without effect by the views.
+    ///
+    /// - Parameter now: the corrected time, in milliseconds since 1970.
+    func checkIsNew(_ catalogue: EventCatalogue, _ views: ViewSet, now: Int64) throws(EventError) {
+        guard type.hasRule || !catalogue.isReserved(draft.type) else {
+            throw EventCatalogue.reserved(draft.type, "the event \(draft.id.text)")
+        }
+        // A replacement of a retracted event is checked by its decision: views still show the retracted ones.
+        if type.isRefusable, draft.causeID == nil,
+            let reason = catalogue[draft.type]?.refusal?(draft, views)
+        {
+            throw EventError(
+                .refused, "the event \(draft.id.text) (\(draft.type)): \(reason)")
+        }
+        guard let time = draft.time, time.milliseconds - now > Self.acceptedLeadMillisecondsMax
+        else { return }
+        throw EventError(
+            .refused,
+            "the event \(draft.id.text) (\(draft.type)) has the time \(time), which is more than 24 hours ahead of "
+                + "the clock (\(Timestamp(milliseconds: now))). Omit the time or correct it")
+    }
+}
+
 /// The outcome of validating one event, before it has a position.
 enum PreparedEvent {
     /// The log already has the event.

@@ -16,9 +16,6 @@ extension EventStore {
     private static let requestsMax = 1_024
     /// The most commits in a row before the store's other jobs run.
     private static let commitsMax = 16
-    /// How far ahead of the clock an app may set an event's time. A mistake in the time zone stays below
-    /// this bound and loses no event; a mistake in the unit exceeds it and cannot set a value for ever.
-    private static let acceptedLeadMillisecondsMax: Int64 = 24 * 3_600_000
     /// The time for folding a commit from which a warning is logged, and what is added to it for each event, so
     /// that large imports log none.
     private static let foldDelayMin = Duration.milliseconds(100)
@@ -357,7 +354,12 @@ extension EventStore {
                         prepared.append(.known(known))
                         continue
                     }
-                    if !isHistory { try checkIsNew(draft) }
+                    if !isHistory {
+                        if let time = draft.draft.time {
+                            warnOfSecondsInTime(time, draft.draft.type)
+                        }
+                        try draft.checkIsNew(catalogue, views, now: now)
+                    }
                 } catch let error as EventError {
                     throw error.ofEvent(earlier + prepared.count, in: count)
                 }
@@ -374,31 +376,6 @@ extension EventStore {
     private func floor(of draft: CheckedDraft) -> LWWTimestamp? {
         guard draft.draft.time == nil, draft.type.action != nil else { return nil }
         return views.floor(ofLane: draft.lane)
-    }
-
-    /// Refuses what only events from another log may have or be: reserved types, times far ahead of the clock,
-    /// and events without effect by the views.
-    private func checkIsNew(_ draft: CheckedDraft) throws(EventError) {
-        guard draft.type.hasRule || !catalogue.isReserved(draft.draft.type) else {
-            throw EventCatalogue.reserved(draft.draft.type, "the event \(draft.id.text)")
-        }
-        // A replacement of a retracted event is checked by its decision: views still show the retracted ones.
-        if draft.type.isRefusable, draft.draft.causeID == nil,
-            let reason = catalogue[draft.draft.type]?.refusal?(draft.draft, views)
-        {
-            throw EventError(
-                .refused, "the event \(draft.id.text) (\(draft.draft.type)): \(reason)")
-        }
-        guard let time = draft.draft.time else { return }
-        warnOfSecondsInTime(time, draft.draft.type)
-        let lead = time.milliseconds - now
-        guard lead <= Self.acceptedLeadMillisecondsMax else {
-            throw EventError(
-                .refused,
-                "the event \(draft.id.text) (\(draft.draft.type)) has the time \(time), which is "
-                    + "more than 24 hours ahead of the clock (\(timestamp)). Omit the time or correct it"
-            )
-        }
     }
 
     /// The recorded event with an id; nil if the id is new.

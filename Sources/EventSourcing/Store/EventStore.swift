@@ -85,6 +85,8 @@ public actor EventStore {
     private(set) var unrecordedRules: RecordedRules
     private var commitSignals: [UUID: AsyncStream<Void>.Continuation] = [:]
     var compaction = CompactionControl()
+    var absorption = AbsorptionControl()
+    var handover = HandoverControl()
     /// True if a log line has said that a time may be in seconds.
     var hasWarnedOfSeconds = false
     /// The tables of `transient(_:)`, by their `TransientState` type.
@@ -152,6 +154,7 @@ public actor EventStore {
         }
         await store.warnAfterOpening(knowsApp: !keepingUnknownStates)
         await store.checkpointIfDue()
+        if !keepingUnknownStates { await store.beginToAbsorb() }
         return store
     }
 
@@ -474,6 +477,12 @@ public actor EventStore {
     /// - Complexity: with true, O(states) if a checkpoint is under way; with false, O(states of one view) at most,
     ///   O(1) if the view is `Codable`. A compaction ends before its next frame.
     public func suspend(storingStates: Bool = true) async throws {
+        handover.isActive = false
+        try await releaseLog(storingStates: storingStates)
+    }
+
+    /// Suspends the store, for the app or for another process.
+    func releaseLog(storingStates: Bool) async throws {
         // Also while an earlier call waits for the checkpoint.
         if !storingStates { checkpointing.stop?.set() }
         guard !isSuspended else { return await waitForCheckpoint() }
@@ -483,6 +492,7 @@ public actor EventStore {
             // The flush may have begun one.
             if !storingStates { checkpointing.stop?.set() }
             await stopCompaction()
+            await absorption.wait()
             await waitForCheckpoint()
             try log.suspend()
         } catch {
@@ -517,6 +527,7 @@ public actor EventStore {
         warnOfUnreadableEvents()
         rebuildViewsIfStale()
         checkpointIfDue()
+        lookForCompanions()
     }
 
     /// Commits pending events, stores the views' states if that spares the next opening much folding, closes the
@@ -545,6 +556,7 @@ public actor EventStore {
         end()
         if !storingStates { checkpointing.stop?.set() }
         await stopCompaction()
+        await absorption.wait()
         await waitForCheckpoint()
         if storingStates, failure == nil, !isSuspended, checkpointing.isDueAtClose, !views.isStale {
             // An error is ignored: without this checkpoint the next opening folds more events.
@@ -568,6 +580,8 @@ public actor EventStore {
         for signal in commitSignals.values { signal.finish() }
         commitSignals = [:]
         compaction.finishReports()
+        absorption.end()
+        handover.watch?.end()
     }
 
     /// Deletes the log permanently, and closes the store.
@@ -583,11 +597,13 @@ public actor EventStore {
     ) async throws {
         repeat {
             await stopCompaction()
+            await absorption.wait()
             while let running = checkpointing.running { try? await running.value }
             // Pending appends are accepted already. On a full disk their callers get the error.
             do { try flush() } catch let error as LogError where error.code == .diskFull {}
             // The commit may have started a checkpoint, which must not write into the deleted folder.
         } while checkpointing.running != nil || compaction.running != nil
+            || absorption.running != nil
         try refuse(transaction())
         try storage { () throws(FileError) in
             for folder in folders { try environment.fileSystem.erase(folder) }

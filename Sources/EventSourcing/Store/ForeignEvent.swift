@@ -67,12 +67,18 @@ extension EventStore {
     ///   - offset: the milliseconds to add to the device's clock at that time.
     ///   - contact: the time of the contact, by the server's clock.
     package func restoreClock(offset: Int64, contact: Timestamp) {
+        guard Self.isValid(offset: offset, contact: contact, deviceNow: deviceNow) else { return }
+        setClockOffset(offset)
+    }
+
+    /// True if the clock offset of the last contact with the server still holds.
+    package static func isValid(
+        offset: Int64, contact: Timestamp, deviceNow: Int64
+    ) -> Bool {
         let present = deviceNow - contact.milliseconds
         // The corrected time must not be before the contact. If both clocks fit, the one nearer to the
         // contact is more likely.
-        let fits = present + offset >= 0
-        guard fits, present < 0 || present + offset < present else { return }
-        setClockOffset(offset)
+        return present + offset >= 0 && (present < 0 || present + offset < present)
     }
 
     /// Records events received from a server, and records about them, in one commit. Durable on return.

@@ -17,6 +17,7 @@ package struct LogBackup {
     private let files: any FileSystem
     /// The file system to write the backup with.
     private let fileSystem: any FileSystem
+    private let environment: LogEnvironment
 
     /// - Parameters:
     ///   - directory: the log's folder.
@@ -32,6 +33,7 @@ package struct LogBackup {
         self.target = target
         self.files = files ?? environment.fileSystem
         fileSystem = environment.fileSystem
+        self.environment = environment
         parent = LogDirectory.parent(of: target)
         let name = target.split(separator: "/").last ?? ""
         let number = String(UInt64(truncatingIfNeeded: environment.random()), radix: 16)
@@ -55,6 +57,8 @@ package struct LogBackup {
         try create()
         do throws(LogError) {
             var summary = BackupSummary()
+            // First: an event that the owner absorbs meanwhile is in the copy of the spool, of the log, or both.
+            try copySpools(&summary)
             let end = try copySegments(names, &summary)
             try claims.check(next: end.next, of: end.header.logID)
             try copyCheckpoints(claims, end, &summary)
@@ -232,6 +236,34 @@ package struct LogBackup {
     }
 
     // MARK: Other files
+
+    /// Backs up the spools of companions that belong to the log, each as a log of its own.
+    private func copySpools(_ summary: inout BackupSummary) throws(LogError) {
+        guard let main = try? SpoolFolder.main(of: directory, files) else { return }
+        let spools = SpoolFolder(
+            of: directory, main.logID, account: main.account,
+            LogEnvironment(fileSystem: files, now: environment.now, random: environment.random))
+        // What cannot be read is left out: it must not keep the log from being backed up.
+        let names = ((try? spools.list()) ?? []).filter { spools.state(of: $0) == .own }
+        try inFolder(LogDirectory.companions, unless: names.isEmpty) { () throws(LogError) in
+            for name in names {
+                do throws(LogError) {
+                    let copied = try LogBackup(
+                        of: spools.path(of: name),
+                        to: temporary + "/" + LogDirectory.companions + "/" + name.folder,
+                        environment: environment, reading: files
+                    ).run()
+                    summary.bytes += copied.bytes
+                    summary.bytesCopied += copied.bytesCopied
+                } catch {
+                    // The owner has absorbed and deleted it, and the log is copied after it; or it is damaged.
+                    guard !error.path.hasPrefix(temporary), error.code != .diskFull else {
+                        throw error
+                    }
+                }
+            }
+        }
+    }
 
     /// Copies the checkpoints of the log. The segments were read later, so they reach every position that a
     /// checkpoint names, except in a copied folder: of a checkpoint there, only the states that no line holds

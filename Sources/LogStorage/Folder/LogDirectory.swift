@@ -22,6 +22,10 @@ public enum LogDirectory {
     public static let files = "files"
     /// The prefix of the names of files in that folder that are not complete.
     public static let unfinishedFilePrefix = "new-"
+    /// The folder of the spools of companions. The log itself does not read it.
+    package static let companions = "companions"
+    /// The file whose lock is a request for the log.
+    package static let handover = "handover"
     /// The marker of an erasure.
     package static let erasing = "erasing"
     /// The marker of an erasure whose secrets must be deleted first.
@@ -33,7 +37,7 @@ public enum LogDirectory {
     /// The names that a folder without segments may contain. An erasure marker alone is no part of a log.
     private static let ownNames: Set<String> = [
         lock, checkpoints, quarantine, rewriteJournal, newRewriteJournal, newSegment, reserve,
-        files, rules, newRules,
+        files, rules, newRules, companions, handover,
     ]
 
     /// True for the names that a log gives to entries of its folder.

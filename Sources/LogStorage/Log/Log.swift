@@ -57,6 +57,7 @@ public final class Log: Sendable {
     ///   - account: the account that the log must belong to; nil accepts any.
     ///   - create: true to create a log in a missing or empty folder.
     ///   - isShared: true if the log must belong to no account.
+    ///   - newID: the id of a log that is created; nil for a random one.
     ///   - environment: file system, clock and randomness.
     /// - Throws: `LogError`: `noSuchLog`, `notALog`, `locked`, `wrongAccount`, `newerVersion`,
     ///   `unknownFeature`, `readOnly`, `diskFull`, `io`, and `corrupt` if synced bytes are damaged or
@@ -64,7 +65,7 @@ public final class Log: Sendable {
     /// - Complexity: O(size of the last segment + number of segments).
     public init(
         at directory: String, account: String? = nil, create: Bool = true, isShared: Bool = false,
-        environment: LogEnvironment = LogEnvironment()
+        newID: UInt128? = nil, environment: LogEnvironment = LogEnvironment()
     ) throws(LogError) {
         if let account, account.utf8.count > FormatLimit.accountBytesMax {
             throw LogError(
@@ -72,7 +73,8 @@ public final class Log: Sendable {
                 "an account name has at most \(FormatLimit.accountBytesMax) bytes")
         }
         var opening = try LogOpening.open(
-            directory, account: account, isShared: isShared, create: create, environment)
+            directory, account: account, isShared: isShared, create: create, newID: newID,
+            environment)
         self.directory = directory
         self.environment = environment
         id = opening.id

@@ -34,7 +34,7 @@ struct LogOpening: ~Copyable {
 
     static func open(
         _ directory: String, account: String?, isShared: Bool = false, create: Bool,
-        _ environment: LogEnvironment
+        newID: UInt128? = nil, _ environment: LogEnvironment
     ) throws(LogError) -> LogOpening {
         let fileSystem = environment.fileSystem
         let erasure = LogErasure(directory: directory, fileSystem: fileSystem)
@@ -85,7 +85,7 @@ struct LogOpening: ~Copyable {
         let header =
             inspection.header
             ?? SegmentHeader(
-                logID: environment.randomUUID(), account: account, base: inspection.next,
+                logID: newID ?? environment.randomUUID(), account: account, base: inspection.next,
                 createdAt: environment.now())
         if inspection.header == nil {
             live = try ReserveFile(directory, fileSystem).drawing { () throws(LogError) in

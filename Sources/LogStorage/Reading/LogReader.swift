@@ -110,6 +110,16 @@ package struct LogReader: Sendable {
         package var times: ClosedRange<Int64>?
     }
 
+    /// A cursor in the log, after a position.
+    func cursor(after position: Position) -> LogCursor {
+        LogCursor(directory, after: position, fileSystem: fileSystem)
+    }
+
+    /// Opens a sealed segment.
+    func open(_ outline: SegmentOutline) throws(LogError) -> SealedSegment {
+        try SealedSegment(SegmentName.of(outline.base), in: directory, fileSystem)
+    }
+
     /// The total number of bytes to read for the whole log, for progress; 0 if it is not known.
     ///
     /// - Parameter verifying: true if sealed segments are read a second time for their digests.

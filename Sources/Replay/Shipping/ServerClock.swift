@@ -74,3 +74,16 @@ extension EventStore {
         restoreClock(offset: outbox.clockOffset, contact: outbox.lastContact)
     }
 }
+
+extension CompanionStore {
+    /// Corrects the clock as the owner's outbox has it. The companion must have the outbox among its views.
+    package func restoreClock() {
+        let outbox = view(Outbox.self)
+        guard
+            EventStore.isValid(
+                offset: outbox.clockOffset, contact: outbox.lastContact,
+                deviceNow: environment.now())
+        else { return }
+        setClockOffset(outbox.clockOffset)
+    }
+}

@@ -23,13 +23,16 @@ struct Compact: AsyncParsableCommand {
     var directory: String
     @Flag(help: "Print what would be removed; take no lock, change nothing.")
     var dryRun = false
+    @OptionGroup var ask: AskOptions
     @OptionGroup var output: OutputOptions
 
     private static var views: [any Projection.Type] { OfflineModel.views + [Outbox.self] }
 
     func run() async throws {
         try await Exit.mapping {
-            let report = dryRun ? try preview() : try await compact()
+            let report =
+                dryRun
+                ? try preview() : try await ask.opening(directory) { try await compact() }
             if !dryRun { Stdout.note(effect: "the compaction is complete") }
             write(report)
         }

@@ -46,6 +46,7 @@ struct Import: AsyncParsableCommand {
     var layout: FolderLayout?
     @Option(help: "The account of a new log; an existing log must have it.")
     var account: String?
+    @OptionGroup var ask: AskOptions
     @OptionGroup var output: OutputOptions
 
     private static let batchDefault = 1_000
@@ -65,7 +66,7 @@ struct Import: AsyncParsableCommand {
     }
 
     func run() async throws {
-        try await Exit.mapping { try await work() }
+        try await Exit.mapping { try await ask.opening(directory) { try await work() } }
     }
 
     private func work() async throws {

@@ -44,6 +44,7 @@ struct Parked: AsyncParsableCommand {
     @Option(
         help: .init("With --resolve: whose changes win, mine or theirs.", valueName: "side"))
     var keep: Side?
+    @OptionGroup var ask: AskOptions
     @OptionGroup var output: OutputOptions
 
     func validate() throws {
@@ -66,11 +67,13 @@ struct Parked: AsyncParsableCommand {
     func run() async throws {
         try await Exit.mapping {
             if retry.isEmpty, !retryAll, discard.isEmpty, resolve == nil { return try list() }
-            let store = try await ToolStore.open(directory)
-            try await ToolStore.closing(store) { store in
-                do { try await decide(store) } catch let error as DecisionError {
-                    Message.error(error.description)
-                    throw error.code == .notInOutbox ? Exit.noLog : Exit.badData
+            try await ask.opening(directory) {
+                let store = try await ToolStore.open(directory)
+                try await ToolStore.closing(store) { store in
+                    do { try await decide(store) } catch let error as DecisionError {
+                        Message.error(error.description)
+                        throw error.code == .notInOutbox ? Exit.noLog : Exit.badData
+                    }
                 }
             }
         }

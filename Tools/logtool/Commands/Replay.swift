@@ -49,6 +49,7 @@ struct Replay: AsyncParsableCommand {
             "Decide conflicts: mine or theirs. Without it they wait for a decision.",
             valueName: "side"))
     var keep: Side?
+    @OptionGroup var ask: AskOptions
     @OptionGroup var output: OutputOptions
 
     private static let receiveInterval = Duration.seconds(60)
@@ -78,7 +79,7 @@ struct Replay: AsyncParsableCommand {
     }
 
     func run() async throws {
-        try await Exit.mapping { try await work() }
+        try await Exit.mapping { try await ask.opening(directory) { try await work() } }
     }
 
     private func work() async throws {

@@ -24,7 +24,8 @@ struct Soaker: AsyncParsableCommand {
             EXAMPLE: soak crashes --minutes 30
             """,
         subcommands: [
-            Crashes.self, Small.self, Faults.self, Rot.self, Store.self, Sync.self, Devices.self,
+            Crashes.self, CompanionHistories.self, KillCompanions.self, AppendCompanion.self,
+            OwnLog.self, Small.self, Faults.self, Rot.self, Store.self, Sync.self, Devices.self,
             Streams.self, Requests.self, Reading.self, Rows.self, KillRows.self, FollowRows.self,
             Wire.self,
             Shipping.self,

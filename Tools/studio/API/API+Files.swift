@@ -28,6 +28,7 @@ extension API {
         reply.appendMember("checkpoints", list: checkpoints(fileSystem))
         reply.appendMember(
             "quarantine", list: listing(of: LogDirectory.quarantine, fileSystem))
+        reply.appendMember("companions", list: companions(fileSystem))
         reply.appendMember("others", list: others(fileSystem))
         reply.appendMember("types", list: typeAmounts())
         reply.appendMember("plots", raw: Self.plots(maps).finished())
@@ -138,13 +139,32 @@ extension API {
         }
     }
 
+    private func companions(_ fileSystem: any FileSystem) -> [JSONObjectWriter] {
+        let spools =
+            (try? CompanionSpool.all(
+                of: log.directory, environment: LogEnvironment(fileSystem: fileSystem))) ?? []
+        return spools.map { spool in
+            .object {
+                $0.appendMember("name", spool.name)
+                $0.appendMember("companion", spool.companion)
+                $0.appendMember("events", spool.backlog?.events ?? 0)
+                $0.appendMember("bytes", spool.backlog?.bytes ?? 0)
+                $0.appendMember("state", spool.state.name)
+                $0.appendMember("reason", optional: spool.state.reason)
+            }
+        }
+    }
+
     private func others(_ fileSystem: any FileSystem) -> [JSONObjectWriter] {
         let kinds = [
             LogDirectory.lock: "lock", LogDirectory.reserve: "reserve",
             LogDirectory.rewriteJournal: "journal", LogDirectory.newRewriteJournal: "journal",
             LogDirectory.files: "files", LogDirectory.rules: "rules",
+            LogDirectory.handover: "handover",
         ]
-        let shown = [LogDirectory.checkpoints, LogDirectory.quarantine]
+        let shown = [
+            LogDirectory.checkpoints, LogDirectory.quarantine, LogDirectory.companions,
+        ]
         let names = ((try? fileSystem.list(log.directory)) ?? []).sorted()
         return names.filter { SegmentName.base($0) == nil && !shown.contains($0) }.map { name in
             .object {

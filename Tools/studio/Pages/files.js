@@ -9,7 +9,7 @@ import { countOf, formatBytes, formatCount, formatRelative, formatTime } from '.
 const shownBlocks = 200;
 const otherFileNames = {
   lock: 'the lock, with the incarnation', reserve: 'reserved space for repair', rules: 'the rules of the app’s event types', journal: 'journal of an unfinished change',
-  files: 'files of the app', unknown: 'not a file of the log',
+  files: 'files of the app', handover: 'its lock is a request for the log', unknown: 'not a file of the log',
 };
 
 const fileColumns = [
@@ -71,7 +71,7 @@ export class Files extends PageTab {
 
   /** The sections of the page. */
   sections() {
-    const { segments, checkpoints, quarantine, others, plots, bytes } = this.answer;
+    const { segments, checkpoints, quarantine, companions, others, plots, bytes } = this.answer;
     return [
       section('Verification', this.#verification()),
       section(`Segments: ${formatCount(segments.length)} in ${formatBytes(bytes)}`, segments.length === 0
@@ -79,6 +79,7 @@ export class Files extends PageTab {
       section('Checkpoints', this.#checkpoints(checkpoints)),
       section('Compaction', this.#compaction()),
       segments.length === 0 ? '' : section('Compression and write amplification', this.#plots(plots)),
+      companions.length === 0 ? '' : section('Companions', this.#companions(companions)),
       section('Other files', this.#others(others)),
       section('Quarantine', quarantine.length === 0 ? noteLine('nothing was set aside') : table('quarantine', fileColumns, quarantine)),
     ];
@@ -219,6 +220,16 @@ export class Files extends PageTab {
       { name: 'position', value: ({ position }) => position, format: ({ position }) => formatCount(position) },
       [{ name: 'written per byte', value: ({ written: bytes, lines }) => (lines > 0 ? bytes / lines : 0), format: (value) => value.toFixed(2) }]);
     return element('div', { class: 'plots' }, compression, byType, written);
+  }
+
+  #companions(companions) {
+    return table('companions', [
+      { label: 'companion', cell: ({ companion }) => content(companion) },
+      { label: 'spool', cell: ({ name }) => content(name) },
+      { label: 'events', className: 'number', cell: ({ events }) => formatCount(events) },
+      { label: 'bytes', className: 'number', cell: ({ bytes }) => formatBytes(bytes) },
+      { label: 'state', className: 'wrap', cell: ({ state, reason }) => (reason == null ? state : [state, ': ', content(reason)]) },
+    ], companions);
   }
 
   #others(others) {

@@ -28,6 +28,8 @@ struct LogWork: Errand {
         case ship
         /// Opens the store and does nothing.
         case idle
+        /// Opens a companion, appends one event and reads one entry of a view.
+        case companion
     }
 
     /// The result.
@@ -75,6 +77,7 @@ struct LogWork: Errand {
         case .unknown: try await lookUp(known: false)
         case .ship: try await withStore(ship)
         case .idle: try await withStore { _ in }
+        case .companion: try await companion()
         }
     }
 
@@ -117,6 +120,18 @@ struct LogWork: Errand {
             try await store?.close()
         }
         return Figures(seconds: costs.median, count: 1)
+    }
+
+    private func companion() async throws -> Figures {
+        let input = try Input(source)
+        let drafts = input.drafts(events..<events + 1)
+        let seconds = try await seconds {
+            let companion = try await OfflineStore.openCompanion(
+                at: url, name: "widget", account: "local")
+            try await companion.append(contentsOf: drafts)
+            _ = await companion.view(CitiesView.self).offline("paris")
+        }
+        return Figures(seconds: seconds, count: 1)
     }
 
     private func rebuild() async throws -> Figures {

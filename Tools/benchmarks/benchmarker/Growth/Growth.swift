@@ -60,6 +60,7 @@ struct Growth {
         (.scan, "scan", "event"),
         (.verify, "verify", "event"),
         (.rebuild, "rebuild all views", "event"),
+        (.companion, "open a companion, append, read an entry", "companion"),
         (.compact, "compact", "event"),
         (.ship, "ship to a null server", "event"),
     ]
