@@ -41,7 +41,8 @@ extension EventStore {
 
     /// Records what companions have recorded, so that it counts as unsynced. ACC-4, COMP-13.
     ///
-    /// - Throws: `UnsyncedError` with the number of events that cannot be absorbed.
+    /// - Throws: `UnsyncedError` with the number of events that cannot be absorbed. A spool that cannot be read counts
+    ///   as one event: an app does not delete what nobody has read.
     private func absorbBeforeErasure(discardingUnsynced: Bool) async throws {
         guard !discardingUnsynced else { return }
         let left: [CompanionSpool]
@@ -50,8 +51,12 @@ extension EventStore {
             left = (try? CompanionSpool.all(of: directory, environment: environment)) ?? []
         }
         // The log has the events of a spool that was set aside, but for those that it refuses.
-        let count = left.filter { $0.state == .waiting }.reduce(0) {
-            $0 + ($1.backlog?.events ?? 0)
+        let count = left.reduce(0) { count, spool in
+            switch spool.state {
+            case .waiting: count + (spool.backlog?.events ?? 0)
+            case .unreadable: count + 1
+            case .aside, .foreign: count
+            }
         }
         guard count == 0 else { throw UnsyncedError(count: count) }
     }

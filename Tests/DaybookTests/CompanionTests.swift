@@ -362,6 +362,29 @@ import Testing
         try await owner.erase(discardingUnsynced: true)
     }
 
+    @Test(.verifies("COMP-13"))
+    func `a spool that cannot be read keeps a log from being erased`() async throws {
+        let owner = try await HikeLog.write(files)
+        try await companion().append(Hike(path: "lake"))
+        let spool = try #require(try spools().first)
+        let path = "/log/companions/\(spool.name)"
+        for name in try files.list(path) where name.hasSuffix(".lz4") {
+            files["\(path)/\(name)"] = [UInt8](repeating: 0x2A, count: 100_000)
+        }
+        await #expect(throws: UnsyncedError(count: 1)) { try await owner.erase() }
+        try await owner.erase(discardingUnsynced: true)
+    }
+
+    @Test(.verifies("COMP-1"))
+    func `a folder with the last counter hides no event`() async throws {
+        let owner = try await HikeLog.write(files)
+        try files.createDirectory("/log/companions")
+        try files.createDirectory("/log/companions/widget-9999999999-0123456789abcdef")
+        try await companion().append(Hike(path: "lake"))
+        #expect(try await owner.absorbCompanions().absorbed == 1)
+        try await owner.close()
+    }
+
     @Test(.verifies("COMP-14"))
     func `a backup leaves out what is no folder of spools`() async throws {
         let folder = try TemporaryFolder()

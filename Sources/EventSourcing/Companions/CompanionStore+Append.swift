@@ -142,7 +142,7 @@ extension CompanionStore {
         let batch = try encode(drafts, by: 0, at: Position(1))
         try requireSpace(for: batch.lines.bytes.count, batch.events.count)
         let names = try folder.list().filter { $0.companion == name }
-        var counter = names.map(\.counter).max() ?? 0
+        var counter = names.map(\.counter).filter { $0 < SpoolName.counterMax }.max() ?? 0
         var candidate = names.last.flatMap { acceptsCommit($0) ? $0 : nil }
         for _ in 0..<Self.attemptsMax {
             let isNew = candidate == nil
@@ -192,12 +192,13 @@ extension CompanionStore {
             guard error.code == .noSuchLog else { throw error }
             return false
         }
-        do throws(LogError) { try folder.requireMain() } catch {
+        // Any other error says nothing about the events, which are durable.
+        do throws(LogError) { try folder.requireMain() } catch where error.code == .noSuchLog {
             try? log.close()
             // An older spool may have acknowledged events: the erasure deletes it.
-            if isNew, error.code == .noSuchLog { folder.discard(spool) }
+            if isNew { folder.discard(spool) }
             throw error
-        }
+        } catch {}
         spooled.append(batch.events, to: spool, of: log.incarnation, in: folder)
         return true
     }

@@ -64,21 +64,32 @@ extension EventStore {
         absorption.watch = watch
         let signals = watch.signals
         Task { [weak self, weak watch] in
+            var pause = Self.lockDelay
             for await _ in signals {
                 guard let self, let watch else { break }
                 // resume() signals.
                 if await isSuspended { continue }
                 // Before the look, so that no later write is missed.
                 watch.follow(folder)
-                await absorbOnSignal()
+                if await absorbOnSignal() {
+                    pause = Self.lockDelay
+                } else {
+                    // The look itself opens the files of a spool that stays, which may signal.
+                    try? await environment.sleep(pause)
+                    pause = min(2 * pause, Self.pauseMax)
+                }
             }
         }
     }
 
     private static let lockDelay = Duration.milliseconds(50)
+    /// The longest wait after a look that has changed nothing.
+    private static let pauseMax = Duration.seconds(5)
 
-    private func absorbOnSignal() async {
-        guard !isClosed, !isSuspended else { return }
+    /// - Returns: false if spools stay, and nothing was absorbed or deleted.
+    @discardableResult
+    private func absorbOnSignal() async -> Bool {
+        guard !isClosed, !isSuspended else { return true }
         do {
             var report = try await absorbWaiting()
             if !report.busy.isEmpty {
@@ -88,14 +99,17 @@ extension EventStore {
                 report = try await absorbWaiting()
             }
             warn(of: report)
+            return report.absorbed + report.deleted > 0
+                || report.busy.isEmpty && report.left.isEmpty
         } catch {
             // resume() and the next opening look again.
-            guard !isClosed, !isSuspended else { return }
+            guard !isClosed, !isSuspended else { return true }
             instruments.logger.warning(
                 "the events of companions were not absorbed; the next signal tries again",
                 metadata: [
                     "error": "\((error as? LogError)?.code.rawValue ?? "\(type(of: error))")"
                 ])
+            return false
         }
     }
 

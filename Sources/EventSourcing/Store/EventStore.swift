@@ -485,7 +485,10 @@ public actor EventStore {
     func releaseLog(storingStates: Bool) async throws {
         // Also while an earlier call waits for the checkpoint.
         if !storingStates { checkpointing.stop?.set() }
-        guard !isSuspended else { return await waitForCheckpoint() }
+        guard !isSuspended else {
+            await absorption.wait()
+            return await waitForCheckpoint()
+        }
         try flush()
         isSuspended = true
         do {
@@ -550,7 +553,10 @@ public actor EventStore {
     ///   most, O(1) if the view is `Codable`. A compaction ends before its next frame.
     public func close(storingStates: Bool) async throws {
         if !storingStates { checkpointing.stop?.set() }
-        guard !isClosed else { return await waitForCheckpoint() }
+        guard !isClosed else {
+            await absorption.wait()
+            return await waitForCheckpoint()
+        }
         var failure: (any Error)?
         do { if !isSuspended { try flush() } } catch { failure = error }
         end()

@@ -11,6 +11,8 @@ package struct SpoolName: Hashable, Comparable, Sendable {
     package let counter: UInt64
     private let tag: UInt64
 
+    /// The greatest counter that a name can have.
+    package static let counterMax: UInt64 = 9_999_999_999
     private static let counterDigits = 10
     private static let tagDigits = 16
     /// The most characters of a companion's name.
