@@ -193,12 +193,14 @@ extension CompanionStore {
             return false
         }
         // Any other error says nothing about the events, which are durable.
-        do throws(LogError) { try folder.requireMain() } catch where error.code == .noSuchLog {
-            try? log.close()
-            // An older spool may have acknowledged events: the erasure deletes it.
-            if isNew { folder.discard(spool) }
-            throw error
-        } catch {}
+        do throws(LogError) { try folder.requireMain() } catch {
+            if error.code == .noSuchLog {
+                try? log.close()
+                // An older spool may have acknowledged events: the erasure deletes it.
+                if isNew { folder.discard(spool) }
+                throw error
+            }
+        }
         spooled.append(batch.events, to: spool, of: log.incarnation, in: folder)
         return true
     }

@@ -76,7 +76,7 @@ extension EventStore {
                 } else {
                     // The look itself opens the files of a spool that stays, which may signal.
                     try? await environment.sleep(pause)
-                    pause = min(2 * pause, Self.pauseMax)
+                    pause = min(pause * 2, Self.pauseMax)
                 }
             }
         }
