@@ -42,7 +42,7 @@ extension EventStore {
     /// Records what companions have recorded, so that it counts as unsynced. ACC-4, COMP-13.
     ///
     /// - Throws: `UnsyncedError` with the number of events that cannot be absorbed. A spool that cannot be read counts
-    ///   as one event: an app does not delete what nobody has read.
+    ///   as one event: its events may exist nowhere else.
     private func absorbBeforeErasure(discardingUnsynced: Bool) async throws {
         guard !discardingUnsynced else { return }
         let left: [CompanionSpool]
