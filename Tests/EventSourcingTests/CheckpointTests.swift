@@ -120,6 +120,29 @@ private struct ChangedSums: Projection, Codable {
 }
 
 @Suite struct StoredStateTests {
+    @Test(.verifies("CHK-1"))
+    func `a checkpoint waits for one that its own commit has begun`() async throws {
+        let files = InMemoryFileSystem()
+        let store = try await open(files)
+        // Together enough for a checkpoint to be due, with the second part not committed yet.
+        try await store.append(contentsOf: drafts(1...900))
+        try await store.append(contentsOf: drafts(901...1_100), durability: .relaxed)
+        let calls = Mutex<[String]>([])
+        files.failing { operation, path in
+            let call = "\(operation) \(path)"
+            guard ["open /log/checkpoints/a", "rename /log/checkpoints/new"].contains(call) else {
+                return nil
+            }
+            calls.withLock { $0.append(operation) }
+            Thread.sleep(forTimeInterval: 0.02)
+            return nil
+        }
+        try await store.checkpoint()
+        files.failing(nil)
+        #expect(calls.withLock { $0 } == ["open", "rename", "open", "rename"])
+        try await store.close()
+    }
+
     @Test(.verifies("CHK-1", "CHK-3"))
     func `a store opens from its newest checkpoint and folds only later events`() async throws {
         let files = InMemoryFileSystem()

@@ -367,9 +367,12 @@ public actor EventStore {
     ///   `suspend(storingStates: false)` or `close(storingStates: false)` has stopped it.
     /// - Complexity: O(states), in the background; appends continue.
     public func checkpoint() async throws {
-        // Another task may start one when the running one ends.
-        while let running = checkpointing.running { try? await running.value }
-        try flush()
+        repeat {
+            // Another task may start one when the running one ends.
+            while let running = checkpointing.running { try? await running.value }
+            try flush()
+            // The commit may have begun one: two would write one file.
+        } while checkpointing.running != nil
         // A state that includes a retracted event must not be stored as one without it.
         if views.isStale { try rebuildViews() }
         try await beginCheckpoint().value
