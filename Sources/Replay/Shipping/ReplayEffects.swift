@@ -155,7 +155,9 @@ struct ReplayEffects {
         }
         if peer.isSuspect, !wasSuspect { startReading() }
         if statesRead.vet(
-            &exchange.answer, isRead: state.isRead(exchange.number), with: token?.value)
+            &exchange.answer,
+            isRead: !replayer.sources.isEmpty && state.isRead(exchange.number),
+            with: token?.value)
         {
             // The next request asks for the token again: the user may have signed in anew.
             state.forgetToken()
