@@ -326,6 +326,7 @@ FORM = """<!DOCTYPE html><title>form</title><form method="post" enctype="text/pl
 def test_a_page_of_another_origin_gets_nothing(page, serve, field_log, host):
     server = serve(field_log, "--write")
     screen.show(page, server)  # the browser has the key now
+    screen.wait_until(lambda: server.api("outbox")["complete"], "the outbox is read")
     before = server.api("outbox")
     identifier = events.identifier("rejected")
     values = {"origin": server.origin, "paths": [path for path in PATHS if path != "/"], "decisions": DECISIONS,
@@ -345,6 +346,7 @@ def test_a_page_of_another_origin_gets_nothing(page, serve, field_log, host):
 def test_a_form_of_another_origin_decides_nothing(page, serve, field_log, host):
     server = serve(field_log, "--write")
     screen.show(page, server)
+    screen.wait_until(lambda: server.api("outbox")["complete"], "the outbox is read")
     before = server.api("outbox")
     page.allowed_faults += ["Failed to load resource"]
     values = {"action": f"{server.origin}/api/outbox/retry", "id": events.identifier("rejected")}
