@@ -81,7 +81,7 @@ import Testing
 
     @Test(.verifies("COMP-3"))
     func
-        `a locked spool stops nobody: the companion begins another one, the owner absorbs it later`()
+        `a locked spool stops no process: the companion begins another one, the owner absorbs the first one later`()
         async throws
     {
         let owner = try await HikeLog.write(files)
@@ -115,7 +115,8 @@ import Testing
     }
 
     @Test(.verifies("COMP-4"))
-    func `a draft that is appended twice counts once, whoever has it`() async throws {
+    func `a draft that is appended twice counts once, in a spool and in the main log`() async throws
+    {
         let owner = try await HikeLog.write(files)
         let draft = try EventDraft(Hike(path: "lake"))
         try await owner.append(draft)
