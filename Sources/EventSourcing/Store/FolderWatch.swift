@@ -37,11 +37,11 @@ final class FolderWatch: Sendable {
     func follow(_ folder: SpoolFolder) {
         #if os(Linux)
             // Creations first, so that a spool that is created meanwhile is listed or signalled.
-            add(folder.main, .creations) { $0 == LogDirectory.companions }
-            add(folder.path, .creations) { SpoolName(folder: $0) != nil }
+            watch(folder.main, .creations) { $0 == LogDirectory.companions }
+            watch(folder.path, .creations) { SpoolName(folder: $0) != nil }
             for spool in (try? folder.list()) ?? [] {
                 // Not the lock, which this process opens as well.
-                add(folder.path(of: spool), .closedWrites) { $0.hasSuffix(".lz4") }
+                watch(folder.path(of: spool), .closedWrites) { $0.hasSuffix(".lz4") }
             }
         #endif
     }
@@ -49,23 +49,24 @@ final class FolderWatch: Sendable {
     /// Watches the requests for a log, for its owner.
     func followRequests(for main: String) {
         #if os(Linux)
-            add(main, .closedWrites) { $0 == LogDirectory.handover }
+            watch(main, .closedWrites) { $0 == LogDirectory.handover }
         #endif
     }
 
     /// Watches the segments of a log, for a companion.
     func followSegments(of main: String) {
         #if os(Linux)
-            add(main, .writes) { $0.hasSuffix(".lz4") || $0.hasPrefix("erasing") }
+            watch(main, .writes) { $0.hasSuffix(".lz4") || $0.hasPrefix("erasing") }
         #endif
     }
 
     #if os(Linux)
-        private func add(
+        private func watch(
             _ path: String, _ events: Inotify.Events,
             _ concerns: @escaping @Sendable (String) -> Bool
         ) {
-            Inotify.shared?.add(path, events, for: ObjectIdentifier(self)) { [continuation] name in
+            Inotify.shared?.watch(path, events, for: ObjectIdentifier(self)) {
+                [continuation] name in
                 if name.map(concerns) ?? true { continuation.yield() }
             }
         }
@@ -121,9 +122,9 @@ final class FolderWatch: Sendable {
             source.resume()
         }
 
-        /// Adds a receiver of a folder's events. Does nothing if the folder cannot be watched: the next look is then
+        /// Watches a folder for a receiver. Does nothing if the folder cannot be watched: the next look is then
         /// as late as without signals.
-        func add(
+        func watch(
             _ path: String, _ events: Events, for owner: ObjectIdentifier,
             _ receive: @escaping Receiver
         ) {
